@@ -1,0 +1,94 @@
+// The accesses that ops make, derived and never stored: template x step.
+//
+// accesses_of() states, per op of a template, what the op reads and writes;
+// for_each_access() turns that into one row per access of one step. Bytes
+// touched are a footprint: each byte once per op, kernel scratch excluded. The
+// rule of each op is in docs/byte-rules.md and tested against a brute-force
+// model. Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tracer/format/graph_template.h"
+#include "tracer/format/session.h"
+#include "tracer/format/step.h"
+
+namespace tt {
+
+// What part of the tensor (as the op sees it, a view perhaps) the op touches.
+// All: every element of the view. Rows: those listed in a slot. Experts: the
+// slices along ne[2] listed in a slot, one access each. Cells: the positions
+// along ne[1] of a K or V view that some query attends to.
+enum class Extent : std::uint8_t { All, Rows, Experts, Cells };
+
+struct Access {
+  OpId op;
+  TensorId tensor;  // as the op names it: may be a view of a cache or a weight
+  bool write = false;
+  Extent extent = Extent::All;
+  SlotId slot = kNoSlot;     // which rows, experts or cells; kNoSlot with All
+  Bytes unit;                // All: the bytes touched; else bytes per row, expert or cell
+  std::uint64_t stride = 0;  // bytes between rows, experts or cells; 0 with All
+  FileRange range;           // in the GGUF; with Rows and Experts: of the whole tensor
+  friend bool operator==(const Access&, const Access&) = default;
+};
+
+// Ordered by op, reads in source order before the write. O(nodes).
+std::vector<Access> accesses_of(const GraphTemplate& graph);
+
+// One row per access of one step. A Rows access is one row (its bytes: distinct
+// rows x unit); an Experts access is one row per distinct expert.
+struct StepAccess {
+  std::uint32_t access = 0;  // index into accesses_of()
+  OpId op;
+  TensorId tensor;
+  bool write = false;
+  Bytes touched;
+  FileRange range;           // Experts: of that expert's slice
+  std::int32_t expert = -1;  // -1: not an expert
+  std::int32_t rank = -1;    // best rank among the step's tokens; 0 is the first choice
+  float score = 0;           // routing weight at that rank (NaN: unknown)
+};
+
+// Ops that did not run (a cancelled step) make no access. When the step's slots
+// are missing, slot-dependent accesses are left out.
+void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,
+                     const std::function<void(const StepAccess&)>& row);
+
+// How many rows for_each_access() would give and their bytes, without the call per row.
+struct AccessTotals {
+  std::uint64_t accesses = 0;
+  Bytes read, written;
+};
+AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
+                       const Step& step);
+
+// The bytes a head owns in a Q, K, V or O weight. Q, K, V: `count` stretches of
+// `bytes` one after another (rows). O: in every row a stretch of `bytes`, row
+// stride `row_stride`. count 0: the tensor is not divided by heads.
+struct HeadGeometry {
+  std::uint32_t count = 0;
+  Bytes bytes;
+  bool by_columns = false;
+  std::uint64_t row_stride = 0;
+  friend bool operator==(const HeadGeometry&, const HeadGeometry&) = default;
+};
+HeadGeometry head_geometry(const Tensor& weight, std::uint32_t n_heads, std::uint32_t n_heads_kv);
+
+// Category of a tensor in the whole graph, and relative to a chosen layer.
+enum class Category : std::uint8_t {
+  Layer,
+  Infrastructure,
+  Embedding,
+  Output,
+  CrossLayerInput,
+  CrossLayerOutput
+};
+Category category_of(const GraphTemplate& graph, TensorId tensor);
+
+const char* to_text(Category);
+
+}  // namespace tt

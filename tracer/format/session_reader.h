@@ -1,0 +1,67 @@
+// Reads a .ttrace file, finished or still being written, step by step: the
+// whole file is never in memory. Movable resource; use from one thread at a
+// time, open several for several threads. Keeps no snapshot between calls.
+//
+// A damaged row is an error of that row, not of the file: what can be read is
+// read, and the caller is told.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tracer/format/graph_template.h"
+#include "tracer/format/session.h"
+#include "tracer/format/step.h"
+#include "tracer/format/trace_error.h"
+
+namespace tt {
+
+class SessionReader {
+ public:
+  static std::expected<SessionReader, TraceError> open(const std::filesystem::path& path);
+  SessionReader(SessionReader&&) noexcept;
+  SessionReader& operator=(SessionReader&&) noexcept;
+  ~SessionReader();
+
+  std::expected<SessionInfo, TraceError> info() const;
+  std::expected<LossCounters, TraceError> losses() const;
+  std::expected<std::uint32_t, TraceError> step_count() const;
+  std::expected<std::uint32_t, TraceError> token_count() const;
+  std::expected<std::vector<TemplateId>, TraceError> template_ids() const;
+
+  // Decoded once and kept (small, few); shared with the caller.
+  std::expected<std::shared_ptr<const GraphTemplate>, TraceError> graph(TemplateId id) const;
+  std::expected<Allocation, TraceError> allocation(AllocationId id) const;
+  std::expected<Step, TraceError> step(StepId id) const;
+  // [first, first + count), in order; what is past the end is left out.
+  std::expected<std::vector<Token>, TraceError> tokens(std::uint32_t first,
+                                                       std::uint32_t count) const;
+  // Streams steps [first, first + count); `row` returns false to stop early.
+  std::expected<void, TraceError> for_each_step(StepId first, std::uint32_t count,
+                                                const std::function<bool(const Step&)>& row) const;
+
+ private:
+  struct Impl;
+  explicit SessionReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Full check: application id, version, SQLite integrity, every blob decodes,
+// every step's template and allocation exist, counts agree. Empty: sound.
+std::expected<std::vector<std::string>, TraceError> check_session(
+    const std::filesystem::path& path);
+
+// Finds the sessions in `folder` that a dead process left Running, folds their
+// WAL in and marks them Recovered. A session whose writer lives is left alone.
+struct RecoveredSession {
+  std::filesystem::path path;
+  std::uint32_t steps = 0;
+};
+std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(
+    const std::filesystem::path& folder);
+
+}  // namespace tt

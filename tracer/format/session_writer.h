@@ -1,0 +1,50 @@
+// Writes one session into one .ttrace file (SQLite, docs/trace-format.md).
+//
+// One thread (the recorder's writer thread). Rows per step with packed blobs;
+// WAL, synchronous=NORMAL, one commit per add_step() batch: a killed process
+// loses at most what was not committed. After an error nothing more is written,
+// what was committed stays; the caller counts what follows as not written.
+#pragma once
+
+#include <expected>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "tracer/format/graph_template.h"
+#include "tracer/format/session.h"
+#include "tracer/format/step.h"
+#include "tracer/format/trace_error.h"
+
+struct sqlite3;
+
+namespace tt {
+
+class SessionWriter {
+ public:
+  // Creates `path` (must not exist). The file records the owner (process and
+  // its start time), so that recover() can tell a live writer from a dead one.
+  static std::expected<std::unique_ptr<SessionWriter>, TraceError> create(
+      const std::filesystem::path& path, const SessionInfo& info);
+  ~SessionWriter();  // without finish(): state stays Running, as after a kill
+
+  // Once per template and allocation, before the first step that uses it.
+  std::expected<void, TraceError> add_template(TemplateId id, const GraphTemplate& graph);
+  std::expected<void, TraceError> add_allocation(const Allocation& allocation);
+  std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
+  std::expected<void, TraceError> add_step(const Step& step);
+  // Makes everything added so far durable against a kill.
+  std::expected<void, TraceError> commit();
+
+  // Final state, totals and losses; folds the WAL in and leaves one file.
+  std::expected<void, TraceError> finish(const SessionInfo& info, const LossCounters& losses);
+
+  std::uint64_t bytes_written() const;  // size of the database so far
+
+ private:
+  struct Impl;
+  explicit SessionWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tt

@@ -1,0 +1,23 @@
+// What can go wrong with a session file: expected, told to the user.
+#pragma once
+
+#include <string>
+
+namespace tt {
+
+struct TraceError {
+  enum class Kind {
+    NotFound,
+    NotASession,
+    NewerVersion,
+    Damaged,
+    DiskFull,
+    ReadOnly,
+    Io,
+    WalUnsupported
+  };
+  Kind kind;
+  std::string message;  // says what to do
+};
+
+}  // namespace tt
