@@ -1,0 +1,173 @@
+#include "cli/model_command.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <vector>
+
+#include "tracer/modelgen/model_writer.h"
+
+namespace tt::cli {
+namespace {
+
+using modelgen::ModelError;
+using modelgen::ModelSpec;
+
+// What the options were set to; lives as long as the sub-command.
+struct ModelOptions {
+  ModelSpec spec;
+  std::string shape;
+  std::string output;
+  std::vector<std::string> class_types;
+  std::string pieces_file;
+  bool list = false;
+  bool quiet = false;
+};
+
+void print_list() {
+  std::println("Shapes:");
+  for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
+    std::println("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
+  }
+  std::string names;
+  for (const std::string& name : modelgen::quant_mixes()) {
+    names += " " + name;
+  }
+  std::println("Quantizations (--quant):{}", names);
+  std::println("Classes (--quant-class): embedding attention ffn experts ssm output");
+}
+
+std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    return std::unexpected(std::format("--pieces: cannot read {}", path));
+  }
+  std::vector<std::string> pieces;
+  for (std::string line; std::getline(file, line);) {
+    pieces.push_back(line == "\\n" ? "\n" : line);
+  }
+  return pieces;
+}
+
+// SIGINT while writing asks write_model to stop, which removes its partial files.
+volatile std::sig_atomic_t interrupted = 0;
+
+class InterruptGuard {
+ public:
+  InterruptGuard() : previous_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+  ~InterruptGuard() { std::signal(SIGINT, previous_); }
+
+ private:
+  void (*previous_)(int);
+};
+
+int run(ModelOptions& options) {
+  if (options.list) {
+    print_list();
+    return 0;
+  }
+  const auto fail = [](const std::string& message) {
+    std::println(stderr, "tt model: {}", message);
+    return 1;
+  };
+  if (options.shape.empty()) {
+    return fail("which shape? `tt model --list` names them");
+  }
+  options.spec.shape = options.shape;
+  if (options.output.empty()) {
+    options.output = options.shape + ".gguf";
+  }
+  for (const std::string& text : options.class_types) {
+    const auto chosen = modelgen::parse_class_type(text);
+    if (!chosen) {
+      return fail("--quant-class: " + chosen.error().message);
+    }
+    options.spec.class_type.insert_or_assign(chosen->first, chosen->second);
+  }
+  if (!options.pieces_file.empty()) {
+    auto pieces = read_pieces(options.pieces_file);
+    if (!pieces) {
+      return fail(pieces.error());
+    }
+    options.spec.pieces = std::move(*pieces);
+  }
+
+  const bool show = !options.quiet && isatty(STDERR_FILENO) != 0;
+  const InterruptGuard guard;
+  std::uint64_t shown = 0;
+  const auto report = modelgen::write_model(
+      options.spec, options.output, [&](std::uint64_t done, std::uint64_t total) {
+        if (const std::uint64_t percent = done * 100 / total; show && percent != shown) {
+          shown = percent;
+          std::print(stderr, "\r{:3}% of {} MB", percent, total / 1'000'000);
+        }
+        return interrupted == 0;
+      });
+  if (show && shown > 0) {
+    std::print(stderr, "\r\033[K");
+  }
+  if (!report) {
+    fail(report.error().message);
+    return report.error().kind == ModelError::Kind::Cancelled ? 130 : 1;
+  }
+  if (!options.quiet) {
+    for (const auto& file : report->files) {
+      std::println("{}", file.string());
+    }
+    std::println("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
+                 static_cast<double>(report->bytes) / 1e6,
+                 static_cast<double>(report->took.count()) / 1e3);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_model_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app.add_subcommand(
+      "model", "Write a GGUF model with random weights: real architectures, for tests and demos");
+  command->add_option("shape", options->shape, "Named shape; --list shows them");
+  command->add_flag("--list", options->list, "List the shapes and quantizations, write nothing");
+  command->add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
+  command->add_option("--quant", options->spec.quant,
+                      "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
+  command->add_option("--quant-class", options->class_types,
+                      "CLASS=TYPE, overrules --quant for one class of tensors; may be repeated. "
+                      "Classes: embedding, attention, ffn, experts, ssm, output");
+  command->add_option("--seed", options->spec.seed, "Same seed and options, same bytes")
+      ->capture_default_str();
+  command
+      ->add_option("--splits", options->spec.splits,
+                   "Spread over this many files NAME-00001-of-0000N.gguf")
+      ->capture_default_str();
+  command->add_flag("--tied", options->spec.tied,
+                    "No output.weight: the embedding serves as the head");
+  modelgen::DimOverrides& dims = options->spec.dims;
+  command->add_option("--layers", dims.layers, "Number of layers");
+  command->add_option("--embd", dims.embd, "Width of the model");
+  command->add_option("--heads", dims.heads, "Number of attention heads");
+  command->add_option("--kv-heads", dims.kv_heads, "Number of key/value heads");
+  command->add_option("--ff", dims.ff, "Width of the feed-forward block (of each expert)");
+  command->add_option("--experts", dims.experts, "Number of routed experts");
+  command->add_option("--experts-used", dims.experts_used, "Experts used for a token");
+  command->add_option("--vocab", dims.vocab, "Number of tokens");
+  command->add_option("--context", dims.context, "Context length that the metadata names");
+  command->add_option("--pieces", options->pieces_file,
+                      "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
+                      "space, \\n for a line feed");
+  command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,99 @@
+#include "tracer/modelgen/detail/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace tt::modelgen::detail {
+namespace {
+
+constexpr std::int64_t kPoolValues = 1 << 20;
+constexpr std::int64_t kChunkValues = 256;  // every type's block divides it
+
+// SplitMix64: tiny, and the same everywhere.
+class Random {
+ public:
+  explicit Random(std::uint64_t state) : state_(state) {}
+
+  std::uint64_t next() {
+    state_ += 0x9E3779B97F4A7C15U;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  }
+
+  // The sum of four uniform 16-bit numbers, scaled to deviation 1: near enough to
+  // a bell, and exact on every machine because no libm is asked.
+  float bell() {
+    const std::uint64_t bits = next();
+    const std::uint64_t sum =
+        (bits & 0xFFFFU) + ((bits >> 16U) & 0xFFFFU) + ((bits >> 32U) & 0xFFFFU) + (bits >> 48U);
+    return (static_cast<float>(sum) - 131070.0F) * (1.0F / 37837.2F);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::uint64_t hash(std::uint64_t seed, std::string_view name) {
+  std::uint64_t value = 0xCBF29CE484222325U ^ (seed * 0x9E3779B97F4A7C15U);
+  for (const char c : name) {  // FNV-1a
+    value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
+  return value;
+}
+
+std::vector<std::byte> draw(Random& random, Draw draw, ggml_type type, std::int64_t rows,
+                            std::int64_t row) {
+  std::vector<float> values(static_cast<std::size_t>(rows * row));
+  for (float& value : values) {
+    value = draw.mean + (draw.deviation == 0.0F ? 0.0F : draw.deviation * random.bell());
+  }
+  std::vector<std::byte> bytes(ggml_row_size(type, row) * static_cast<std::size_t>(rows));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  } else {
+    ggml_quantize_chunk(type, values.data(), bytes.data(), 0, rows, row, nullptr);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+const std::vector<std::byte>& WeightSource::pool(const PlannedTensor& tensor) {
+  const auto [entry, is_new] =
+      pools_.try_emplace({tensor.type, tensor.draw.mean, tensor.draw.deviation});
+  if (is_new) {
+    Random random(hash(seed_, ggml_type_name(tensor.type)));
+    entry->second = draw(random, tensor.draw, tensor.type, kPoolValues / 1024, 1024);
+  }
+  return entry->second;
+}
+
+bool WeightSource::produce(const PlannedTensor& tensor,
+                           const std::function<bool(std::span<const std::byte>)>& take) {
+  Random random(hash(seed_, tensor.name));
+  const std::int64_t values = tensor.elements();
+  if (values <= kPoolValues || tensor.ne.front() % kChunkValues != 0) {
+    return take(
+        draw(random, tensor.draw, tensor.type, values / tensor.ne.front(), tensor.ne.front()));
+  }
+  const std::vector<std::byte>& source = pool(tensor);
+  const std::size_t chunk = ggml_row_size(tensor.type, kChunkValues);
+  std::vector<std::byte> piece(chunk * 4096);
+  for (std::size_t left = tensor.bytes(); left > 0;) {
+    const std::size_t size = std::min(left, piece.size());  // both multiples of chunk
+    for (std::size_t at = 0; at < size; at += chunk) {
+      const std::size_t pick = random.next() % (kPoolValues / kChunkValues);
+      std::memcpy(piece.data() + at, source.data() + pick * chunk, chunk);
+    }
+    if (!take(std::span(piece).first(size))) {
+      return false;
+    }
+    left -= size;
+  }
+  return true;
+}
+
+}  // namespace tt::modelgen::detail

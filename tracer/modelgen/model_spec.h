@@ -1,0 +1,95 @@
+#pragma once
+
+#include <ggml.h>
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What a generated model shall be. Generated models have the tensors, metadata
+// and tokenizer of a real architecture and random weights of a sane scale: for
+// tests, demos and benches. plan_model (model_plan.h) turns a ModelSpec into
+// the list of tensors, write_model (model_writer.h) into GGUF files.
+namespace tt::modelgen {
+
+struct ModelError {
+  enum class Kind : std::uint8_t { UnknownShape, UnknownQuantization, BadSpec, Io, Cancelled };
+  Kind kind;
+  std::string message;  // for the user; names the option or tensor that is wrong
+};
+
+// What a tensor is for, as far as the choice of its type goes.
+enum class TensorClass : std::uint8_t {
+  Embedding,  // token_embd
+  Attention,  // Q, K, V, O and their low-rank forms
+  Ffn,        // dense and shared-expert feed-forward matrices
+  Experts,    // the stacked matrices of routed experts
+  Ssm,        // in/out projections of state space and RWKV layers
+  Output,     // the language model head
+  Fixed,      // norms, biases, routers, convolutions, positions: always F32
+};
+
+// Sizes of a model. Which ones matter depends on the shape.
+struct Dims {
+  std::int64_t layers = 0;
+  std::int64_t embd = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t ff = 0;  // per expert where there are experts
+  std::int64_t vocab = 0;
+  std::int64_t context = 0;  // as the metadata says; nothing is allocated for it
+  std::int64_t experts = 0;
+  std::int64_t experts_used = 0;
+};
+
+// Sizes that replace those of the named shape.
+struct DimOverrides {
+  std::optional<std::int64_t> layers, embd, heads, kv_heads, ff, vocab, context, experts,
+      experts_used;
+};
+
+struct ModelSpec {
+  std::string shape = "small";  // one of named_shapes()
+  DimOverrides dims;
+  std::string quant;                            // one of quant_mixes(); empty: the shape's own
+  std::map<TensorClass, ggml_type> class_type;  // overrules the mix, class by class
+  std::uint64_t seed = 1;                       // same spec and seed, same bytes
+  int splits = 1;     // files to spread the tensors over; 1: a single file
+  bool tied = false;  // no output.weight; the embedding serves as the head
+  // Pieces of a vocabulary learned elsewhere, most frequent merge first, with
+  // U+2581 for a space. Only for shapes of the llama tokenizer; the vocabulary's
+  // size follows from it. Empty: a synthetic vocabulary of dims.vocab tokens.
+  std::vector<std::string> pieces;
+};
+
+struct NamedShape {
+  std::string_view name;
+  std::string_view description;
+  std::string_view architecture;  // general.architecture
+  std::string_view quant;         // mix used when the spec names none
+  bool generates;                 // decodes text (all but embedding models)
+  Dims dims;
+};
+
+std::span<const NamedShape> named_shapes();
+
+// Names of mixes: every type ("f32", "q8_0", ...: all matrices get it), "q4_k_m"
+// (Q4_K; Q6_K for the head and for the attn_v and ffn_down that llama.cpp
+// promotes) and "mxfp4_moe" (MXFP4 experts, Q8_0 elsewhere).
+std::vector<std::string> quant_mixes();
+
+// "q4_0", "Q4_K", "mxfp4", ... in any case. Types that no quantizer here can
+// produce without an importance matrix are refused.
+std::expected<ggml_type, ModelError> parse_type(std::string_view name);
+
+// "ffn=q4_0": one entry of ModelSpec::class_type.
+std::expected<std::pair<TensorClass, ggml_type>, ModelError> parse_class_type(
+    std::string_view text);
+
+}  // namespace tt::modelgen
