@@ -1,0 +1,251 @@
+// Template x step -> accesses. What an op touches is in byte_rules; here are the
+// passes that turn it into rows: leave out what a fused op keeps to itself,
+// count bytes named twice once, find the slot that selects, place in the file.
+#include "tracer/format/access.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <unordered_map>
+
+#include "tracer/format/byte_rules.h"
+
+namespace tt {
+namespace {
+
+// The slots of a template by the tensor whose values they hold. Routing weights
+// select nothing and stay out.
+class SlotIndex {
+ public:
+  explicit SlotIndex(const GraphTemplate& graph) {
+    for (std::uint32_t i = 0; i < graph.slots.size(); ++i) {
+      const Slot& slot = graph.slots[i];
+      if (slot.kind == SlotKind::ExpertScores) continue;
+      auto& map = slot.kind == SlotKind::AttendedCells ? masks_ : indices_;
+      map.try_emplace(slot.tensor, SlotId{i});
+    }
+  }
+  SlotId of(const Touch& touch) const {
+    const auto& map = touch.extent == Extent::Cells ? masks_ : indices_;
+    const auto found = map.find(touch.index);
+    return found == map.end() ? kNoSlot : found->second;
+  }
+
+ private:
+  std::unordered_map<TensorId, SlotId> indices_, masks_;
+};
+
+// All touches of an op's nodes, without those of tensors that live only inside
+// it: a fused RMS_NORM + MUL neither writes nor reads the norm.
+std::vector<Touch> touches_of(const GraphTemplate& graph, const Op& op) {
+  std::vector<Touch> out;
+  std::vector<TensorId> inside;
+  for (std::uint32_t n = op.first.v; n < op.first.v + op.nodes; ++n) {
+    const Node& node = graph.node(NodeId{n});
+    const bool last = n == op.last().v;
+    for (const Touch& touch : touches_of(graph, node)) {
+      const bool internal =
+          touch.write ? !last : std::ranges::find(inside, graph.root(touch.tensor)) != inside.end();
+      if (!internal) out.push_back(touch);
+    }
+    inside.push_back(graph.root(node.output));
+  }
+  return out;
+}
+
+// Each byte once per op: a touch that another of the same op covers is dropped.
+std::vector<Touch> without_covered(const GraphTemplate& graph, const std::vector<Touch>& touches) {
+  std::vector<Touch> out;
+  for (std::size_t i = 0; i < touches.size(); ++i) {
+    bool covered = false;
+    for (std::size_t j = 0; j < touches.size() && !covered; ++j) {
+      // Of two that cover each other the first stays.
+      covered = i != j && covers(graph, touches[j], touches[i]) &&
+                (j < i || !covers(graph, touches[i], touches[j]));
+    }
+    if (!covered) out.push_back(touches[i]);
+  }
+  return out;
+}
+
+// Where `length` bytes of a weight, `offset` into this view, lie in the GGUF.
+FileRange file_range(const GraphTemplate& graph, TensorId tensor, std::uint64_t offset,
+                     std::uint64_t length) {
+  const FileRange& whole = graph.tensor(graph.root(tensor)).file;
+  if (whole.empty()) return {};
+  const std::uint64_t from = graph.tensor(tensor).view_offset + offset;
+  if (from >= whole.length) return {};
+  return {whole.file, whole.offset + from, std::min(length, whole.length - from)};
+}
+
+Access access_from(const GraphTemplate& graph, const SlotIndex& slots, OpId op,
+                   const Touch& touch) {
+  const Tensor& view = graph.tensor(touch.tensor);
+  Access access{.op = op,
+                .tensor = touch.tensor,
+                .write = touch.write,
+                .extent = touch.extent,
+                .unit = Bytes{touch.unit},
+                .range = file_range(graph, touch.tensor, 0, span_of(view))};
+  if (touch.extent == Extent::All) return access;
+  access.slot = slots.of(touch);
+  access.stride = view.nb[static_cast<std::size_t>(touch.axis)];
+  if (access.slot == kNoSlot) {
+    // Nobody recorded the list: at most so many parts, at most the whole view.
+    const Tensor& index = graph.tensor(touch.index);
+    const std::uint64_t whole = footprint(view);
+    const auto named = static_cast<std::uint64_t>(index.ne[0] * index.ne[1] * index.ne[2]);
+    const bool bounded = touch.extent != Extent::Cells && named < whole / touch.unit;
+    access.extent = Extent::All;
+    access.stride = 0;
+    access.unit = Bytes{bounded ? named * touch.unit : whole};
+  }
+  return access;
+}
+
+Axis axis_of(const GraphTemplate& graph, const Access& access) {
+  if (access.extent == Extent::Experts) return Axis::Slice;
+  return graph.node(graph.op(access.op).last()).op == "SSM_SCAN" ? Axis::Sequence : Axis::Row;
+}
+
+const SlotValues* values_of(const Step& step, SlotId slot) {
+  if (slot.v >= step.slots.size() || step.slots[slot.v].ints.empty()) return nullptr;
+  return &step.slots[slot.v];
+}
+
+// The routing weights that go with a list of experts: those of its layer, the
+// nearest where a layer routes twice. Null: unknown.
+const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts) {
+  const Slot& ids = graph.slot(experts);
+  const SlotValues* best = nullptr;
+  std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
+  for (std::uint32_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
+    const Slot& slot = graph.slots[i];
+    if (slot.kind != SlotKind::ExpertScores || slot.layer != ids.layer) continue;
+    const std::int64_t distance = std::abs(std::int64_t{slot.read_at.v} - ids.read_at.v);
+    if (distance < nearest) {
+      nearest = distance;
+      best = &step.slots[i];
+    }
+  }
+  return best;
+}
+
+struct RoutedExpert {
+  std::int32_t id;
+  std::int32_t rank;
+  std::size_t at;  // in the slot's values: the first with that rank
+};
+
+// Distinct experts, ascending, each with its best rank among the tokens.
+std::vector<RoutedExpert> routed_experts(const Tensor& weight, const Tensor& ids,
+                                         const std::vector<std::int64_t>& values) {
+  const auto n_used = static_cast<std::size_t>(std::max<std::int64_t>(1, ids.ne[0]));
+  std::vector<RoutedExpert> all;
+  all.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < 0 || values[i] >= weight.ne[2]) continue;
+    all.push_back({static_cast<std::int32_t>(values[i]), static_cast<std::int32_t>(i % n_used), i});
+  }
+  std::ranges::sort(all, {}, [](const RoutedExpert& e) { return std::tuple(e.id, e.rank, e.at); });
+  const auto repeated = std::ranges::unique(all, {}, &RoutedExpert::id);
+  all.erase(repeated.begin(), repeated.end());
+  return all;
+}
+
+// Ops are executed in order. Times that were not kept say nothing: such a step
+// ran whole unless it was cancelled.
+std::size_t ops_run(const GraphTemplate& graph, const Step& step) {
+  if (step.op_ends.empty() && !step.aborted) return graph.ops.size();
+  return std::min(step.op_ends.size(), graph.ops.size());
+}
+
+Bytes parts_touched(const GraphTemplate& graph, const Access& access, const SlotValues& values) {
+  const Tensor& view = graph.tensor(access.tensor);
+  const Tensor& index = graph.tensor(graph.slot(access.slot).tensor);
+  if (access.extent == Extent::Cells) {
+    // With several streams a cell's number counts on: cell + stream * cells.
+    Tensor cells = view;
+    cells.ne = {1, view.ne[1] * (index.ne[3] > 1 ? view.ne[3] : 1), 1, 1};
+    return Bytes{access.unit.v * distinct_parts(cells, Axis::Row, index, values.ints)};
+  }
+  return Bytes{access.unit.v * distinct_parts(view, axis_of(graph, access), index, values.ints)};
+}
+
+}  // namespace
+
+std::vector<Access> accesses_of(const GraphTemplate& graph) {
+  const SlotIndex slots(graph);
+  std::vector<Access> out;
+  for (std::uint32_t i = 0; i < graph.ops.size(); ++i) {
+    const std::size_t begin = out.size();
+    for (const Touch& touch : without_covered(graph, touches_of(graph, graph.ops[i]))) {
+      out.push_back(access_from(graph, slots, OpId{i}, touch));
+    }
+    std::stable_partition(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(),
+                          [](const Access& access) { return !access.write; });
+  }
+  return out;
+}
+
+void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,
+                     const std::function<void(const StepAccess&)>& row) {
+  const std::size_t n_ops = ops_run(graph, step);
+  for (std::uint32_t i = 0; i < accesses.size(); ++i) {
+    const Access& access = accesses[i];
+    if (access.op.v >= n_ops) break;
+    StepAccess out{.access = i,
+                   .op = access.op,
+                   .tensor = access.tensor,
+                   .write = access.write,
+                   .touched = access.unit,
+                   .range = access.range,
+                   .score = std::numeric_limits<float>::quiet_NaN()};
+    if (access.slot == kNoSlot) {
+      row(out);
+      continue;
+    }
+    const SlotValues* values = values_of(step, access.slot);
+    if (values == nullptr) continue;
+    if (access.extent != Extent::Experts) {
+      out.touched = parts_touched(graph, access, *values);
+      if (out.touched.v > 0) row(out);
+      continue;
+    }
+    const SlotValues* scores = scores_of(graph, step, access.slot);
+    const Tensor& ids = graph.tensor(graph.slot(access.slot).tensor);
+    for (const RoutedExpert& e : routed_experts(graph.tensor(access.tensor), ids, values->ints)) {
+      out.expert = e.id;
+      out.rank = e.rank;
+      out.score = scores != nullptr && e.at < scores->floats.size()
+                      ? scores->floats[e.at]
+                      : std::numeric_limits<float>::quiet_NaN();
+      out.range = file_range(graph, access.tensor, static_cast<std::uint64_t>(e.id) * access.stride,
+                             access.unit.v);
+      row(out);
+    }
+  }
+}
+
+AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
+                       const Step& step) {
+  AccessTotals totals;
+  const std::size_t n_ops = ops_run(graph, step);
+  for (const Access& access : accesses) {
+    if (access.op.v >= n_ops) break;
+    std::uint64_t rows = 1;
+    Bytes bytes = access.unit;
+    if (access.slot != kNoSlot) {
+      const SlotValues* values = values_of(step, access.slot);
+      if (values == nullptr) continue;
+      bytes = parts_touched(graph, access, *values);
+      if (bytes.v == 0) continue;
+      if (access.extent == Extent::Experts) rows = bytes.v / access.unit.v;
+    }
+    totals.accesses += rows;
+    (access.write ? totals.written : totals.read) += bytes;
+  }
+  return totals;
+}
+
+}  // namespace tt
