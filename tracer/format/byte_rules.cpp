@@ -35,10 +35,13 @@ Layout layout_of(const Tensor& view) {
     if (d == 0 && view.block_elements > 1) {
       count = (count + view.block_elements - 1) / view.block_elements;
     }
-    if (count > 1 && view.nb[d] > 0) out.repeats[out.n++] = {count, view.nb[d]};
+    if (count <= 1 || view.nb[d] == 0) continue;
+    std::size_t at = out.n++;
+    for (; at > 0 && out.repeats[at - 1].stride > view.nb[d]; --at) {
+      out.repeats[at] = out.repeats[at - 1];
+    }
+    out.repeats[at] = {count, view.nb[d]};
   }
-  std::sort(out.repeats.begin(), out.repeats.begin() + static_cast<std::ptrdiff_t>(out.n),
-            [](Repeat a, Repeat b) { return a.stride < b.stride; });
   return out;
 }
 
