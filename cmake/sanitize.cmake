@@ -1,8 +1,8 @@
 # -DSANITIZE=address,undefined or thread: set by the asan and tsan presets.
 set(SANITIZE "" CACHE STRING "Sanitizers for our own code (address,undefined or thread)")
-option(TT_BENCH "Build the benchmarks" OFF)
 if(SANITIZE)
-  add_compile_options(-fsanitize=${SANITIZE} -fno-omit-frame-pointer)
+  # A finding ends the test: UBSan alone would only print it.
+  add_compile_options(-fsanitize=${SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${SANITIZE})
   if(SANITIZE MATCHES "thread")
     # GCC does not model atomic_thread_fence under TSan; libraries use it.

@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# For the tests of the front door: a copy of its scripts in a folder of its own,
+# with programs on PATH that only write down how they were called. Nothing is
+# set up, built or mounted.
+set -euo pipefail
+
+source_tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+tree=$work/tree
+calls=$work/calls
+mkdir -p "$tree/docker" "$work/bin" "$work/home"
+cp "$source_tree/tt" "$source_tree/CMakePresets.json" "$tree/"
+cp "$source_tree/docker/"{packages.txt,root.sh} "$tree/docker/"
+: >"$calls"
+
+export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/cache
+unset TT_INSIDE CI
+
+# program NAME, body on stdin: a program that notes its call, then does the body.
+program() {
+  { printf '#!/usr/bin/env bash\nprintf "%%s\\n" "%s $*" >>"%s"\n' "$1" "$calls"; cat; } >"$work/bin/$1"
+  chmod +x "$work/bin/$1"
+}
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+# contains TEXT PART, equals GOT WANTED
+contains() { [[ $1 == *"$2"* ]] || fail "no '$2' in: $1"; }
+equals() { [[ $1 == "$2" ]] || fail "got '$1', wanted '$2'"; }
+
+# until_true CMD...: waits at most 10 s.
+until_true() {
+  local tries=0
+  until "$@" 2>/dev/null; do
+    ((++tries < 200)) || fail "never became true: $*"
+    sleep 0.05
+  done
+}
+
+# refused CMD...: CMD fails; what it said is in $said.
+# shellcheck disable=SC2034  # read by the tests
+refused() {
+  if said=$("$@" 2>&1); then fail "succeeded: $*"; fi
+}
+
+run_named_test() {
+  declare -F "$1" >/dev/null || fail "no such test: $1"
+  "$1"
+}

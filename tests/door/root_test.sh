@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# docker/root.sh: creating, entering and removing the environment, with the
+# programs that would unpack and mount played by scripts.
+# shellcheck source=tests/door/door.sh
+source "$(dirname "${BASH_SOURCE[0]}")/door.sh"
+
+root_sh=$tree/docker/root.sh
+root=$("$root_sh" path)
+
+program id <<<'echo 0'
+program df <<<'echo Avail; echo 90000M'
+program unshare <<'BODY'
+while [[ $1 == --* || $1 == private ]]; do shift; done
+exec "$@"
+BODY
+program mount <<<''
+program chroot <<'BODY'
+shift
+exec "$@"
+BODY
+# Like the real one: the folder is the last argument.
+# shellcheck disable=SC2016  # expanded when it runs
+unpack='folder=${!#}; mkdir -p "$folder/etc" "$folder/usr/share/pack"; echo x >"$folder/usr/share/pack/x"'
+program mmdebstrap <<<"$unpack"
+
+calls_of() { grep -c "^$1" "$calls" || true; }
+
+test_is_set_up_once_with_the_list() {
+  "$root_sh" create 2>/dev/null
+  "$root_sh" create 2>/dev/null
+  equals "$(calls_of mmdebstrap)" 1
+  contains "$(cat "$calls")" 'libllama-dev,'
+  [[ -d $root && ! -e $root.partial ]] || fail "not complete: $root"
+}
+
+test_changed_list_is_another_environment_but_not_a_comment() {
+  echo '# a remark' >>"$tree/docker/packages.txt"
+  equals "$("$root_sh" path)" "$root"
+  echo 'hello' >>"$tree/docker/packages.txt"
+  [[ $("$root_sh" path) != "$root" ]] || fail 'same folder for another list'
+}
+
+test_interrupted_set_up_is_repeated() {
+  program mmdebstrap <<<"$unpack; touch '$work/unpacking'; exec sleep 60"
+  "$root_sh" create 2>"$work/said" &
+  until_true test -e "$work/unpacking"
+  kill -TERM $!
+  if wait $!; then fail 'an interrupted set-up succeeded'; fi
+  contains "$(cat "$work/said")" 'interrupted'
+  [[ ! -e $root && -e $root.partial ]] || fail 'an incomplete folder has the final name'
+
+  program mmdebstrap <<<"[[ ! -e \${!#} ]] || exit 1; $unpack"
+  "$root_sh" create 2>/dev/null
+  [[ -d $root && ! -e $root.partial ]] || fail 'was not repeated'
+}
+
+test_failed_set_up_is_repeated() {
+  program mmdebstrap <<<"$unpack; exit 1"
+  refused "$root_sh" create 2>/dev/null
+  contains "$said" 'could not be set up'
+  program mmdebstrap <<<"$unpack"
+  "$root_sh" create 2>/dev/null
+  [[ -d $root ]] || fail 'was not repeated'
+}
+
+test_two_at_once_set_up_one() {
+  program mmdebstrap <<<"sleep 0.5; $unpack"
+  "$root_sh" create 2>/dev/null &
+  "$root_sh" create 2>/dev/null
+  wait $!
+  equals "$(calls_of mmdebstrap)" 1
+}
+
+test_removes_nothing_outside_the_cache() {
+  mkdir -p "$work/precious/root-1" "$TT_CACHE/sub/root-2" "$TT_CACHE/other"
+  ln -s "$work/precious" "$TT_CACHE/root-link"
+  for dir in / /root "$work/precious" "$work/precious/root-1" "$TT_CACHE" "$TT_CACHE/other" \
+    "$TT_CACHE/sub/root-2" "$TT_CACHE/root-link" "$TT_CACHE/root-x/../../precious" "$TT_CACHE/root-link/root-1"; do
+    refused "$root_sh" remove "$dir"
+    contains "$said" 'refusing to remove'
+  done
+  [[ -d $work/precious/root-1 && -d $TT_CACHE/other && -d $TT_CACHE/sub/root-2 ]] || fail 'something is gone'
+}
+
+test_removes_an_environment() {
+  "$root_sh" create 2>/dev/null
+  "$root_sh" remove 2>/dev/null
+  [[ ! -e $root ]] || fail 'is still there'
+}
+
+test_removes_nothing_that_is_in_use() {
+  "$root_sh" create 2>/dev/null
+  "$root_sh" enter env bash -c "touch '$work/started'; exec sleep 60" 2>/dev/null &
+  until_true test -e "$work/started"
+  refused "$root_sh" remove
+  contains "$said" 'in use'
+  kill $!
+  wait $! || true
+  "$root_sh" remove 2>/dev/null
+}
+
+test_a_named_file_is_visible_inside() {
+  "$root_sh" create 2>/dev/null
+  mkdir -p "$work/models"
+  touch "$work/models/m.gguf"
+  : >"$calls"
+  cd "$work/models"
+  "$root_sh" enter true --model=m.gguf
+  contains "$(cat "$calls")" "mount --rbind -- $work/models $root$work/models"
+}
+
+test_a_folder_of_the_environment_is_not_covered() {
+  "$root_sh" create 2>/dev/null
+  mkdir -p "$root/usr/bin"
+  touch "$root/usr/bin/tool"
+  "$root_sh" enter true /usr/bin/env
+  [[ $(cat "$calls") != *"-- /usr/bin "* ]] || fail 'the programs of the host cover those inside'
+}
+
+test_certificates_of_the_host_are_used_inside() {
+  "$root_sh" create 2>/dev/null
+  echo certificate >"$work/own.crt"
+  local output
+  output=$(SSL_CERT_FILE=$work/own.crt LIBRARY_PATH=/opt/host/lib "$root_sh" enter env)
+  contains "$(cat "$calls")" "mount --bind -- $work/own.crt $root/etc/ssl/certs/ca-certificates.crt"
+  contains "$output" 'NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt'
+  contains "$output" "TT_INSIDE=${root##*/}"
+  [[ $output != *LIBRARY_PATH* ]] || fail 'LIBRARY_PATH of the host leads the compiler astray'
+}
+
+test_without_root_says_what_to_do() {
+  program id <<<'echo 1000'
+  refused "$root_sh" create 2>/dev/null
+  contains "$said" 'sudo '
+  contains "$said" 'docker compose'
+}
+
+test_container_without_mounts_says_what_to_do() {
+  program unshare <<<'exit 1'
+  refused "$root_sh" create 2>/dev/null
+  contains "$said" '--privileged'
+}
+
+test_small_disk_says_what_to_do() {
+  program df <<<'echo Avail; echo 100M'
+  refused "$root_sh" create 2>/dev/null
+  contains "$said" 'TT_CACHE='
+}
+
+test_missing_mmdebstrap_is_installed() {
+  rm "$work/bin/mmdebstrap"
+  program apt-get <<BODY
+[[ \$1 != install ]] || { printf '#!/bin/bash\n%s\n' '$unpack' >"$work/bin/mmdebstrap"; chmod +x "$work/bin/mmdebstrap"; }
+BODY
+  mkdir "$work/system"
+  # A PATH without the real one.
+  for tool in bash true sed sort uname sha256sum cut mkdir flock dirname tail tr paste mv rm env cat printf chmod; do
+    ln -s "$(type -P "$tool")" "$work/system/$tool"
+  done
+  PATH=$work/bin:$work/system "$root_sh" create 2>/dev/null
+  contains "$(cat "$calls")" 'apt-get update'
+  [[ -d $root ]] || fail 'was not set up'
+}
+
+run_named_test "$1"

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# ./tt: its verbs, what it builds for them and what it says.
+# shellcheck source=tests/door/door.sh
+source "$(dirname "${BASH_SOURCE[0]}")/door.sh"
+
+# Inside an environment. CMake and ninja are played: configuring leaves a
+# build.ninja, building leaves programs that print their name and arguments.
+inside() {
+  export TT_INSIDE=test-system
+  program cmake <<'BODY'
+case $1 in
+  -S) mkdir -p "$2/build/$4"; : >"$2/build/$4/build.ninja" ;;
+  --build)
+    mkdir -p "$2/bin"
+    for name in tt tt-server step_queue_bench; do
+      [[ -x $2/bin/$name ]] || printf '#!/bin/bash\necho "%s: $*"\n' "$name" >"$2/bin/$name"
+      chmod +x "$2/bin/$name"
+    done ;;
+esac
+BODY
+  program ninja <<'BODY'
+[[ -e $2/bin/tt ]] && echo 'ninja: no work to do.' || echo '[1/1] work'
+BODY
+  program ctest <<'BODY'
+echo '100% tests passed, 0 tests failed out of 1'
+BODY
+}
+
+calls_of() { grep -c "^$1" "$calls" || true; }
+
+test_help_lists_every_verb() {
+  local help verb
+  help=$("$tree/tt" help)
+  while read -r verb; do
+    contains "$help" "  $verb "
+  done < <(sed -nE 's/^verb_([a-z]+)\(.*/\1/p' "$tree/tt" | grep -v '^other$')
+  equals "$("$tree/tt")" "$help"
+}
+
+test_help_and_clean_need_no_environment() {
+  program unshare <<<'exit 1'
+  mkdir -p "$tree/build/dev"
+  "$tree/tt" help >/dev/null
+  "$tree/tt" clean
+  [[ ! -e $tree/build ]] || fail 'build/ is still there'
+  equals "$(calls_of unshare)" 0
+}
+
+test_unknown_verb_goes_to_the_program() {
+  inside
+  equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'
+}
+
+test_run_passes_options_to_the_server() {
+  inside
+  equals "$("$tree/tt" run --model m.gguf --port 0 2>/dev/null)" 'tt-server: --model m.gguf --port 0'
+  contains "$(cat "$calls")" '--preset release'
+}
+
+test_second_run_neither_configures_nor_builds() {
+  inside
+  "$tree/tt" run >/dev/null 2>&1
+  equals "$(calls_of cmake)" 2
+  equals "$("$tree/tt" run 2>&1)" 'tt-server: '
+  equals "$(calls_of cmake)" 2
+}
+
+test_another_environment_starts_a_new_build_folder() {
+  inside
+  "$tree/tt" run >/dev/null 2>&1
+  touch "$tree/build/release/old.o"
+  TT_INSIDE=newer-system "$tree/tt" run >/dev/null 2>&1
+  [[ ! -e $tree/build/release/old.o ]] || fail 'objects of two systems are mixed'
+}
+
+test_ci_makes_warnings_errors() {
+  inside
+  CI=true "$tree/tt" build dev 2>/dev/null
+  contains "$(cat "$calls")" '--preset dev -DTT_WERROR=ON'
+  "$tree/tt" build dev 2>/dev/null
+  contains "$(cat "$calls")" '--preset dev -DTT_WERROR=OFF'
+}
+
+test_test_ends_with_the_summary_of_ctest() {
+  inside
+  local output
+  output=$("$tree/tt" test -R queue 2>&1)
+  equals "${output##*$'\n'}" '100% tests passed, 0 tests failed out of 1'
+  contains "$(cat "$calls")" '-R queue'
+  equals "$(calls_of 'ctest --preset dev')" 1
+  equals "$(calls_of ctest)" 1
+}
+
+test_test_all_adds_the_sanitizers() {
+  inside
+  "$tree/tt" test --all >/dev/null 2>&1
+  equals "$(sed -nE 's/^ctest --preset ([a-z]+).*/\1/p' "$calls" | xargs)" 'asan tsan dev'
+}
+
+test_failing_test_is_a_failure() {
+  inside
+  program ctest <<<'exit 8'
+  refused "$tree/tt" test
+}
+
+test_bench_chooses_by_name() {
+  inside
+  contains "$("$tree/tt" bench queue --benchmark_min_time=0.01s 2>/dev/null)" \
+    'step_queue_bench: --benchmark_min_time=0.01s'
+  refused "$tree/tt" bench nonsense
+  contains "$said" "no benchmark with 'nonsense'"
+}
+
+test_install_goes_to_the_prefix() {
+  inside
+  "$tree/tt" build --install "$work/prefix" 2>/dev/null
+  contains "$(cat "$calls")" "cmake --install $tree/build/release --prefix $work/prefix"
+}
+
+test_unknown_preset_names_the_known() {
+  inside
+  refused "$tree/tt" build fast
+  contains "$said" 'release, dev, asan and tsan'
+}
+
+test_works_from_another_folder_and_through_a_link() {
+  inside
+  ln -s "$tree/tt" "$work/link"
+  cd /
+  equals "$("$work/link" version 2>/dev/null)" 'tt: version'
+}
+
+# The signal reaches the server itself, since nothing stands in between.
+test_interrupt_reaches_the_server() {
+  inside
+  "$tree/tt" run >/dev/null 2>&1
+  cat >"$tree/build/release/bin/tt-server" <<BODY
+#!/usr/bin/env bash
+trap 'echo finished >"$work/finished"; exit 0' TERM
+echo \$\$ >"$work/pid"
+while :; do sleep 0.05; done
+BODY
+  "$tree/tt" run 2>/dev/null &
+  until_true test -s "$work/pid"
+  equals "$(cat "$work/pid")" $!
+  kill -TERM $!
+  wait $! || fail 'the server did not end by itself'
+  equals "$(cat "$work/finished")" finished
+}
+
+test_missing_library_leads_to_the_environment() {
+  program pkg-config <<<'exit 1'
+  for name in cmake ninja ccache git llama-eval-callback llama-quantize sqlite3 chromium clang-format \
+    clang-tidy shellcheck curl c++; do program "$name" <<<''; done
+  program unshare <<<'exit 0'
+  program id <<<'echo 1000'
+  refused "$tree/tt" build
+  contains "$said" "lacks 'llama'"
+  contains "$said" "sudo $tree/tt"
+}
+
+run_named_test "$1"
