@@ -1,0 +1,143 @@
+// The primitives that blobs are made of (docs/trace-format.md, "Blobs").
+//
+// ByteReader trusts nothing: it never reads past the end, and after the first
+// fault it stays faulty and gives zeros, so that a decoder may read on and look
+// once. Counts are checked against the bytes that remain before the caller
+// allocates for them.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tt {
+
+class ByteWriter {
+ public:
+  void u8(std::uint8_t v) { bytes_.push_back(static_cast<std::byte>(v)); }
+  void varint(std::uint64_t v) {
+    for (; v >= 0x80; v >>= 7) u8(static_cast<std::uint8_t>(v | 0x80));
+    u8(static_cast<std::uint8_t>(v));
+  }
+  void zigzag(std::int64_t v) {
+    varint((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
+  }
+  void f32(float v) {
+    const auto bits = std::bit_cast<std::uint32_t>(v);
+    for (int i = 0; i < 4; ++i) u8(static_cast<std::uint8_t>(bits >> (8 * i)));
+  }
+  void text(std::string_view s) {
+    varint(s.size());
+    append(std::as_bytes(std::span(s)));
+  }
+  // `none` becomes 0, everything else index + 1.
+  void ref(std::uint32_t index, std::uint32_t none) {
+    varint(index == none ? 0 : std::uint64_t{index} + 1);
+  }
+  void append(std::span<const std::byte> more) {
+    bytes_.insert(bytes_.end(), more.begin(), more.end());
+  }
+  std::size_t size() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// What was wrong with a blob, and where. `what` is a literal.
+struct DecodeError {
+  const char* what = "";
+  std::size_t offset = 0;
+  std::string text() const { return std::string(what) + " at byte " + std::to_string(offset); }
+};
+
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  bool ok() const { return error_.what[0] == '\0'; }
+  const DecodeError& error() const { return error_; }
+  std::size_t remaining() const { return bytes_.size() - at_; }
+  void fail(const char* what) {
+    if (!ok()) return;
+    error_ = {what, at_};
+    at_ = bytes_.size();  // nothing more is read
+  }
+  // To be called last: a blob ends where its last field ends.
+  void expect_end() {
+    if (ok() && remaining() != 0) fail("bytes left over");
+  }
+
+  std::uint8_t u8() {
+    if (remaining() < 1) return fail("the blob ends too early"), std::uint8_t{0};
+    return static_cast<std::uint8_t>(bytes_[at_++]);
+  }
+  std::uint64_t varint() {
+    std::uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint8_t b = u8();
+      if (!ok()) return 0;
+      if (shift == 63 && b > 1) break;
+      v |= static_cast<std::uint64_t>(b & 0x7Fu) << shift;
+      if (b < 0x80) return v;
+    }
+    fail("a number is too long");
+    return 0;
+  }
+  std::int64_t zigzag() {
+    const std::uint64_t v = varint();
+    return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
+  }
+  std::uint32_t varint32() {
+    const std::uint64_t v = varint();
+    if (v > 0xFFFFFFFFu) return fail("a number is too large"), 0u;
+    return static_cast<std::uint32_t>(v);
+  }
+  std::int32_t zigzag32() {
+    const std::int64_t v = zigzag();
+    if (v < INT32_MIN || v > INT32_MAX) return fail("a number is too large"), 0;
+    return static_cast<std::int32_t>(v);
+  }
+  float f32() {
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 4; ++i) bits |= static_cast<std::uint32_t>(u8()) << (8 * i);
+    return std::bit_cast<float>(bits);
+  }
+  std::string text() {
+    const std::size_t n = count(1);
+    std::string s(n, '\0');
+    if (n != 0) std::memcpy(s.data(), bytes_.data() + at_, n);
+    at_ += n;
+    return s;
+  }
+  std::uint32_t ref(std::uint32_t none) {
+    const std::uint32_t v = varint32();
+    return v == 0 ? none : v - 1;
+  }
+  // A count of things that take at least `bytes_each`; faulty if they cannot be there.
+  std::size_t count(std::size_t bytes_each) {
+    const std::uint64_t n = varint();
+    if (n > remaining() / bytes_each) return fail("a count is beyond the end"), std::size_t{0};
+    return static_cast<std::size_t>(n);
+  }
+  // An enum value no greater than `last`.
+  template <class Enum>
+  Enum word(Enum last) {
+    const std::uint8_t v = u8();
+    if (v > static_cast<std::uint8_t>(last)) fail("an unknown enum value");
+    return ok() ? static_cast<Enum>(v) : Enum{};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+  DecodeError error_;
+};
+
+}  // namespace tt

@@ -1,0 +1,114 @@
+#include "tracer/slot_copy.h"
+
+#include <ggml-backend.h>
+#include <ggml.h>
+
+#include <cstring>
+#include <limits>
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint16_t kHalfMinusInf = 0xFC00;
+
+// One byte per cell is enough to gather over the queries; then cell numbers replace them.
+bool copy_attended_cells(const ggml_tensor& mask, std::uint32_t slot, StepBuffer& buffer) {
+  const auto cells = static_cast<std::size_t>(mask.ne[0]);
+  if (buffer.arena_used + cells * (sizeof(std::int32_t) + 1) > buffer.arena.size()) return false;
+  auto* ids = reinterpret_cast<std::int32_t*>(buffer.arena.data() + buffer.arena_used);
+  auto* attended = reinterpret_cast<std::uint8_t*>(ids + cells);
+  std::memset(attended, 0, cells);
+  const auto* base = static_cast<const char*>(mask.data);
+  for (std::int64_t i3 = 0; i3 < mask.ne[3]; ++i3) {
+    for (std::int64_t i2 = 0; i2 < mask.ne[2]; ++i2) {
+      for (std::int64_t i1 = 0; i1 < mask.ne[1]; ++i1) {
+        const char* row = base + static_cast<std::size_t>(i1) * mask.nb[1] +
+                          static_cast<std::size_t>(i2) * mask.nb[2] +
+                          static_cast<std::size_t>(i3) * mask.nb[3];
+        if (mask.type == GGML_TYPE_F16) {
+          const auto* values = reinterpret_cast<const std::uint16_t*>(row);
+          for (std::size_t i = 0; i < cells; ++i) attended[i] |= values[i] != kHalfMinusInf;
+        } else {
+          const auto* values = reinterpret_cast<const float*>(row);
+          for (std::size_t i = 0; i < cells; ++i) {
+            attended[i] |= values[i] != -std::numeric_limits<float>::infinity();
+          }
+        }
+      }
+    }
+  }
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < cells; ++i) {
+    ids[count] = static_cast<std::int32_t>(i);
+    count += attended[i];
+  }
+  buffer.captured.push_back({.slot = slot,
+                             .count = count,
+                             .offset = buffer.arena_used,
+                             .values = CapturedSlot::Values::Int32});
+  buffer.arena_used += (count * sizeof(std::int32_t) + 7) / 8 * 8;
+  return true;
+}
+
+}  // namespace
+
+SlotCopy slot_copy_for(const ggml_tensor& node) {
+  return node.op == GGML_OP_FLASH_ATTN_EXT ? SlotCopy::AttendedCells : SlotCopy::Values;
+}
+
+bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
+               StepBuffer& buffer) noexcept {
+  if (buffer.captured.size() == buffer.captured.capacity()) return false;
+  if (how == SlotCopy::AttendedCells && on_host &&
+      (source.type == GGML_TYPE_F16 || source.type == GGML_TYPE_F32)) {
+    return copy_attended_cells(source, slot, buffer);
+  }
+  CapturedSlot captured{.slot = slot, .offset = buffer.arena_used};
+  switch (source.type) {
+    case GGML_TYPE_I32:
+      captured.values = CapturedSlot::Values::Int32;
+      break;
+    case GGML_TYPE_I64:
+      captured.values = CapturedSlot::Values::Int64;
+      break;
+    case GGML_TYPE_F32:
+      captured.values = CapturedSlot::Values::Float;
+      break;
+    default:
+      return false;
+  }
+  const std::size_t value_bytes = ggml_type_size(source.type);
+  const auto row_values = static_cast<std::size_t>(source.ne[0]);
+  const std::size_t bytes = static_cast<std::size_t>(ggml_nelements(&source)) * value_bytes;
+  if (buffer.arena_used + bytes > buffer.arena.size()) return false;
+  captured.count = static_cast<std::uint32_t>(bytes / value_bytes);
+
+  std::byte* out = buffer.arena.data() + buffer.arena_used;
+  for (std::int64_t i3 = 0; i3 < source.ne[3]; ++i3) {
+    for (std::int64_t i2 = 0; i2 < source.ne[2]; ++i2) {
+      for (std::int64_t i1 = 0; i1 < source.ne[1]; ++i1) {
+        const std::size_t at = static_cast<std::size_t>(i1) * source.nb[1] +
+                               static_cast<std::size_t>(i2) * source.nb[2] +
+                               static_cast<std::size_t>(i3) * source.nb[3];
+        if (!on_host) {
+          ggml_backend_tensor_get(&source, out, at, row_values * value_bytes);
+        } else if (source.nb[0] == value_bytes) {
+          std::memcpy(out, static_cast<const char*>(source.data) + at, row_values * value_bytes);
+        } else {
+          for (std::size_t i0 = 0; i0 < row_values; ++i0) {
+            std::memcpy(out + i0 * value_bytes,
+                        static_cast<const char*>(source.data) + at + i0 * source.nb[0],
+                        value_bytes);
+          }
+        }
+        out += row_values * value_bytes;
+      }
+    }
+  }
+  buffer.captured.push_back(captured);
+  buffer.arena_used += (bytes + 7) / 8 * 8;
+  return true;
+}
+
+}  // namespace tt

@@ -1,0 +1,23 @@
+// Copies what a slot holds out of a running graph into a step's buffer: a few
+// loads and stores, no allocation. Called on the inference thread at the end of
+// an op that reads the tensor, when it is complete and still there
+// (docs/llama-cpp.md).
+#pragma once
+
+#include "tracer/step_buffer.h"
+
+struct ggml_tensor;
+
+namespace tt {
+
+// How a slot's values are taken: as they are, or, for an attention mask, the
+// cells that at least one query attends to.
+enum class SlotCopy : std::uint8_t { Values, AttendedCells };
+SlotCopy slot_copy_for(const ggml_tensor& node);
+
+// Appends to arena and `captured`. False when it did not fit (nothing is added).
+// `on_host` false: the tensor lives on another device and is fetched (exact mode).
+bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
+               StepBuffer& buffer) noexcept;
+
+}  // namespace tt
