@@ -224,8 +224,7 @@ std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
     const std::int64_t delta = in.zigzag();
     const std::uint64_t run = as_runs ? in.varint() : 1;
     if (run == 0 || run > n - values.size()) in.fail("a run that does not fit");
-    for (std::uint64_t k = 0; in.ok() && k < run; ++k)
-      values.push_back(value = plus(value, delta));
+    for (std::uint64_t k = 0; in.ok() && k < run; ++k) values.push_back(value = plus(value, delta));
   }
   return values;
 }

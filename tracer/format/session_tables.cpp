@@ -170,16 +170,16 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
     info.*field = static_cast<std::uint32_t>(*v);
   }
 
-  const auto facts = for_each_row(
-      db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
-      [&](RowIn& in) -> std::expected<void, TraceError> {
-        const auto ordinal = in.integer<std::int64_t>();
-        std::string name = in.text(), value = in.text();
-        if (!in.sound() || !std::cmp_equal(ordinal, info.facts.size()))
-          return std::unexpected(damaged(db, "a row of tt_fact"));
-        info.facts.emplace_back(std::move(name), std::move(value));
-        return {};
-      });
+  const auto facts =
+      for_each_row(db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
+                   [&](RowIn& in) -> std::expected<void, TraceError> {
+                     const auto ordinal = in.integer<std::int64_t>();
+                     std::string name = in.text(), value = in.text();
+                     if (!in.sound() || !std::cmp_equal(ordinal, info.facts.size()))
+                       return std::unexpected(damaged(db, "a row of tt_fact"));
+                     info.facts.emplace_back(std::move(name), std::move(value));
+                     return {};
+                   });
   if (!facts) return std::unexpected(facts.error());
 
   const auto files = for_each_row(

@@ -52,8 +52,7 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
     case SQLITE_READONLY:
       return {Kind::ReadOnly, path + " cannot be written. Check the permissions of its folder"};
     case SQLITE_CANTOPEN:
-      if (system_errno == ENOENT)
-        return {Kind::NotFound, path + " or its folder does not exist"};
+      if (system_errno == ENOENT) return {Kind::NotFound, path + " or its folder does not exist"};
       if (system_errno == EACCES || system_errno == EPERM || system_errno == EROFS)
         return {Kind::ReadOnly, std::format("{} cannot be opened: {}. Check the permissions of "
                                             "its folder",
@@ -117,8 +116,7 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
   const std::string uri = uri_of(path, mode == Mode::Immutable ? "immutable=1" : "");
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
-  if (handle == nullptr)
-    return std::unexpected(TraceError{TraceError::Kind::Io, "out of memory"});
+  if (handle == nullptr) return std::unexpected(TraceError{TraceError::Kind::Io, "out of memory"});
   Database db(handle);
   if (code != SQLITE_OK)
     return std::unexpected(
@@ -136,8 +134,8 @@ std::expected<Statement, TraceError> Database::prepare(const char* sql) const {
       sqlite3_prepare_v3(get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   // A missing table or column is damage: application id and version were right.
   if (code == SQLITE_ERROR)
-    return std::unexpected(error_of(SQLITE_CORRUPT, 0, sqlite3_db_filename(get(), "main"),
-                                    sqlite3_errmsg(get())));
+    return std::unexpected(
+        error_of(SQLITE_CORRUPT, 0, sqlite3_db_filename(get(), "main"), sqlite3_errmsg(get())));
   if (code != SQLITE_OK) return std::unexpected(sqlite_error(get(), code));
   return Statement(statement);
 }
@@ -174,8 +172,8 @@ RowOut& RowOut::text(std::string_view v) {
 
 RowOut& RowOut::blob(std::span<const std::byte> v) {
   // A null pointer would bind NULL.
-  sqlite3_bind_blob64(statement_.get(), ++column_, v.empty() ? "" : static_cast<const void*>(v.data()),
-                      v.size(), SQLITE_STATIC);
+  sqlite3_bind_blob64(statement_.get(), ++column_,
+                      v.empty() ? "" : static_cast<const void*>(v.data()), v.size(), SQLITE_STATIC);
   crc_.add_u64(v.size());
   crc_.add(v);
   return *this;

@@ -1,0 +1,86 @@
+// check_session(): every row of a session file is read and held against the others.
+#include <format>
+#include <set>
+
+#include "tracer/format/session_reader.h"
+#include "tracer/format/session_tables.h"
+#include "tracer/format/sqlite_handle.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kProblemsTold = 100;
+
+using Problems = std::vector<std::string>;
+
+// A connection of its own, without the leniency that lets a reader open truncated files.
+void check_database(const std::filesystem::path& path, Problems& problems) {
+  auto db = Database::open(path, Database::Mode::ReadOnly);
+  auto statement = db ? db->prepare("PRAGMA integrity_check(20)")
+                      : std::expected<Statement, TraceError>(std::unexpected(db.error()));
+  if (!statement) {
+    problems.push_back(statement.error().message);
+    return;
+  }
+  while (true) {
+    const auto row = statement->step();
+    if (!row) {
+      problems.push_back(row.error().message);
+      return;
+    }
+    if (!*row) return;
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), 0));
+    if (text && std::string(text) != "ok") problems.push_back(text);
+  }
+}
+
+}  // namespace
+
+std::expected<std::vector<std::string>, TraceError> check_session(
+    const std::filesystem::path& path) {
+  auto reader = SessionReader::open(path);
+  if (!reader) {
+    if (reader.error().kind == TraceError::Kind::Damaged) return Problems{reader.error().message};
+    return std::unexpected(reader.error());
+  }
+  Problems problems;
+  const auto told = [&](const TraceError& error) {
+    if (problems.size() < kProblemsTold) problems.push_back(error.message);
+  };
+  check_database(path, problems);
+
+  const auto info = reader->info();
+  if (!info) told(info.error());
+  if (const auto losses = reader->losses(); !losses) told(losses.error());
+
+  const auto templates = reader->template_ids();
+  if (!templates) told(templates.error());
+  for (const TemplateId id : templates.value_or(std::vector<TemplateId>{}))
+    if (const auto graph = reader->graph(id); !graph) told(graph.error());
+
+  const auto n_tokens = reader->token_count();
+  if (!n_tokens) told(n_tokens.error());
+  constexpr std::uint32_t kTokensAtOnce = 4096;
+  for (std::uint32_t first = 0; n_tokens && first < *n_tokens; first += kTokensAtOnce)
+    if (const auto tokens = reader->tokens(first, kTokensAtOnce); !tokens) told(tokens.error());
+
+  const auto n_steps = reader->step_count();
+  if (!n_steps) told(n_steps.error());
+  std::set<AllocationId> seen;
+  for (std::uint32_t i = 0; n_steps && i < *n_steps && problems.size() < kProblemsTold; ++i) {
+    const auto step = reader->step(StepId{i});
+    if (!step) {
+      told(step.error());
+      continue;
+    }
+    if (step->allocation.v != 0 && seen.insert(step->allocation).second)
+      if (const auto allocation = reader->allocation(step->allocation); !allocation)
+        told(allocation.error());
+    if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
+      problems.push_back(std::format("step {} names tokens that are not there", i));
+  }
+  return problems;
+}
+
+}  // namespace tt

@@ -1,0 +1,102 @@
+// recover_sessions(): folds in what dead processes left.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tracer/format/file_header.h"
+#include "tracer/format/session_owner.h"
+#include "tracer/format/session_reader.h"
+#include "tracer/format/session_tables.h"
+#include "tracer/format/sqlite_handle.h"
+
+namespace tt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void remove_quietly(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+// Marks a Running session Recovered. Everything is there already; this says so.
+std::expected<void, TraceError> mark_recovered(const Database& db) {
+  const auto steps = db.ask("SELECT count(*) FROM tt_step");
+  const auto tokens = db.ask("SELECT count(*) FROM tt_token");
+  if (!steps) return std::unexpected(steps.error());
+  if (!tokens) return std::unexpected(tokens.error());
+  return db.run("BEGIN IMMEDIATE")
+      .and_then([&] {
+        return write_meta(
+            db,
+            {{"state", to_text(SessionState::Recovered)}, {"steps", *steps}, {"tokens", *tokens}});
+      })
+      .and_then([&] { return db.run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
+}
+
+// true: it was Running and is Recovered now. A file that is in use, damaged or
+// not ours is left as it is.
+bool recover(const fs::path& path) {
+  if (!check_file_header(path)) return false;
+  auto db = Database::open(path, Database::Mode::ReadWrite);
+  if (!db) return false;
+  db->busy_timeout(0);
+  const auto meta = read_meta(*db);
+  if (!meta) return false;
+  const auto state = meta->find("state");
+  const bool running = state != meta->end() && state->second == to_text(SessionState::Running);
+  if (owner_state(*meta) == Owner::Alive) return false;
+
+  // Room first: the disk may still be full.
+  remove_quietly(path.string() + "-reserve");
+  // Leaving WAL mode needs the file for oneself: refused while any process has
+  // it open, also one in another container, whose process id tells us nothing.
+  const auto mode = db->ask("PRAGMA journal_mode=DELETE");
+  if (!mode || *mode != "delete") return false;
+  return running && mark_recovered(*db).has_value();
+}
+
+// What a kill during SessionWriter::create() left; young ones may be in use.
+void remove_unfinished(const fs::directory_entry& entry) {
+  std::error_code error;
+  const auto written = entry.last_write_time(error);
+  if (!error && fs::file_time_type::clock::now() - written > std::chrono::minutes(1))
+    remove_quietly(entry.path());
+}
+
+}  // namespace
+
+std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> sessions;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored)) continue;
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".ttrace"))
+      sessions.push_back(it->path());
+    else if (name.ends_with(".ttrace-new") || name.ends_with(".ttrace-new-journal"))
+      remove_unfinished(*it);
+  }
+  if (error == std::errc::no_such_file_or_directory)
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound, folder.string() + " does not exist"});
+  if (error)
+    return std::unexpected(
+        TraceError{TraceError::Kind::Io, folder.string() + " cannot be read: " + error.message()});
+  std::ranges::sort(sessions);
+
+  std::vector<RecoveredSession> recovered;
+  for (const fs::path& path : sessions) {
+    if (!recover(path)) continue;
+    const auto reader = SessionReader::open(path);
+    const auto steps = reader ? reader->step_count() : 0;
+    recovered.push_back({path, steps.value_or(0)});
+  }
+  return recovered;
+}
+
+}  // namespace tt
