@@ -1,0 +1,82 @@
+// What is asked of the engine, and what it tells while it works: values and one
+// narrow interface.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tracer/format/session.h"
+#include "tracer/format/step.h"
+
+namespace tt {
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+  friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
+};
+
+// Text, a conversation (the model's chat template is applied), or token ids.
+using Prompt = std::variant<std::string, std::vector<ChatMessage>, std::vector<std::int32_t>>;
+
+struct Sampling {
+  float temperature = 0.8F;     // 0: always the most likely token
+  std::int32_t top_k = 40;      // 0: off
+  float top_p = 0.95F;          // 1: off
+  float min_p = 0.05F;          // 0: off
+  float repeat_penalty = 1.0F;  // 1: off
+  std::int32_t repeat_last_n = 64;
+  std::uint32_t seed = 0xFFFFFFFFu;  // that: a random one, recorded
+  std::string grammar;               // GBNF; empty: none
+};
+
+struct GenerationRequest {
+  Prompt prompt;
+  std::uint32_t max_tokens = 128;
+  Sampling sampling;
+  std::vector<std::string> stop;  // the text ends before any of these
+  bool ignore_eos = false;
+  bool reuse_prefix = true;  // keep cache cells that the last request has in common
+  Level level = Level::Detailed;
+  bool exact_timing = false;
+  std::string stats_pattern;  // VERBOSE: regex of the tensors to describe
+};
+
+enum class StopReason : std::uint8_t {
+  None,
+  Eos,
+  Stop,
+  Length,
+  ContextFull,
+  Cancelled,
+  Error,
+  Embedded
+};
+
+struct GenerationResult {
+  StopReason reason = StopReason::None;
+  std::string error;  // with Error: what to do
+  std::string text;
+  std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
+  std::int64_t prompt_ns = 0, generate_ns = 0;
+  std::vector<float> embedding;  // embedding-only models
+  LossCounters losses;           // of the recording
+  std::string recording_error;   // why the recording ended early; empty: it did not
+};
+
+// Called on the inference thread between steps; must not block.
+class GenerationListener {
+ public:
+  virtual ~GenerationListener() = default;
+  // `piece`: what the text grows by (UTF-8 safe: empty while a character is incomplete).
+  virtual void on_token(const Token& token, std::string_view piece) = 0;
+  virtual void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                           std::uint32_t generated) = 0;
+};
+
+const char* to_text(StopReason);
+
+}  // namespace tt

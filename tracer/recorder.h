@@ -1,0 +1,98 @@
+// From the inference thread to the file: takes whole steps in pre-allocated
+// buffers, turns them into rows on its own thread, commits each.
+//
+// begin(), tokens(), acquire(), submit() and finish() belong to the inference
+// thread, between steps. When the disk cannot keep up, steps lose their times,
+// not their tokens; when it is full, the recording of that session ends with a
+// message and generation goes on. Every loss is counted.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "tracer/format/session.h"
+#include "tracer/format/session_writer.h"
+#include "tracer/format/step.h"
+#include "tracer/step_pool.h"
+
+namespace tt {
+
+// Called on the writer thread, after the step is committed to the file (or
+// counted as lost). `graph` is null when the step has no template.
+using StepListener =
+    std::function<void(const std::string& session, const Step& step, const KnownGraphPtr& graph)>;
+
+struct RecordingResult {
+  LossCounters losses;
+  std::string error;  // empty: everything is in the file
+  std::uint64_t file_bytes = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener);
+  ~Recorder();
+
+  void begin(const SessionInfo& info, const std::filesystem::path& file);
+  void tokens(std::vector<Token> tokens);
+  StepBuffer* acquire();  // null: record the step without times
+  void submit(StepBuffer* buffer);
+  void submit_without_times(Step step);  // MINIMAL, or no buffer was free
+  // Waits until everything is in the file. `info` is its final state.
+  RecordingResult finish(const SessionInfo& info);
+
+ private:
+  struct Begin {
+    SessionInfo info;
+    std::filesystem::path file;
+  };
+  struct Finish {
+    SessionInfo info;
+  };
+  struct Quit {};
+  using Message = std::variant<Begin, std::vector<Token>, StepBuffer*, Step, Finish, Quit>;
+
+  void post(Message message);
+  void run();
+  void handle(Begin& begin);
+  void handle(std::vector<Token>& tokens);
+  void handle(StepBuffer* buffer);
+  void handle(Step& step);
+  void handle(Finish& finish);
+  void write(const Step& step, const KnownGraphPtr& graph);
+  void fail(const TraceError& error);
+
+  StepPool pool_;
+  StepListener listener_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Message> messages_;
+  std::condition_variable finished_;
+  bool session_done_ = true;
+  RecordingResult result_;
+
+  // Writer thread only.
+  std::unique_ptr<SessionWriter> writer_;
+  std::string session_;
+  std::unordered_map<KnownGraphPtr, TemplateId> templates_;
+  std::unordered_map<AddressesPtr, AllocationId> allocations_;
+  LossCounters losses_;
+  std::string error_;
+  std::uint64_t dropped_before_ = 0;
+  std::thread thread_;
+};
+
+// What the inference thread wrote, as a value.
+Step step_from(const StepBuffer& buffer);
+
+}  // namespace tt
