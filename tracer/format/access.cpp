@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "tracer/format/byte_rules.h"
+#include "tracer/format/footprint.h"
 
 namespace tt {
 namespace {
@@ -164,9 +165,9 @@ Bytes parts_touched(const GraphTemplate& graph, const Access& access, const Slot
   const Tensor& view = graph.tensor(access.tensor);
   const Tensor& index = graph.tensor(graph.slot(access.slot).tensor);
   if (access.extent == Extent::Cells) {
-    // With several streams a cell's number counts on: cell + stream * cells.
+    // A cell is one row of every head, whatever their number: one list for all.
     Tensor cells = view;
-    cells.ne = {1, view.ne[1] * (index.ne[3] > 1 ? view.ne[3] : 1), 1, 1};
+    cells.ne = {1, view.ne[1], 1, 1};
     return Bytes{access.unit.v * distinct_parts(cells, Axis::Row, index, values.ints)};
   }
   return Bytes{access.unit.v * distinct_parts(view, axis_of(graph, access), index, values.ints)};

@@ -1,93 +1,17 @@
+// One small function per op that is not "every source once, the output once",
+// and a table that names them. docs/byte-rules.md has the same list with reasons.
 #include "tracer/format/byte_rules.h"
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
+#include "tracer/format/footprint.h"
+
 namespace tt {
 namespace {
-
-// A dimension of a view in bytes: `count` repetitions, `stride` apart.
-struct Repeat {
-  std::uint64_t count;
-  std::uint64_t stride;
-};
-
-// A view as a block of bytes and its repetitions, innermost (smallest stride)
-// first. Repetitions at stride 0 and of one element add no byte and are left out.
-struct Layout {
-  bool empty = false;
-  std::uint64_t block = 0;
-  std::array<Repeat, 4> repeats{};
-  std::size_t n = 0;
-};
-
-Layout layout_of(const Tensor& view) {
-  Layout out;
-  out.block = view.block_bytes;
-  for (std::size_t d = 0; d < 4; ++d) {
-    if (view.ne[d] <= 0) {
-      out.empty = true;
-      return out;
-    }
-    auto count = static_cast<std::uint64_t>(view.ne[d]);
-    if (d == 0 && view.block_elements > 1) {
-      count = (count + view.block_elements - 1) / view.block_elements;
-    }
-    if (count <= 1 || view.nb[d] == 0) continue;
-    std::size_t at = out.n++;
-    for (; at > 0 && out.repeats[at - 1].stride > view.nb[d]; --at) {
-      out.repeats[at] = out.repeats[at - 1];
-    }
-    out.repeats[at] = {count, view.nb[d]};
-  }
-  return out;
-}
-
-std::uint64_t span_of(const Layout& layout) {
-  std::uint64_t span = layout.block;
-  for (std::size_t i = 0; i < layout.n; ++i) {
-    span += (layout.repeats[i].count - 1) * layout.repeats[i].stride;
-  }
-  return span;
-}
-
-// Windows that overlap and have gaps at once: no closed form, so list the
-// blocks and merge. Bounded, because shapes may come from a damaged file; beyond
-// the bound the answer is the smaller of the two upper bounds.
-std::uint64_t footprint_by_merging(const Layout& layout) {
-  constexpr std::uint64_t kMostBlocks = 1u << 22;
-  std::uint64_t blocks = 1;
-  for (std::size_t i = 0; i < layout.n; ++i) {
-    const std::uint64_t count = layout.repeats[i].count;
-    if (count > kMostBlocks / blocks) return span_of(layout);
-    blocks *= count;
-  }
-  std::vector<std::uint64_t> starts{0};
-  starts.reserve(blocks);
-  for (std::size_t i = 0; i < layout.n; ++i) {
-    const std::size_t before = starts.size();
-    for (std::uint64_t k = 1; k < layout.repeats[i].count; ++k) {
-      for (std::size_t j = 0; j < before; ++j) {
-        starts.push_back(starts[j] + k * layout.repeats[i].stride);
-      }
-    }
-  }
-  std::sort(starts.begin(), starts.end());
-  std::uint64_t bytes = 0;
-  std::uint64_t end = 0;
-  for (const std::uint64_t start : starts) {
-    const std::uint64_t from = std::max(start, end);
-    end = start + layout.block;
-    if (end > from) bytes += end - from;
-  }
-  return bytes;
-}
-
-TensorId source(const Node& node, std::size_t i) {
-  return i < node.src.size() ? node.src[i] : kNoTensor;
-}
 
 // `view` cut down to its first `count` along dimension `d`.
 Tensor cut(Tensor view, std::size_t d, std::int64_t count) {
@@ -97,236 +21,296 @@ Tensor cut(Tensor view, std::size_t d, std::int64_t count) {
 
 // One part of `view` along the axis: what one number of an index list selects.
 Tensor one_part(Tensor view, Axis axis) {
-  switch (axis) {
-    case Axis::None:
-      break;
-    case Axis::Row:
-      view.ne[1] = view.ne[2] = view.ne[3] = 1;
-      break;
-    case Axis::Slice:
-      view.ne[2] = view.ne[3] = 1;
-      break;
-    case Axis::Sequence:
-      view.ne[3] = 1;
-      break;
-  }
+  if (axis == Axis::None) return view;
+  for (auto d = static_cast<std::size_t>(axis); d < 4; ++d) view.ne[d] = 1;
   return view;
 }
 
-// Elements of an upper or lower triangle of an n0 x n1 matrix, by ggml's
-// ggml_tri_type: 0 upper with diagonal, 1 upper, 2 lower with diagonal, 3 lower.
-std::uint64_t triangle_elements(std::int64_t n0, std::int64_t n1, std::int32_t type) {
-  std::int64_t count = 0;
-  for (std::int64_t row = 0; row < n1; ++row) {
-    switch (type) {
-      case 0:
-        count += std::max<std::int64_t>(0, n0 - row);
-        break;
-      case 1:
-        count += std::max<std::int64_t>(0, n0 - row - 1);
-        break;
-      case 2:
-        count += std::min(n0, row + 1);
-        break;
-      default:
-        count += std::min(n0, row);
-        break;
-    }
-  }
-  return static_cast<std::uint64_t>(count);
+std::uint64_t elements(const Tensor& t) {
+  return static_cast<std::uint64_t>(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]);
 }
 
-// Collects the touches of one node.
+// Collects the touches of one node. Absent sources and empty tensors are no touch.
 class Touches {
  public:
   Touches(const GraphTemplate& graph, const Node& node) : graph_(graph), node_(node) {}
 
-  const Tensor* src(std::size_t i) const {
-    const TensorId id = source(node_, i);
-    return id == kNoTensor ? nullptr : &graph_.tensor(id);
-  }
+  bool has(std::size_t i) const { return id(i) != kNoTensor; }
+  const Tensor& src(std::size_t i) const { return graph_.tensor(node_.src[i]); }
+  std::size_t sources() const { return node_.src.size(); }
   const Tensor& output() const { return graph_.tensor(node_.output); }
+  std::int32_t param(std::size_t i) const { return node_.params[i]; }
 
   void read(std::size_t i) {
-    if (const Tensor* t = src(i)) read_bytes(i, footprint(*t));
+    if (has(i)) read_bytes(i, footprint(src(i)));
   }
-  void read_bytes(std::size_t i, std::uint64_t bytes) {
-    add({.tensor = source(node_, i), .unit = bytes});
+  void read_bytes(std::size_t i, std::uint64_t bytes) { add({.tensor = id(i), .unit = bytes}); }
+  // The first `count` elements of every row, and the first `count` rows.
+  void read_columns(std::size_t i, std::int64_t count) {
+    if (has(i)) read_bytes(i, footprint(cut(src(i), 0, count)));
+  }
+  void read_rows(std::size_t i, std::int64_t count) {
+    if (has(i)) read_bytes(i, footprint(cut(src(i), 1, count)));
   }
   // The parts of source `i` that the list in source `index` names.
   void read_selected(std::size_t i, std::size_t index, Extent extent, Axis axis) {
-    if (const Tensor* t = src(i)) {
-      add({.tensor = source(node_, i),
-           .extent = extent,
-           .axis = axis,
-           .index = source(node_, index),
-           .unit = footprint(one_part(*t, axis))});
-    }
+    if (!has(index)) return read(i);
+    add({.tensor = id(i),
+         .extent = extent,
+         .axis = axis,
+         .index = id(index),
+         .unit = has(i) ? footprint(one_part(src(i), axis)) : 0});
   }
-  // K or V of an attention: the cells that the mask lets through.
+  // K or V of an attention: the cells, of all heads, that the mask lets through.
   void read_cells(std::size_t i, std::size_t mask) {
-    const Tensor* t = src(i);
-    const Tensor* m = src(mask);
-    if (t == nullptr) return;
-    if (m == nullptr) return read(i);
-    // One cell holds all heads; with several streams a cell belongs to one.
-    Tensor cell = cut(*t, 1, 1);
-    if (m->ne[3] > 1) cell = cut(std::move(cell), 3, 1);
-    add({.tensor = source(node_, i),
+    if (!has(mask)) return read(i);
+    add({.tensor = id(i),
          .extent = Extent::Cells,
          .axis = Axis::Row,
-         .index = source(node_, mask),
-         .unit = footprint(cell)});
+         .index = id(mask),
+         .unit = has(i) ? footprint(cut(src(i), 1, 1)) : 0});
   }
   void read_all() {
-    for (std::size_t i = 0; i < node_.src.size(); ++i) read(i);
+    for (std::size_t i = 0; i < sources(); ++i) read(i);
   }
   void write() { write_bytes(footprint(output())); }
   void write_bytes(std::uint64_t bytes) {
     add({.tensor = node_.output, .write = true, .unit = bytes});
   }
   void write_rows(std::size_t index) {
+    if (!has(index)) return write();
     add({.tensor = node_.output,
          .write = true,
          .extent = Extent::Rows,
          .axis = Axis::Row,
-         .index = source(node_, index),
+         .index = id(index),
          .unit = footprint(one_part(output(), Axis::Row))});
+  }
+  // An output of `values` elements and then snapshots of a state, of which a
+  // kernel writes no more than there are tokens.
+  void write_with_snapshots(std::uint64_t values, std::uint64_t state_bytes, std::int64_t tokens) {
+    const std::uint64_t whole = footprint(output());
+    const std::uint64_t value_bytes = values * output().block_bytes;
+    if (state_bytes == 0 || whole < value_bytes) return write();
+    const std::uint64_t snapshots = (whole - value_bytes) / state_bytes;
+    const std::uint64_t written = std::min(snapshots, static_cast<std::uint64_t>(tokens));
+    write_bytes(value_bytes + written * state_bytes);
   }
   std::vector<Touch> take() { return std::move(touches_); }
 
  private:
+  TensorId id(std::size_t i) const { return i < sources() ? node_.src[i] : kNoTensor; }
   void add(Touch touch) {
     if (touch.tensor != kNoTensor && touch.unit > 0) touches_.push_back(touch);
   }
+
   const GraphTemplate& graph_;
   const Node& node_;
   std::vector<Touch> touches_;
 };
 
-// The block of `a` that ACC and SET change: b's shape, strides from the params.
-Tensor sub_block(const Tensor& a, const Tensor& b, const Node& node) {
-  Tensor block = b;
-  block.block_elements = a.block_elements;
-  block.block_bytes = a.block_bytes;
-  block.nb[0] = a.nb[0];
-  for (std::size_t d = 1; d < 4; ++d) {
-    block.nb[d] = static_cast<std::uint32_t>(node.params[d - 1]);
-  }
-  return block;
+void every_source_once(Touches& t) {
+  t.read_all();
+  t.write();
 }
 
-constexpr std::size_t kAccInPlace = 4;  // params: nb1, nb2, nb3, offset, in place
-constexpr std::size_t kRopeDims = 1;    // params: n_past, n_dims, mode, ...
-constexpr std::size_t kTriType = 0;
+void get_rows(Touches& t) {
+  t.read_selected(0, 1, Extent::Rows, Axis::Row);
+  t.read(1);
+  t.write();
+}
+
+void set_rows(Touches& t) {
+  t.read(0);
+  t.read(1);  // source 2 is the destination itself
+  t.write_rows(1);
+}
+
+void mul_mat_id(Touches& t) {
+  t.read_selected(0, 2, Extent::Experts, Axis::Slice);
+  t.read(1);
+  t.read(2);
+  t.write();
+}
+
+void add_id(Touches& t) {
+  t.read(0);
+  t.read_selected(1, 2, Extent::Rows, Axis::Row);
+  t.read(2);
+  t.write();
+}
+
+void flash_attn_ext(Touches& t) {
+  constexpr std::size_t kMask = 3;
+  t.read(0);
+  t.read_cells(1, kMask);
+  t.read_cells(2, kMask);
+  t.read_rows(kMask, t.has(0) ? t.src(0).ne[1] : 0);  // a mask may be padded to more queries
+  t.read(4);                                          // sinks
+  t.write();
+}
+
+void soft_max(Touches& t) {
+  t.read(0);
+  t.read_rows(1, t.output().ne[1]);  // a mask may be padded to more queries
+  t.read(2);                         // sinks
+  t.write();
+}
+
+void rope(Touches& t) {
+  constexpr std::size_t kDims = 1;  // params: n_past, n_dims, mode, ...
+  t.read(0);
+  t.read(1);
+  t.read_columns(2, t.param(kDims) / 2);  // frequency factors: one per pair
+  t.write();
+}
+
+// Source 1 of a CPY is the destination, whose view the output is.
+void cpy(Touches& t) {
+  t.read(0);
+  t.write();
+}
+
+// The block of `a` that ACC and SET change: b's shape, strides from the params.
+std::uint64_t changed_block(const Touches& t) {
+  Tensor block = t.src(1);
+  block.block_elements = t.src(0).block_elements;
+  block.block_bytes = t.src(0).block_bytes;
+  block.nb[0] = t.src(0).nb[0];
+  for (std::size_t d = 1; d < 4; ++d) block.nb[d] = static_cast<std::uint32_t>(t.param(d - 1));
+  return footprint(block);
+}
+
+constexpr std::size_t kInPlace = 4;  // params of ACC and SET: nb1, nb2, nb3, offset, in place
+
+void acc(Touches& t) {
+  if (t.param(kInPlace) == 0 || !t.has(0) || !t.has(1)) return every_source_once(t);
+  t.read_bytes(0, changed_block(t));
+  t.read(1);
+  t.write_bytes(changed_block(t));
+}
+
+void set(Touches& t) {
+  if (t.param(kInPlace) == 0 || !t.has(0) || !t.has(1)) return every_source_once(t);
+  t.read(1);
+  t.write_bytes(changed_block(t));
+}
+
+// The kernel is a source for its shape only.
+void im2col(Touches& t) {
+  t.read(1);
+  t.write();
+}
+
+void fill(Touches& t) { t.write(); }
+
+// Elements on and below the diagonal of n1 rows of n0.
+std::int64_t lower_triangle(std::int64_t n0, std::int64_t n1) {
+  const std::int64_t square = std::min(n0, n1);
+  return square * (square + 1) / 2 + (n1 - square) * n0;
+}
+
+void read_triangle(Touches& t, std::int64_t elements_per_matrix) {
+  const Tensor& a = t.src(0);
+  t.read_bytes(0,
+               static_cast<std::uint64_t>(elements_per_matrix * a.ne[2] * a.ne[3]) * a.block_bytes);
+}
+
+void tri(Touches& t) {
+  enum { UpperWithDiagonal, Upper, LowerWithDiagonal, Lower };
+  if (!t.has(0)) return t.write();
+  const std::int64_t n0 = t.src(0).ne[0];
+  const std::int64_t n1 = t.src(0).ne[1];
+  const std::int64_t diagonal = std::min(n0, n1);
+  const std::int64_t lower = lower_triangle(n0, n1);
+  switch (t.param(0)) {
+    case UpperWithDiagonal:
+      read_triangle(t, n0 * n1 - lower + diagonal);
+      break;
+    case Upper:
+      read_triangle(t, n0 * n1 - lower);
+      break;
+    case LowerWithDiagonal:
+      read_triangle(t, lower);
+      break;
+    default:
+      read_triangle(t, lower - diagonal);
+      break;
+  }
+  t.write();
+}
+
+void solve_tri(Touches& t) {
+  if (t.has(0)) read_triangle(t, lower_triangle(t.src(0).ne[0], t.src(0).ne[1]));
+  t.read(1);
+  t.write();
+}
+
+// States are those of the sequences in source 6.
+void ssm_scan(Touches& t) {
+  constexpr std::size_t kState = 0, kX = 1, kIds = 6;
+  t.read_selected(kState, kIds, Extent::Rows, Axis::Sequence);
+  for (std::size_t i = 1; i < t.sources(); ++i) t.read(i);
+  if (!t.has(kState) || !t.has(kX) || !t.has(kIds)) return t.write();
+  const std::uint64_t state = footprint(one_part(t.src(kState), Axis::Sequence));
+  t.write_with_snapshots(elements(t.src(kX)), state * elements(t.src(kIds)), t.src(kX).ne[2]);
+}
+
+void gated_delta_net(Touches& t) {
+  constexpr std::size_t kV = 2, kState = 5;
+  t.read_all();
+  if (!t.has(kV) || !t.has(kState)) return t.write();
+  t.write_with_snapshots(elements(t.src(kV)), footprint(t.src(kState)), t.src(kV).ne[2]);
+}
+
+// Of the mixes and their base only hc * hc columns, of three scales the last.
+void hc_comb(Touches& t) {
+  const std::int64_t columns = t.output().ne[0] * t.output().ne[1];
+  t.read_columns(0, columns);
+  t.read_columns(1, 1);
+  t.read_columns(2, columns);
+  t.write();
+}
+
+struct Rule {
+  std::string_view op;
+  void (*apply)(Touches&);
+};
+
+constexpr auto kRules = std::to_array<Rule>({
+    {"ACC", acc},
+    {"ADD_ID", add_id},
+    {"CPY", cpy},
+    {"DSV4_HC_COMB", hc_comb},
+    {"FILL", fill},
+    {"FLASH_ATTN_EXT", flash_attn_ext},
+    {"GATED_DELTA_NET", gated_delta_net},
+    {"GET_ROWS", get_rows},
+    {"IM2COL", im2col},
+    {"IM2COL_3D", im2col},
+    {"MUL_MAT_ID", mul_mat_id},
+    {"ROPE", rope},
+    {"ROPE_BACK", rope},
+    {"SET", set},
+    {"SET_ROWS", set_rows},
+    {"SOFT_MAX", soft_max},
+    {"SOLVE_TRI", solve_tri},
+    {"SSM_SCAN", ssm_scan},
+    {"TRI", tri},
+});
 
 }  // namespace
 
-std::uint64_t footprint(const Tensor& view) {
-  const Layout layout = layout_of(view);
-  if (layout.empty) return 0;
-  // Inside out: while everything so far is one solid run, repetitions that touch
-  // it extend the run; repetitions beyond the span copy it.
-  std::uint64_t bytes = layout.block;
-  std::uint64_t span = layout.block;
-  for (std::size_t i = 0; i < layout.n; ++i) {
-    const auto [count, stride] = layout.repeats[i];
-    if (bytes == span && stride <= span) {
-      bytes += (count - 1) * stride;
-    } else if (stride >= span) {
-      bytes *= count;
-    } else {
-      return footprint_by_merging(layout);
-    }
-    span += (count - 1) * stride;
-  }
-  return bytes;
-}
-
-std::uint64_t span_of(const Tensor& view) {
-  const Layout layout = layout_of(view);
-  return layout.empty ? 0 : span_of(layout);
-}
-
 std::vector<Touch> touches_of(const GraphTemplate& graph, const Node& node) {
   if (!node.computed) return {};
-  Touches t(graph, node);
-  const std::string_view op = node.op;
-
-  if (op == "GET_ROWS") {
-    t.read_selected(0, 1, Extent::Rows, Axis::Row);
-    t.read(1);
-    t.write();
-  } else if (op == "SET_ROWS") {
-    t.read(0);
-    t.read(1);  // source 2 is the destination itself
-    t.write_rows(1);
-  } else if (op == "MUL_MAT_ID") {
-    t.read_selected(0, 2, Extent::Experts, Axis::Slice);
-    t.read(1);
-    t.read(2);
-    t.write();
-  } else if (op == "ADD_ID") {
-    t.read(0);
-    t.read_selected(1, 2, Extent::Rows, Axis::Row);
-    t.read(2);
-    t.write();
-  } else if (op == "SSM_SCAN") {
-    t.read_selected(0, 6, Extent::Rows, Axis::Sequence);
-    for (std::size_t i = 1; i < node.src.size(); ++i) t.read(i);
-    t.write();
-  } else if (op == "FLASH_ATTN_EXT") {
-    t.read(0);
-    t.read_cells(1, 3);
-    t.read_cells(2, 3);
-    if (const Tensor* mask = t.src(3)) {
-      // Older libraries pad the mask to more queries than there are.
-      const Tensor* q = t.src(0);
-      t.read_bytes(3, footprint(q != nullptr ? cut(*mask, 1, q->ne[1]) : *mask));
-    }
-    t.read(4);  // sinks
-    t.write();
-  } else if (op == "SOFT_MAX") {
-    t.read(0);
-    if (const Tensor* mask = t.src(1)) {
-      t.read_bytes(1, footprint(cut(*mask, 1, t.output().ne[1])));
-    }
-    t.read(2);  // sinks
-    t.write();
-  } else if (op == "ROPE" || op == "ROPE_BACK") {
-    t.read(0);
-    t.read(1);
-    if (const Tensor* factors = t.src(2)) {
-      t.read_bytes(2, footprint(cut(*factors, 0, node.params[kRopeDims] / 2)));
-    }
-    t.write();
-  } else if (op == "CPY") {
-    t.read(0);  // source 1 is the destination, whose view the output is
-    t.write();
-  } else if ((op == "ACC" || op == "SET") && node.params[kAccInPlace] != 0 && t.src(0) &&
-             t.src(1)) {
-    const std::uint64_t block = footprint(sub_block(*t.src(0), *t.src(1), node));
-    if (op == "ACC") t.read_bytes(0, block);
-    t.read(1);
-    t.write_bytes(block);
-  } else if (op == "IM2COL" || op == "IM2COL_3D") {
-    t.read(1);  // source 0 is the kernel, for its shape only
-    t.write();
-  } else if (op == "FILL") {
-    t.write();  // source 0 is there for its shape
-  } else if ((op == "TRI" || op == "SOLVE_TRI") && t.src(0)) {
-    const Tensor& a = *t.src(0);
-    constexpr std::int32_t kLowerWithDiagonal = 2;
-    const std::int32_t type = op == "TRI" ? node.params[kTriType] : kLowerWithDiagonal;
-    const auto matrices = static_cast<std::uint64_t>(a.ne[2] * a.ne[3]);
-    t.read_bytes(0, triangle_elements(a.ne[0], a.ne[1], type) * a.block_bytes * matrices);
-    t.read(1);
-    t.write();
+  const auto rule = std::ranges::find(kRules, node.op, &Rule::op);
+  Touches touches(graph, node);
+  if (rule != kRules.end()) {
+    rule->apply(touches);
   } else {
-    t.read_all();
-    t.write();
+    every_source_once(touches);
   }
-  return t.take();
+  return touches.take();
 }
 
 bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner) {
@@ -343,46 +327,45 @@ bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner) 
     return from + span_of(b) <= outer.unit;
   }
   // Rows of the same grid, the inner ones a stretch of the outer ones.
-  const auto row_bytes = [](const Tensor& t) { return footprint(one_part(t, Axis::Row)); };
-  const auto dense_rows = [&](const Tensor& t) {
-    return row_bytes(t) == span_of(one_part(t, Axis::Row));
-  };
   for (std::size_t d = 1; d < 4; ++d) {
     if (a.ne[d] != b.ne[d] || (a.ne[d] > 1 && a.nb[d] != b.nb[d])) return false;
   }
-  return dense_rows(a) && dense_rows(b) && from + row_bytes(b) <= row_bytes(a);
+  const Tensor a_row = one_part(a, Axis::Row);
+  const Tensor b_row = one_part(b, Axis::Row);
+  return footprint(a_row) == span_of(a_row) && footprint(b_row) == span_of(b_row) &&
+         from + span_of(b_row) <= span_of(a_row);
 }
 
 std::uint64_t distinct_parts(const Tensor& view, Axis axis, const Tensor& index,
-                             const std::vector<std::int64_t>& values) {
+                             std::span<const std::int64_t> values) {
   const std::int64_t limit = view.ne[static_cast<std::size_t>(axis)];
   std::vector<std::int64_t> pool;
-  const auto count_pool = [&] {
-    if (!std::is_sorted(pool.begin(), pool.end())) std::sort(pool.begin(), pool.end());
-    return static_cast<std::uint64_t>(std::unique(pool.begin(), pool.end()) - pool.begin());
+  const auto distinct = [&](std::span<const std::int64_t> list) {
+    pool.clear();
+    std::ranges::copy_if(list, std::back_inserter(pool),
+                         [limit](std::int64_t v) { return v >= 0 && v < limit; });
+    if (!std::ranges::is_sorted(pool)) std::ranges::sort(pool);
+    const auto repeated = std::ranges::unique(pool);
+    return pool.size() - repeated.size();
   };
-  const auto take = [&](std::size_t from, std::size_t count) {
-    for (std::size_t i = from; i < std::min(from + count, values.size()); ++i) {
-      if (values[i] >= 0 && values[i] < limit) pool.push_back(values[i]);
-    }
-  };
-  const bool batched = axis == Axis::Row && view.ne[2] * view.ne[3] > 1;
-  if (!batched) {
-    take(0, values.size());
-    return count_pool();
-  }
+  if (axis != Axis::Row || (view.ne[2] <= 1 && view.ne[3] <= 1)) return distinct(values);
+
   // Batch (i2, i3) of the view is selected by list (i2, i3) of the index, which
-  // repeats when it has fewer (SET_ROWS broadcasts).
+  // starts over when it has fewer (SET_ROWS broadcasts).
+  const auto positive = [](std::int64_t n) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(1, n));
+  };
+  const std::uint64_t length = positive(index.ne[0]);
+  const std::uint64_t n1 = positive(index.ne[1]);
+  const std::uint64_t n2 = positive(index.ne[2]);
+  const auto batches = [](std::uint64_t of, std::uint64_t list, std::uint64_t lists) {
+    return of > list ? (of - list - 1) / lists + 1 : 0;
+  };
   std::uint64_t parts = 0;
-  const auto list = static_cast<std::size_t>(std::max<std::int64_t>(0, index.ne[0]));
-  const auto n1 = std::max<std::int64_t>(1, index.ne[1]);
-  const auto n2 = std::max<std::int64_t>(1, index.ne[2]);
-  for (std::int64_t i3 = 0; i3 < view.ne[3]; ++i3) {
-    for (std::int64_t i2 = 0; i2 < view.ne[2]; ++i2) {
-      pool.clear();
-      take(static_cast<std::size_t>((i3 % n2) * n1 + i2 % n1) * list, list);
-      parts += count_pool();
-    }
+  for (std::uint64_t list = 0; (list + 1) * length <= values.size() && list < n1 * n2; ++list) {
+    parts += distinct(values.subspan(list * length, length)) *
+             batches(positive(view.ne[2]), list % n1, n1) *
+             batches(positive(view.ne[3]), list / n1, n2);
   }
   return parts;
 }

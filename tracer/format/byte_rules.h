@@ -1,9 +1,10 @@
 // What one node reads and writes, by ggml's meaning of its op: the rules of
-// docs/byte-rules.md, one place each. Private to tracer/format; access.cpp
-// turns touches into accesses.
+// docs/byte-rules.md. Private to tracer/format; access.cpp turns touches into
+// accesses.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tracer/format/access.h"
@@ -11,15 +12,7 @@
 
 namespace tt {
 
-// Distinct bytes that the view's elements occupy: gaps between strided rows do
-// not count, overlapping or repeated (stride 0) ones count once, a quantized
-// row counts whole blocks. 0 when the view is empty.
-std::uint64_t footprint(const Tensor& view);
-
-// From the view's first byte to one past its last, gaps included.
-std::uint64_t span_of(const Tensor& view);
-
-// The axis along which a Rows, Experts or Cells touch selects.
+// The dimension along which a Rows, Experts or Cells touch selects.
 enum class Axis : std::uint8_t { None = 0, Row = 1, Slice = 2, Sequence = 3 };
 
 // One read or write of one node.
@@ -41,9 +34,10 @@ std::vector<Touch> touches_of(const GraphTemplate& graph, const Node& node);
 // two views' shapes tell (an MLA cache is read as K and, in part, as V).
 bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner);
 
-// How many distinct parts the index list names: rows are counted per batch, as
-// GET_ROWS and SET_ROWS select them. Numbers outside the tensor are ignored.
+// How many distinct parts of the view the index list names: rows are counted per
+// batch, as GET_ROWS and SET_ROWS select them. `values` are those of `index`,
+// innermost first. Numbers outside the view are ignored.
 std::uint64_t distinct_parts(const Tensor& view, Axis axis, const Tensor& index,
-                             const std::vector<std::int64_t>& values);
+                             std::span<const std::int64_t> values);
 
 }  // namespace tt

@@ -1,7 +1,6 @@
 #include <string_view>
 
 #include "tracer/format/access.h"
-#include "tracer/format/byte_rules.h"
 
 namespace tt {
 namespace {
