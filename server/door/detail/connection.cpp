@@ -1,0 +1,37 @@
+#include "server/door/detail/connection.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <bit>
+
+namespace tt::door {
+
+Endpoint to_endpoint(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* ip = nullptr;
+  in_port_t port = 0;
+  if (address.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
+    ip = &in.sin_addr;
+    port = in.sin_port;
+  } else if (address.ss_family == AF_INET6) {
+    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
+    ip = &in6.sin6_addr;
+    port = in6.sin6_port;
+  } else {
+    return {};
+  }
+  if (inet_ntop(address.ss_family, ip, text.data(), text.size()) == nullptr) return {};
+  return {text.data(), ntohs(port)};
+}
+
+Endpoint local_endpoint(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return to_endpoint(address);
+}
+
+}  // namespace tt::door

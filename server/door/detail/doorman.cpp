@@ -1,0 +1,299 @@
+#include "server/door/detail/doorman.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace tt::door {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a peer may take to read our last words and hang up.
+constexpr auto kLinger = 2s;
+// Without a free descriptor accepting would fail at once, again and again.
+constexpr auto kAcceptPause = 100ms;
+constexpr std::uint32_t kWaitEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
+constexpr std::uint32_t kLingerEvents = EPOLLIN;
+
+bool control(int epoll, int operation, int fd, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  return epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+void signal_event(const Fd& event) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then it is signalled.
+  [[maybe_unused]] const auto written = write(event.get(), &one, sizeof(one));
+}
+
+std::string last_error(const char* what) {
+  return std::string(what) + ": " + std::generic_category().message(errno);
+}
+
+}  // namespace
+
+Doorman::Doorman(DoormanOptions options, DoormanCalls calls)
+    : options_(std::move(options)), calls_(std::move(calls)) {}
+
+std::expected<void, std::string> Doorman::start(Listener listener) {
+  listener_ = std::move(listener.fd);
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !wake_ || !control(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN) ||
+      !control(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), EPOLLIN)) {
+    return std::unexpected(last_error("epoll"));
+  }
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::system_error& error) {
+    return std::unexpected(std::string("thread: ") + error.what());
+  }
+  return {};
+}
+
+void Doorman::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  signal_event(wake_);
+  thread_.join();
+  listener_.reset();
+  parked_.clear();
+  decltype(returned_) late;
+  const std::scoped_lock lock(returned_mutex_);
+  closed_ = true;
+  late.swap(returned_);
+}
+
+void Doorman::give_back(ConnectionPtr connection, After after) {
+  const std::scoped_lock lock(returned_mutex_);
+  if (closed_) {
+    // The peer has its response; closing without unread input ends in order.
+    shutdown(connection->fd.get(), SHUT_WR);
+    return;
+  }
+  returned_.emplace_back(std::move(connection), after);
+  if (returned_.size() == 1) signal_event(wake_);
+}
+
+void Doorman::loop() {
+  pthread_setname_np(pthread_self(), "door-man");
+  std::array<epoll_event, 64> events{};
+  while (!stopping_) {
+    const int count =
+        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.fd == listener_.get()) {
+        accept_all();
+      } else if (event.data.fd == wake_.get()) {
+        take_returned();
+      } else if (const auto at = parked_.find(event.data.fd); at != parked_.end()) {
+        // A descriptor closed and reused within this batch may get the event of
+        // its predecessor; looking once too often does no harm.
+        on_event(at, event.events);
+      }
+    }
+    sweep(Clock::now());
+  }
+}
+
+void Doorman::accept_all() {
+  // Bounded, so that a flood of connections does not starve those there are.
+  for (int i = 0; i < 64; ++i) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    Fd fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) {
+      if (errno == EAGAIN) return;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        if (make_room()) continue;
+        return pause_accepting();
+      }
+      continue;  // that one connection failed (ECONNABORTED, EINTR, ...)
+    }
+    // A response is written in one piece; waiting for more only delays it.
+    const int on = 1;
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    const bool full = parked_.size() + in_service_ >= options_.max_connections;
+    auto connection = std::make_unique<Connection>();
+    connection->peer = to_endpoint(address);
+    connection->local = local_endpoint(fd.get());
+    connection->fd = std::move(fd);
+    if (full && !make_room()) {
+      const std::string response = to_response({503, "All connections are in use."}, "GET");
+      send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL);
+      shutdown(connection->fd.get(), SHUT_WR);
+      continue;
+    }
+    park(std::move(connection));
+  }
+}
+
+void Doorman::pause_accepting() {
+  control(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), 0);
+  accept_again_ = Clock::now() + kAcceptPause;
+}
+
+// Closes the waiting connection whose deadline is next. False when none waits.
+bool Doorman::make_room() {
+  const auto oldest = std::ranges::min_element(
+      parked_, {}, [](const ParkedMap::value_type& entry) { return entry.second.deadline; });
+  if (oldest == parked_.end()) return false;
+  parked_.erase(oldest);
+  return true;
+}
+
+void Doorman::take_returned() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof(count));
+  decltype(returned_) returned;
+  {
+    const std::scoped_lock lock(returned_mutex_);
+    returned.swap(returned_);
+  }
+  for (auto& [connection, after] : returned) {
+    --in_service_;
+    switch (after) {
+      case After::KeepOpen:
+        park(std::move(connection));
+        break;
+      case After::Linger:
+        linger(std::move(connection));
+        break;
+      case After::Close:
+        connection.reset();
+        break;
+    }
+  }
+}
+
+void Doorman::park(ConnectionPtr connection) {
+  const int fd = connection->fd.get();
+  // Reports at once what arrived earlier, so that nothing is missed.
+  if (!control(epoll_.get(), EPOLL_CTL_ADD, fd, kWaitEvents)) return;
+  Parked& parked = parked_[fd];
+  parked.connection = std::move(connection);
+  set_deadline(parked, options_.idle_timeout);
+}
+
+void Doorman::on_event(ParkedMap::iterator at, std::uint32_t events) {
+  if ((events & EPOLLERR) != 0) {
+    parked_.erase(at);
+  } else if (at->second.state == State::Lingering) {
+    drain(at);
+  } else {
+    look_at_head(at, (events & (EPOLLRDHUP | EPOLLHUP)) != 0);
+  }
+}
+
+void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
+  Parked& parked = at->second;
+  const ssize_t got = recv(at->first, buffer_.data(), buffer_.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR) && !peer_ended) return;
+  if (got <= 0) {
+    parked_.erase(at);
+    return;
+  }
+  const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
+  // The blank line may straddle what was seen before.
+  const std::size_t from = parked.seen < 3 ? 0 : parked.seen - 3;
+  const auto end = bytes.find("\r\n\r\n", from);
+  if (end != std::string_view::npos) return decide(at, bytes.substr(0, end + 4));
+  if (bytes.size() == buffer_.size()) {
+    return refuse(unpark(at), {431, "The request's head is longer than 16 KiB."}, "");
+  }
+  if (peer_ended) {
+    parked_.erase(at);
+    return;
+  }
+  if (parked.seen == 0) set_deadline(parked, options_.head_timeout);
+  parked.seen = bytes.size();
+}
+
+void Doorman::decide(ParkedMap::iterator at, std::string_view head_text) {
+  ConnectionPtr connection = unpark(at);
+  const auto head = parse_request_head(head_text);
+  if (!head) return refuse(std::move(connection), head.error(), "");
+  Verdict verdict = judge(*head, options_.host_rules, options_.websocket_path);
+  if (const auto* refusal = std::get_if<Refusal>(&verdict)) {
+    refuse(std::move(connection), *refusal, head->method);
+  } else if (const auto* serve = std::get_if<Serve>(&verdict)) {
+    ++in_service_;
+    calls_.on_request(std::move(connection), head_text.size(), serve->then_close);
+  } else {
+    connection = calls_.on_upgrade(std::move(connection), std::move(std::get<Upgrade>(verdict)));
+    if (connection) refuse(std::move(connection), {503, "All WebSockets are in use."}, "GET");
+  }
+}
+
+void Doorman::refuse(ConnectionPtr connection, const Refusal& refusal, std::string_view method) {
+  const std::string response = to_response(refusal, method);
+  // A few hundred bytes have room, unless the peer has not read what it asked
+  // for before; then it does not get them.
+  send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  linger(std::move(connection));
+}
+
+// Closing a socket with unread input resets the connection and may destroy the
+// response on its way. So: no more output, and input thrown away until the peer
+// hangs up or its time is over.
+void Doorman::linger(ConnectionPtr connection) {
+  const int fd = connection->fd.get();
+  if (shutdown(fd, SHUT_WR) != 0) return;
+  if (!control(epoll_.get(), EPOLL_CTL_ADD, fd, kLingerEvents)) return;
+  Parked& parked = parked_[fd];
+  parked.connection = std::move(connection);
+  parked.state = State::Lingering;
+  set_deadline(parked, kLinger);
+}
+
+void Doorman::drain(ParkedMap::iterator at) {
+  const ssize_t got = recv(at->first, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+  parked_.erase(at);
+}
+
+ConnectionPtr Doorman::unpark(ParkedMap::iterator at) {
+  control(epoll_.get(), EPOLL_CTL_DEL, at->first, 0);
+  ConnectionPtr connection = std::move(at->second.connection);
+  parked_.erase(at);
+  return connection;
+}
+
+void Doorman::set_deadline(Parked& parked, std::chrono::milliseconds from_now) {
+  parked.deadline = Clock::now() + from_now;
+  next_deadline_ = std::min(next_deadline_, parked.deadline);
+}
+
+void Doorman::sweep(Clock::time_point now) {
+  if (now >= accept_again_) {
+    accept_again_ = Clock::time_point::max();
+    control(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), EPOLLIN);
+  }
+  if (now < next_deadline_) return;
+  std::erase_if(parked_, [&](const auto& entry) { return entry.second.deadline <= now; });
+  next_deadline_ = Clock::time_point::max();
+  for (const auto& [fd, parked] : parked_) {
+    next_deadline_ = std::min(next_deadline_, parked.deadline);
+  }
+}
+
+int Doorman::wait_ms() const {
+  const auto next = std::min(next_deadline_, accept_again_);
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
+}  // namespace tt::door

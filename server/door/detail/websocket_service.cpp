@@ -1,0 +1,398 @@
+#include "server/door/detail/websocket_service.h"
+
+#include <libwebsockets.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cassert>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "server/door/detail/request_head.h"
+
+namespace tt::door {
+namespace {
+
+constexpr std::uint16_t kGoingAway = 1001;
+// A frame's own cost, so that a queue of empty frames is bounded too.
+constexpr std::size_t kFrameOverhead = 64;
+
+ClientId next_client_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ClientId{++last};
+}
+
+}  // namespace
+
+struct WebSocketService::Frame {
+  Opcode opcode;
+  std::vector<unsigned char> bytes;  // LWS_PRE bytes for the library, then the message
+
+  std::size_t message_size() const { return bytes.size() - LWS_PRE; }
+  std::size_t cost() const { return message_size() + kFrameOverhead; }
+};
+
+struct WebSocketService::Client {
+  ClientId id;
+  Upgrade upgrade;
+  ConnectionPtr connection;  // until the library has its descriptor
+
+  // The service thread's own.
+  lws* wsi = nullptr;
+  bool opened = false;  // the handler knows it
+  std::vector<std::byte> inbox;
+  Opcode inbox_opcode = Opcode::Binary;
+
+  // Guarded by WebSocketService::mutex_.
+  bool accepts = false;  // send() may queue
+  bool write_ordered = false;
+  std::uint16_t close_code = 0;  // say goodbye with it; 0: stay
+  std::deque<Frame> queue;
+  ClientStats stats;
+};
+
+struct WebSocketService::Library {
+  explicit Library(WebSocketService& owner);
+
+  static int callback(lws* wsi, lws_callback_reasons reason, void* user, void* in,
+                      std::size_t size);
+  static int hold_state(lws_state_manager_t* manager, lws_state_notify_link_t* link, int current,
+                        int target);
+  static void log_line(lws_log_cx* log, int level, const char* line, std::size_t size);
+
+  lws_log_cx_t log{};
+  lws_retry_bo_t keep_alive{};
+  lws_state_notify_link_t state_link{};
+  std::array<lws_state_notify_link_t*, 2> state_links{&state_link, nullptr};
+  std::array<lws_protocols, 2> protocols{};
+  lws_context_creation_info info{};
+  lws_vhost* vhost = nullptr;
+};
+
+WebSocketService::Library::Library(WebSocketService& owner) {
+  log.u.emit_cx = &log_line;
+  log.opaque = &owner;
+  log.lll_flags = LLLF_LOG_CONTEXT_AWARE;
+  if (owner.options_.log) log.lll_flags |= LLL_ERR | LLL_WARN;
+
+  const auto ping = static_cast<std::uint16_t>(owner.options_.ping_interval.count());
+  keep_alive.secs_since_valid_ping = ping;
+  keep_alive.secs_since_valid_hangup = static_cast<std::uint16_t>(ping * 3);
+
+  protocols[0].name = "tensor-trace";
+  protocols[0].callback = &callback;
+
+  info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
+  info.protocols = protocols.data();
+  info.user = &owner;
+  info.log_cx = &log;
+  info.retry_and_idle_policy = &keep_alive;
+  state_link.notify_cb = &hold_state;
+  state_link.name = "door";
+  info.register_notifier_list = state_links.data();
+  // Text from a client is valid UTF-8 or its connection ends with 1007.
+  info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_VALIDATE_UTF8;
+  // The library's own few descriptors come on top of the clients'.
+  info.fd_limit_per_thread = static_cast<unsigned>(owner.options_.max_clients + 16);
+  info.max_http_header_data2 = static_cast<unsigned>(kMaxHeadBytes + 1024);
+  // Upgrades that are parsed at a time; each is whole, so none holds it long.
+  info.max_http_header_pool = 4;
+  info.pt_serv_buf_size = 16 * 1024;
+}
+
+// The library follows the system's routing table and closes established
+// connections whose peer it finds no route to, sometimes in error
+// (warmcat/libwebsockets#3199, #2603). It does so from this state on, which a
+// server that never dials out does not need.
+int WebSocketService::Library::hold_state(lws_state_manager_t* /*manager*/,
+                                          lws_state_notify_link_t* /*link*/, int /*current*/,
+                                          int target) {
+  return target == LWS_SYSTATE_IFACE_COLDPLUG ? 1 : 0;
+}
+
+void WebSocketService::Library::log_line(lws_log_cx* log, int /*level*/, const char* line,
+                                         std::size_t size) {
+  const auto& owner = *static_cast<WebSocketService*>(log->opaque);
+  std::string_view text(line, size);
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (owner.options_.log) owner.options_.log(text);
+}
+
+int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, void* /*user*/,
+                                        void* in, std::size_t size) {
+  auto* client = wsi == nullptr ? nullptr : static_cast<Client*>(lws_get_opaque_user_data(wsi));
+  if (client == nullptr) return 0;  // the library's own business
+  auto& owner = *static_cast<WebSocketService*>(lws_context_user(lws_get_context(wsi)));
+  switch (reason) {
+    case LWS_CALLBACK_ESTABLISHED:
+      return owner.on_established(*client);
+    case LWS_CALLBACK_RECEIVE:
+      return owner.on_received(*client, {static_cast<const std::byte*>(in), size});
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+      return owner.on_writable(*client);
+    case LWS_CALLBACK_HTTP:
+      return -1;  // only upgrades are given to it
+    case LWS_CALLBACK_CLOSED:
+    case LWS_CALLBACK_WSI_DESTROY:
+      lws_set_opaque_user_data(wsi, nullptr);
+      owner.forget(*client);
+      return 0;
+    default:
+      return 0;
+  }
+}
+
+WebSocketService::WebSocketService(WebSocketOptions options, WebSocketHandler& handler)
+    : options_(std::move(options)), handler_(handler) {}
+
+WebSocketService::~WebSocketService() {
+  begin_stop();
+  finish_stop(std::chrono::steady_clock::now());
+}
+
+std::expected<void, std::string> WebSocketService::start() {
+  assert(context_ == nullptr);
+  // Lines that belong to no context go to stderr otherwise; the level is the
+  // process's, there is no other way to be silent.
+  lws_set_log_level(0, nullptr);
+  library_ = std::make_unique<Library>(*this);
+  lws_context* context = lws_create_context(&library_->info);
+  if (context == nullptr) return std::unexpected("libwebsockets could not be set up");
+  library_->vhost = lws_create_vhost(context, &library_->info);
+  if (library_->vhost == nullptr) {
+    lws_context_destroy(context);
+    return std::unexpected("libwebsockets could not be set up");
+  }
+  context_ = context;
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::system_error& error) {
+    context_ = nullptr;
+    lws_context_destroy(context);
+    return std::unexpected(std::string("thread: ") + error.what());
+  }
+  return {};
+}
+
+ConnectionPtr WebSocketService::adopt(ConnectionPtr connection, Upgrade upgrade) {
+  const std::scoped_lock lock(mutex_);
+  if (stopping_ || context_ == nullptr || clients_.size() >= options_.max_clients) {
+    return connection;
+  }
+  auto client = std::make_unique<Client>();
+  client->id = next_client_id();
+  client->upgrade = std::move(upgrade);
+  client->connection = std::move(connection);
+  to_adopt_.push_back(client->id);
+  clients_.emplace(client->id, std::move(client));
+  wake();
+  return nullptr;
+}
+
+bool WebSocketService::send(ClientId id, Opcode opcode, std::span<const std::byte> message) {
+  // Copied before the lock is taken: the service thread need not wait for it.
+  Frame frame{.opcode = opcode, .bytes = std::vector<unsigned char>(LWS_PRE + message.size())};
+  if (!message.empty()) std::memcpy(&frame.bytes[LWS_PRE], message.data(), message.size());
+
+  const std::scoped_lock lock(mutex_);
+  const auto at = clients_.find(id);
+  if (at == clients_.end() || !at->second->accepts) return false;
+  Client& client = *at->second;
+  if (client.stats.queued_bytes + frame.cost() > options_.queue_bytes) {
+    ++client.stats.lost;
+    return false;
+  }
+  client.stats.queued_bytes += frame.cost();
+  client.queue.push_back(std::move(frame));
+  order_write(client);
+  return true;
+}
+
+void WebSocketService::close(ClientId id, std::uint16_t code) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = clients_.find(id);
+  if (at == clients_.end() || !at->second->accepts) return;
+  at->second->accepts = false;
+  at->second->close_code = code;
+  order_write(*at->second);
+}
+
+std::optional<ClientStats> WebSocketService::stats(ClientId id) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = clients_.find(id);
+  if (at == clients_.end()) return std::nullopt;
+  return at->second->stats;
+}
+
+// With mutex_ held, as the next.
+void WebSocketService::order_write(Client& client) {
+  if (std::exchange(client.write_ordered, true)) return;
+  to_write_.push_back(client.id);
+  wake();
+}
+
+void WebSocketService::wake() {
+  if (context_ != nullptr && !std::exchange(woken_, true)) lws_cancel_service(context_);
+}
+
+void WebSocketService::begin_stop() {
+  const std::scoped_lock lock(mutex_);
+  stopping_ = true;
+  for (auto& [id, client] : clients_) {
+    if (!client->accepts) continue;
+    client->accepts = false;
+    client->close_code = kGoingAway;
+    order_write(*client);
+  }
+}
+
+void WebSocketService::finish_stop(std::chrono::steady_clock::time_point deadline) {
+  if (!thread_.joinable()) return;
+  {
+    std::unique_lock lock(mutex_);
+    no_clients_.wait_until(lock, deadline, [this] { return clients_.empty(); });
+    quit_ = true;
+    woken_ = false;
+    wake();
+  }
+  thread_.join();
+}
+
+void WebSocketService::loop() {
+  pthread_setname_np(pthread_self(), "door-websocket");
+  lws_context* const context = context_;
+  for (;;) {
+    take_orders();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (quit_) break;
+    }
+    // Returns after each round of events; it has its own timers.
+    if (lws_service(context, 0) < 0) break;
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    context_ = nullptr;  // nobody wakes it any more
+    stopping_ = true;
+  }
+  // Ends the clients still there: on_close. 4.3.5 forgets to close the eventfd
+  // that wakes it: one descriptor a context, so one a process.
+  lws_context_destroy(context);
+  const std::scoped_lock lock(mutex_);
+  clients_.clear();  // those that were never adopted
+  no_clients_.notify_all();
+}
+
+void WebSocketService::take_orders() {
+  std::vector<Client*> adopted;
+  std::vector<Client*> writers;
+  {
+    const std::scoped_lock lock(mutex_);
+    woken_ = false;
+    for (const ClientId id : std::exchange(to_adopt_, {})) {
+      if (const auto at = clients_.find(id); at != clients_.end()) {
+        adopted.push_back(at->second.get());
+      }
+    }
+    for (const ClientId id : std::exchange(to_write_, {})) {
+      if (const auto at = clients_.find(id); at != clients_.end()) {
+        at->second->write_ordered = false;
+        writers.push_back(at->second.get());
+      }
+    }
+  }
+  for (Client* client : writers) lws_callback_on_writable(client->wsi);
+  for (Client* client : adopted) {
+    lws_adopt_desc_t description{};
+    description.vh = library_->vhost;
+    description.type = static_cast<lws_adoption_type>(LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP);
+    description.fd.sockfd = client->connection->fd.release();  // the library's, also when it fails
+    description.opaque = client;
+    client->connection.reset();
+    const ClientId id = client->id;
+    if (lws* wsi = lws_adopt_descriptor_vhost_via_info(&description)) {
+      client->wsi = wsi;
+    } else {
+      // The callback may have forgotten it already.
+      const std::scoped_lock lock(mutex_);
+      clients_.erase(id);
+    }
+  }
+}
+
+int WebSocketService::on_established(Client& client) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (stopping_) {
+      client.close_code = kGoingAway;
+      order_write(client);
+    } else {
+      client.accepts = true;
+    }
+  }
+  client.opened = true;
+  handler_.on_open(client.id, client.upgrade);
+  return 0;
+}
+
+int WebSocketService::on_received(Client& client, std::span<const std::byte> part) {
+  if (lws_is_first_fragment(client.wsi) != 0) {
+    client.inbox.clear();
+    client.inbox_opcode = lws_frame_is_binary(client.wsi) != 0 ? Opcode::Binary : Opcode::Text;
+  }
+  if (client.inbox.size() + part.size() > options_.message_bytes) {
+    lws_close_reason(client.wsi, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, nullptr, 0);
+    return -1;
+  }
+  client.inbox.insert(client.inbox.end(), part.begin(), part.end());
+  if (lws_is_final_fragment(client.wsi) != 0 && lws_remaining_packet_payload(client.wsi) == 0) {
+    handler_.on_message(client.id, client.inbox, client.inbox_opcode);
+    client.inbox.clear();
+  }
+  return 0;
+}
+
+// One write per call, as the library demands.
+int WebSocketService::on_writable(Client& client) {
+  std::optional<Frame> frame;
+  std::uint16_t close_code = 0;
+  bool more = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    close_code = client.close_code;
+    if (!client.queue.empty()) {
+      frame = std::move(client.queue.front());
+      client.queue.pop_front();
+      client.stats.queued_bytes -= frame->cost();
+      ++client.stats.sent;
+      more = !client.queue.empty();
+    }
+  }
+  if (!frame) {
+    if (close_code == 0) return 0;
+    lws_close_reason(client.wsi, static_cast<lws_close_status>(close_code), nullptr, 0);
+    return -1;
+  }
+  const auto kind = frame->opcode == Opcode::Text ? LWS_WRITE_TEXT : LWS_WRITE_BINARY;
+  if (lws_write(client.wsi, &frame->bytes[LWS_PRE], frame->message_size(), kind) < 0) return -1;
+  if (more || close_code != 0) {
+    lws_callback_on_writable(client.wsi);
+  } else {
+    handler_.on_drained(client.id);
+  }
+  return 0;
+}
+
+void WebSocketService::forget(Client& client) {
+  {
+    const std::scoped_lock lock(mutex_);
+    client.accepts = false;
+  }
+  if (client.opened) handler_.on_close(client.id);
+  const std::scoped_lock lock(mutex_);
+  clients_.erase(client.id);
+  if (clients_.empty()) no_clients_.notify_all();
+}
+
+}  // namespace tt::door

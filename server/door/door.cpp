@@ -1,0 +1,128 @@
+#include "server/door/door.h"
+
+#include <cassert>
+#include <format>
+#include <utility>
+
+#include "server/door/detail/doorman.h"
+#include "server/door/detail/http_server.h"
+#include "server/door/detail/listener.h"
+#include "server/door/detail/websocket_service.h"
+#include "server/door/detail/worker_pool.h"
+
+namespace tt {
+namespace {
+
+door::HttpTimeouts http_timeouts(const DoorOptions& options) {
+  return {.idle = options.idle_timeout, .body = options.body_timeout, .io = options.io_timeout};
+}
+
+door::WebSocketOptions websocket_options(const DoorOptions& options) {
+  return {.max_clients = options.max_websockets,
+          .queue_bytes = options.websocket_queue_bytes,
+          .message_bytes = options.websocket_message_bytes,
+          .ping_interval = options.websocket_ping_interval,
+          .log = options.log};
+}
+
+}  // namespace
+
+std::string BoundAddress::url() const {
+  // Bound to every address: the one that works from here.
+  if (host == "0.0.0.0") return std::format("http://127.0.0.1:{}", port);
+  if (host == "::") return std::format("http://[::1]:{}", port);
+  if (host.contains(':')) return std::format("http://[{}]:{}", host, port);
+  return std::format("http://{}:{}", host, port);
+}
+
+// In the order of their making; each is ended by stop() before those above it.
+struct Door::Parts {
+  Parts(DoorOptions from, WebSocketHandler& handler)
+      : options(std::move(from)),
+        http(http_timeouts(options)),
+        websockets(websocket_options(options), handler),
+        workers(options.max_workers) {}
+
+  DoorOptions options;
+  door::HttpServer http;
+  door::WebSocketService websockets;
+  door::WorkerPool workers;
+  std::unique_ptr<door::Doorman> doorman;  // made by start()
+};
+
+Door::Door(DoorOptions options, WebSocketHandler& handler)
+    : parts_(std::make_unique<Parts>(std::move(options), handler)) {}
+
+Door::~Door() { stop(); }
+
+httplib::Server& Door::http() { return parts_->http; }
+
+std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std::uint16_t port) {
+  Parts& parts = *parts_;
+  assert(!parts.doorman);
+  auto listener = door::open_listener(host, port);
+  if (!listener) return std::unexpected(listener.error());
+  const BoundAddress address{listener->local.host, listener->local.port};
+
+  const door::DoormanOptions options{
+      .host_rules = {.bound_host = host,
+                     .any_address = listener->any_address,
+                     .allowed_hosts = parts.options.allowed_hosts},
+      .websocket_path = parts.options.websocket_path,
+      .max_connections = parts.options.max_connections,
+      .idle_timeout = parts.options.idle_timeout,
+      .head_timeout = parts.options.head_timeout,
+  };
+  door::DoormanCalls calls{
+      .on_request =
+          [&parts](door::ConnectionPtr connection, std::size_t head_bytes, bool then_close) {
+            parts.workers.run(
+                [&parts, connection = std::move(connection), head_bytes, then_close]() mutable {
+                  const door::After after = parts.http.serve(*connection, head_bytes, then_close);
+                  parts.doorman->give_back(std::move(connection), after);
+                });
+          },
+      .on_upgrade =
+          [&parts](door::ConnectionPtr connection, Upgrade upgrade) {
+            return parts.websockets.adopt(std::move(connection), std::move(upgrade));
+          },
+  };
+  parts.doorman = std::make_unique<door::Doorman>(options, std::move(calls));
+  parts.http.begin(listener->fd.get());
+  auto started = parts.websockets.start();
+  if (started) started = parts.doorman->start(std::move(*listener));
+  if (!started) {
+    stop();
+    return std::unexpected(DoorError{
+        DoorError::Kind::System, std::format("The server could not start: {}.", started.error())});
+  }
+  return address;
+}
+
+void Door::stop(std::chrono::milliseconds grace) {
+  Parts& parts = *parts_;
+  if (!parts.doorman) return;
+  const auto deadline = std::chrono::steady_clock::now() + grace;
+  parts.doorman->stop();  // from here on nothing new comes
+  parts.http.begin_stop();
+  parts.websockets.begin_stop();
+  if (!parts.workers.wait_idle(deadline)) parts.http.cut_off();
+  parts.websockets.finish_stop(deadline);
+  parts.workers.join();
+}
+
+bool Door::send(ClientId client, Opcode opcode, std::span<const std::byte> message) {
+  return parts_->websockets.send(client, opcode, message);
+}
+
+bool Door::send(ClientId client, std::string_view text) {
+  return send(client, Opcode::Text, std::as_bytes(std::span(text)));
+}
+
+void Door::close(ClientId client, std::uint16_t code) { parts_->websockets.close(client, code); }
+
+std::optional<ClientStats> Door::stats(ClientId client) const {
+  return parts_->websockets.stats(client);
+}
+
+}  // namespace tt
