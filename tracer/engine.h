@@ -17,33 +17,13 @@
 #include "tracer/format/session.h"
 #include "tracer/format/step.h"
 #include "tracer/generation.h"
+#include "tracer/model_facts.h"
+#include "tracer/model_options.h"
 #include "tracer/probe.h"
 
 namespace tt {
 
 class Recorder;
-
-enum class FlashAttention : std::uint8_t { Auto, On, Off };
-
-struct ModelOptions {
-  std::filesystem::path path;
-  std::int32_t gpu_layers = 0;
-  bool mmap = true;
-  bool mlock = false;
-  bool repack = true;                    // rewrite weights for faster kernels at load
-  std::vector<std::string> rpc_servers;  // host:port of llama.cpp RPC servers
-};
-
-struct ContextOptions {
-  std::uint32_t context = 4096;  // tokens; 0: as trained
-  std::uint32_t batch = 2048;
-  std::uint32_t ubatch = 512;      // most tokens of one step
-  std::int32_t threads = 0;        // 0: one per core
-  std::int32_t threads_batch = 0;  // 0: as threads
-  FlashAttention flash_attention = FlashAttention::Auto;
-  std::string cache_type_k = "f16";
-  std::string cache_type_v = "f16";
-};
 
 struct EngineError {
   enum class Kind {
@@ -65,19 +45,10 @@ struct EngineError {
   std::string message;  // says what to do
 };
 
-struct ModelFacts {
-  std::string name, description, architecture;
-  std::uint64_t size = 0;  // bytes of weights
-  std::uint32_t n_layers = 0, n_embd = 0, n_heads = 0, n_heads_kv = 0, n_vocab = 0;
-  std::uint32_t n_experts = 0, n_experts_used = 0;
-  std::uint32_t context = 0;  // tokens that fit
-  std::uint32_t context_trained = 0;
-  std::uint32_t ubatch = 0;
-  std::int32_t threads = 0;
-  bool has_vocabulary = false, has_chat_template = false;
-  bool has_encoder = false;     // encoder-decoder (T5)
-  bool embedding_only = false;  // no generation (BERT)
-  bool recurrent = false, hybrid = false;
+// How much one step of this model may write: what a Recorder is made with.
+struct RecorderSize {
+  std::size_t max_ops = 0;
+  std::size_t slot_bytes = 0;
 };
 
 // 0..1; return false to cancel. Called on the loading thread.
@@ -96,6 +67,8 @@ class Engine {
   // The prompt as token ids, chat template applied. Checks what can be checked
   // without running: empty, too long, ids outside of the vocabulary.
   std::expected<std::vector<std::int32_t>, EngineError> tokens_of(const Prompt& prompt) const;
+  // Everything of a request that can be told before it runs.
+  std::expected<void, EngineError> check(const GenerationRequest& request) const;
   std::string piece(std::int32_t token) const;  // its bytes; may be half a character
 
   // Runs one request to its end, recording into `recorder` (null: level OFF).
@@ -106,12 +79,19 @@ class Engine {
   void reset_cancel();  // before the next one
 
   const Probe& probe() const;
-  // What a session of this model says about itself: model, host, libraries.
+  RecorderSize recorder_size() const;
+  // What a session of this model says about itself: model, host, libraries; and
+  // how it ended.
   SessionInfo describe(const GenerationRequest& request) const;
+  void complete(SessionInfo& info, const GenerationResult& result) const;
+
+  struct Impl;  // engine_state.h
 
  private:
-  struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
+  std::expected<std::string, EngineError> text_of(const Prompt& prompt) const;
+  std::vector<std::int32_t> tokenize(const std::string& text) const;
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -61,6 +61,7 @@ struct GenerationResult {
   std::string error;  // with Error: what to do
   std::string text;
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
+  std::uint32_t seed = 0;  // the one that was used
   std::int64_t prompt_ns = 0, generate_ns = 0;
   std::vector<float> embedding;  // embedding-only models
   LossCounters losses;           // of the recording
@@ -75,6 +76,8 @@ class GenerationListener {
   virtual void on_token(const Token& token, std::string_view piece) = 0;
   virtual void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
                            std::uint32_t generated) = 0;
+  // Text that was held back (it might have become a stop string) and belongs to no new token.
+  virtual void on_text(std::string_view rest) = 0;
 };
 
 const char* to_text(StopReason);

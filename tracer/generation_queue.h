@@ -19,23 +19,10 @@
 
 #include "tracer/engine.h"
 #include "tracer/generation.h"
+#include "tracer/job.h"
 #include "tracer/known_graph.h"
 
 namespace tt {
-
-enum class JobState : std::uint8_t { Queued, Running, Done, Cancelled, Failed };
-const char* to_text(JobState);
-
-struct JobStatus {
-  std::string id;  // the session's
-  JobState state = JobState::Queued;
-  std::uint32_t position = 0;  // requests before it; 0: running or next
-  std::uint32_t prompt_tokens = 0, prompt_done = 0, reused_tokens = 0;
-  std::uint32_t generated = 0, max_tokens = 0;
-  std::string text;  // so far
-  StopReason stop_reason = StopReason::None;
-  std::string error;
-};
 
 // What happens to sessions, as it happens. Must not block: implementations copy
 // and queue. Threads: on_state any; on_progress and on_token the inference
@@ -48,18 +35,6 @@ class SessionListener {
   virtual void on_token(const std::string& session, const Token& token, std::string_view piece) = 0;
   virtual void on_step(const std::string& session, const Step& step,
                        const KnownGraphPtr& graph) = 0;
-};
-
-struct SubmitError {
-  enum class Kind { NotReady, LoadFailed, Full, BadRequest, TooLong, Stopping };
-  Kind kind;
-  std::string message;
-};
-
-struct LoadState {
-  enum class Phase : std::uint8_t { Loading, Ready, Failed } phase = Phase::Loading;
-  float progress = 0;  // 0..1
-  std::string error;
 };
 
 // A look at the step that runs now. Copies what is there; empty between steps.
@@ -77,6 +52,7 @@ class GenerationQueue {
     ModelOptions model;
     ContextOptions context;
     std::filesystem::path data_dir;  // session files: data_dir/<id>.ttrace
+    std::filesystem::path checker;   // tt-check-model; empty: load without trying first
     std::size_t max_queued = 64;
   };
   // `listener` outlives the queue.

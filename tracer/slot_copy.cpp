@@ -15,8 +15,8 @@ constexpr std::uint16_t kHalfMinusInf = 0xFC00;
 // One byte per cell is enough to gather over the queries; then cell numbers replace them.
 bool copy_attended_cells(const ggml_tensor& mask, std::uint32_t slot, StepBuffer& buffer) {
   const auto cells = static_cast<std::size_t>(mask.ne[0]);
-  if (buffer.arena_used + cells * (sizeof(std::int32_t) + 1) > buffer.arena.size()) return false;
-  auto* ids = reinterpret_cast<std::int32_t*>(buffer.arena.data() + buffer.arena_used);
+  if (buffer.arena_used + cells * (sizeof(std::int32_t) + 1) > buffer.arena_size) return false;
+  auto* ids = reinterpret_cast<std::int32_t*>(buffer.arena.get() + buffer.arena_used);
   auto* attended = reinterpret_cast<std::uint8_t*>(ids + cells);
   std::memset(attended, 0, cells);
   const auto* base = static_cast<const char*>(mask.data);
@@ -81,10 +81,10 @@ bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint3
   const std::size_t value_bytes = ggml_type_size(source.type);
   const auto row_values = static_cast<std::size_t>(source.ne[0]);
   const std::size_t bytes = static_cast<std::size_t>(ggml_nelements(&source)) * value_bytes;
-  if (buffer.arena_used + bytes > buffer.arena.size()) return false;
+  if (buffer.arena_used + bytes > buffer.arena_size) return false;
   captured.count = static_cast<std::uint32_t>(bytes / value_bytes);
 
-  std::byte* out = buffer.arena.data() + buffer.arena_used;
+  std::byte* out = buffer.arena.get() + buffer.arena_used;
   for (std::int64_t i3 = 0; i3 < source.ne[3]; ++i3) {
     for (std::int64_t i2 = 0; i2 < source.ne[2]; ++i2) {
       for (std::int64_t i1 = 0; i1 < source.ne[1]; ++i1) {

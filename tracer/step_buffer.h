@@ -30,7 +30,8 @@ struct StepBuffer {
   StepBuffer(std::size_t ops, std::size_t arena_bytes)
       : max_ops(ops),
         op_ends(std::make_unique<std::atomic<std::int64_t>[]>(ops)),
-        arena(arena_bytes) {
+        arena(std::make_unique_for_overwrite<std::byte[]>(arena_bytes)),
+        arena_size(arena_bytes) {
     captured.reserve(1024);
     stats.reserve(1024);
   }
@@ -45,8 +46,10 @@ struct StepBuffer {
   // Below: the owner's, never read by live views.
   KnownGraphPtr graph;
   AddressesPtr addresses;
-  Step header;                   // everything but op_ends, slots
-  std::vector<std::byte> arena;  // slot values
+  Step header;  // everything but op_ends, slots
+  // Slot values. Not zeroed: pages that no slot needs are never touched.
+  std::unique_ptr<std::byte[]> arena;
+  std::size_t arena_size;
   std::size_t arena_used = 0;
   std::vector<CapturedSlot> captured;
   std::vector<ValueStats> stats;

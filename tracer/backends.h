@@ -1,0 +1,28 @@
+// llama.cpp's backends, loaded once per process, and the library's version gate.
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tt {
+
+// Loads the backends that can be timed per op, and leaves out those that cannot
+// (BLAS runs whole matrix multiplications as one split). Call from main, once,
+// before any model is loaded. `log` gets the library's warnings and errors, from
+// any thread.
+void load_backends(std::function<void(std::string_view)> log);
+
+// Adds the devices of llama.cpp RPC servers ("host:port"). The error says which failed.
+std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
+
+struct LibraryVersions {
+  std::string llama, ggml, ggml_commit;
+  bool tested = false;      // the probe's tests ran with exactly these
+  std::string tested_with;  // for people: "llama 0.7.0 with ggml 0.27.0"
+};
+LibraryVersions library_versions();
+
+}  // namespace tt

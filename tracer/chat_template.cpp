@@ -1,0 +1,39 @@
+#include "tracer/chat_template.h"
+
+#include <exception>
+#include <format>
+
+// A library's header, not ours to warn about.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wextra-semi"
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+#include <minja/chat-template.hpp>
+#pragma GCC diagnostic pop
+
+namespace tt {
+
+std::expected<std::string, std::string> apply_chat_template(const std::string& source,
+                                                            std::span<const ChatMessage> messages,
+                                                            const std::string& eos_text) {
+  try {
+    const minja::chat_template chat(source, "", eos_text);
+    minja::chat_template_inputs inputs;
+    inputs.messages = nlohmann::ordered_json::array();
+    for (const ChatMessage& message : messages) {
+      inputs.messages.push_back({{"role", message.role}, {"content", message.content}});
+    }
+    return chat.apply(inputs);
+  } catch (const std::exception& error) {
+    return std::unexpected(std::format(
+        "The model's chat template refuses this conversation: {}. Send it as plain text instead.",
+        error.what()));
+  }
+}
+
+}  // namespace tt

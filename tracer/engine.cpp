@@ -1,0 +1,474 @@
+#include "tracer/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <format>
+#include <random>
+#include <thread>
+
+#include "tracer/backends.h"
+#include "tracer/chat_template.h"
+#include "tracer/engine_state.h"
+#include "tracer/generation_run.h"
+#include "tracer/host_facts.h"
+#include "tracer/sampler.h"
+#include "tracer/text_stream.h"
+
+namespace tt {
+
+namespace {
+
+using Kind = EngineError::Kind;
+
+std::unexpected<EngineError> error(Kind kind, std::string message) {
+  return std::unexpected(EngineError{kind, std::move(message)});
+}
+
+std::expected<ggml_type, EngineError> cache_type(const std::string& name) {
+  constexpr std::array types = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16,
+                                GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                                GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
+  std::string accepted;
+  for (const ggml_type type : types) {
+    if (name == ggml_type_name(type)) return type;
+    accepted += std::format("{}{}", accepted.empty() ? "" : ", ", ggml_type_name(type));
+  }
+  return error(Kind::BadOption,
+               std::format("\"{}\" is no cache type. Choose one of {}.", name, accepted));
+}
+
+llama_load_mode load_mode(const ModelOptions& options) {
+  if (options.mmap) {
+    return options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
+  }
+  return options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
+}
+
+// A number of the model's metadata: exact key, else "<architecture>.<key>".
+std::uint32_t metadata_number(const GgufIndex& index, std::string_view suffix) {
+  for (const auto& [key, value] : index.metadata()) {
+    if (!key.ends_with(suffix)) continue;
+    try {
+      return static_cast<std::uint32_t>(std::stoul(value));
+    } catch (const std::exception&) {
+      return 0;  // an array: differs by layer
+    }
+  }
+  return 0;
+}
+
+std::string new_session_id(std::chrono::system_clock::time_point now) {
+  std::random_device random;
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", seconds, random() & 0xFFFFFFU);
+}
+
+std::string title_of(const Prompt& prompt) {
+  constexpr std::size_t kLength = 80;
+  std::string text;
+  if (const auto* plain = std::get_if<std::string>(&prompt)) {
+    text = *plain;
+  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&prompt)) {
+    for (const ChatMessage& message : *messages) {
+      if (message.role == "user") text = message.content;
+    }
+  } else {
+    text = std::format("{} token ids", std::get<std::vector<std::int32_t>>(prompt).size());
+  }
+  std::ranges::replace(text, '\n', ' ');
+  if (text.size() > kLength) text = text.substr(0, kLength);
+  return to_valid_utf8(text);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- loading
+
+namespace {
+
+std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
+                                                  const LoadProgress& progress) {
+  llama_model_params params = llama_model_default_params();
+  std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
+  if (options.gpu_layers == 0) params.devices = no_devices.data();
+  params.n_gpu_layers = options.gpu_layers;
+  params.load_mode = load_mode(options);
+  params.use_extra_bufts = options.repack;
+
+  struct Watch {
+    const LoadProgress& progress;
+    bool cancelled = false;
+  } watch{progress};
+  params.progress_callback_user_data = &watch;
+  params.progress_callback = [](float done, void* data) {
+    auto& state = *static_cast<Watch*>(data);
+    state.cancelled = state.progress && !state.progress(done);
+    return !state.cancelled;
+  };
+  LlamaModel model(llama_model_load_from_file(options.path.c_str(), params));
+  if (model) return model;
+  if (watch.cancelled) return error(Kind::Cancelled, "Loading was cancelled.");
+  return error(Kind::Unsupported,
+               std::format("{}: llama.cpp {} cannot load this model; its messages are in the log. "
+                           "The architecture may be newer than the library, or the file damaged.",
+                           options.path.string(), library_versions().llama));
+}
+
+std::expected<llama_context_params, EngineError> context_params(const ContextOptions& options,
+                                                                bool whole_prompts,
+                                                                std::uint32_t trained) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = options.context;
+  params.n_batch = options.batch;
+  params.n_ubatch = options.ubatch;
+  if (whole_prompts) {
+    // Encoders look at a whole prompt at once: it has to fit one step.
+    const std::uint32_t most = options.context == 0 ? trained : options.context;
+    params.n_batch = params.n_ubatch = std::min(most, std::max<std::uint32_t>(trained, 512));
+  }
+  const auto cores = static_cast<std::int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+  params.n_threads = options.threads > 0 ? options.threads : cores;
+  params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
+  params.flash_attn_type =
+      options.flash_attention == FlashAttention::On    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
+      : options.flash_attention == FlashAttention::Off ? LLAMA_FLASH_ATTN_TYPE_DISABLED
+                                                       : LLAMA_FLASH_ATTN_TYPE_AUTO;
+  auto type_k = cache_type(options.cache_type_k);
+  auto type_v = cache_type(options.cache_type_v);
+  if (!type_k) return std::unexpected(type_k.error());
+  if (!type_v) return std::unexpected(type_v.error());
+  params.type_k = *type_k;
+  params.type_v = *type_v;
+  params.no_perf = true;
+  return params;
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
+                                                                 const ContextOptions& context,
+                                                                 const LoadProgress& progress) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(options.path, ignored)) {
+    return error(Kind::NotFound,
+                 std::format("{}: no such file. Give the path of a GGUF model with -m.",
+                             options.path.string()));
+  }
+  auto index = GgufIndex::open(options.path);
+  if (!index) return error(Kind::NotAModel, index.error());
+  if (auto added = add_rpc_servers(options.rpc_servers); !added) {
+    return error(Kind::BadOption, added.error());
+  }
+  auto model = load_model(options, progress);
+  if (!model) return std::unexpected(model.error());
+
+  auto impl = std::make_unique<Impl>(Impl{.model_options = options,
+                                          .context_options = context,
+                                          .facts = {},
+                                          .index = *std::move(index),
+                                          .model = *std::move(model),
+                                          .layout = {},
+                                          .probe = {},
+                                          .context = {},
+                                          .host = host_facts(options.path),
+                                          .cached = {}});
+  impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
+  impl->probe = std::make_unique<Probe>(*impl->layout);
+  if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
+  impl->read_facts();
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+std::expected<void, EngineError> Engine::Impl::make_context() {
+  llama_model* loaded = model.get();
+  const auto trained = static_cast<std::uint32_t>(std::max(0, llama_model_n_ctx_train(loaded)));
+  const auto attempt = [&](bool whole, bool embeddings) -> std::expected<void, EngineError> {
+    auto params = context_params(context_options, whole, trained);
+    if (!params) return std::unexpected(params.error());
+    params->embeddings = embeddings;
+    probe->attach(*params);
+    context.reset(llama_init_from_model(loaded, *params));
+    if (context) return {};
+    return error(Kind::OutOfMemory,
+                 "llama.cpp could not make a context with these settings; its messages are in the "
+                 "log. A smaller context (-c) needs less memory; a quantized V cache (-ctv) needs "
+                 "flash attention.");
+  };
+  auto made = attempt(llama_model_has_encoder(loaded), false);
+  if (made && llama_get_memory(context.get()) == nullptr) {
+    // No memory: nothing to continue from. A diffusion model still answers logits.
+    facts.embedding_only = true;
+    made = attempt(true, !llama_model_is_diffusion(loaded));
+  }
+  return made;
+}
+
+void Engine::Impl::read_facts() {
+  const llama_model* loaded = model.get();
+  const auto number = [](std::int32_t value) {
+    return static_cast<std::uint32_t>(std::max(0, value));
+  };
+  std::array<char, 256> text{};
+  llama_model_desc(loaded, text.data(), text.size());
+  facts.description = text.data();
+  for (const auto& [key, value] : index.metadata()) {
+    if (key == "general.architecture") facts.architecture = value;
+    if (key == "general.name") facts.name = value;
+  }
+  if (facts.name.empty()) facts.name = model_options.path.stem().string();
+  facts.size = llama_model_size(loaded);
+  facts.n_layers = number(llama_model_n_layer(loaded));
+  facts.n_embd = number(llama_model_n_embd(loaded));
+  facts.n_heads = number(llama_model_n_head(loaded));
+  facts.n_heads_kv = number(llama_model_n_head_kv(loaded));
+  facts.n_vocab = number(llama_vocab_n_tokens(vocab()));
+  facts.n_experts = metadata_number(index, ".expert_count");
+  facts.n_experts_used = metadata_number(index, ".expert_used_count");
+  facts.context = llama_n_ctx(context.get());
+  facts.context_trained = number(llama_model_n_ctx_train(loaded));
+  facts.ubatch = llama_n_ubatch(context.get());
+  facts.threads = llama_n_threads(context.get());
+  facts.has_vocabulary = llama_vocab_type(vocab()) != LLAMA_VOCAB_TYPE_NONE;
+  facts.has_chat_template = llama_model_chat_template(loaded, nullptr) != nullptr;
+  facts.has_encoder = llama_model_has_encoder(loaded) && !facts.embedding_only;
+  facts.recurrent = llama_model_is_recurrent(loaded);
+  facts.hybrid = llama_model_is_hybrid(loaded);
+}
+
+// ---------------------------------------------------------------- text
+
+std::string Engine::Impl::piece(std::int32_t token) const {
+  if (!facts.has_vocabulary) return {};
+  std::string bytes(32, '\0');
+  for (;;) {
+    const std::int32_t length = llama_token_to_piece(
+        vocab(), token, bytes.data(), static_cast<std::int32_t>(bytes.size()), 0, /*special=*/true);
+    if (length >= 0) {
+      bytes.resize(static_cast<std::size_t>(length));
+      return bytes;
+    }
+    bytes.resize(static_cast<std::size_t>(-length));
+  }
+}
+
+std::string Engine::piece(std::int32_t token) const { return impl_->piece(token); }
+
+std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
+    const Prompt& prompt) const {
+  const ModelFacts& facts = impl_->facts;
+  std::vector<std::int32_t> tokens;
+  if (const auto* ids = std::get_if<std::vector<std::int32_t>>(&prompt)) {
+    tokens = *ids;
+    for (const std::int32_t id : tokens) {
+      if (id < 0 || static_cast<std::uint32_t>(id) >= facts.n_vocab) {
+        return error(Kind::BadToken,
+                     std::format("Token {} is outside of the vocabulary: ids go from 0 to {}.", id,
+                                 facts.n_vocab - 1));
+      }
+    }
+  } else {
+    if (!facts.has_vocabulary) {
+      return error(Kind::NoVocabulary,
+                   std::format("This model has no vocabulary, so it cannot read text. Send token "
+                               "ids from 0 to {} instead.",
+                               facts.n_vocab - 1));
+    }
+    auto text = text_of(prompt);
+    if (!text) return std::unexpected(text.error());
+    if (text->empty()) {
+      return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one character.");
+    }
+    tokens = tokenize(*text);
+  }
+  if (tokens.empty()) {
+    return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one token.");
+  }
+  const bool whole = facts.embedding_only || facts.has_encoder;
+  const std::uint32_t most = whole ? facts.ubatch : facts.context;
+  if (tokens.size() > most) {
+    return error(Kind::TooLong,
+                 std::format("The prompt has {} tokens, {} fit. Shorten it, or start the server "
+                             "with a larger context (-c).",
+                             tokens.size(), most));
+  }
+  return tokens;
+}
+
+std::expected<void, EngineError> Engine::check(const GenerationRequest& request) const {
+  if (auto tokens = tokens_of(request.prompt); !tokens) return std::unexpected(tokens.error());
+  if (!request.sampling.grammar.empty()) {
+    if (auto sampler = make_sampler(request.sampling, impl_->vocab()); !sampler) {
+      return error(Kind::BadGrammar, sampler.error());
+    }
+  }
+  try {
+    const std::regex pattern(request.stats_pattern);
+  } catch (const std::regex_error& wrong) {
+    return error(Kind::BadOption,
+                 std::format("stats_pattern is not a regular expression: {}", wrong.what()));
+  }
+  return {};
+}
+
+std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) const {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  const char* source = llama_model_chat_template(impl_->model.get(), nullptr);
+  if (source == nullptr) {
+    return error(Kind::NoChatTemplate,
+                 "This model has no chat template. Send the conversation as plain text.");
+  }
+  const auto& messages = std::get<std::vector<ChatMessage>>(prompt);
+  if (messages.empty()) {
+    return error(Kind::EmptyPrompt, "The conversation is empty. Send at least one message.");
+  }
+  const llama_token eos = llama_vocab_eos(impl_->vocab());
+  auto text = apply_chat_template(source, messages,
+                                  eos == LLAMA_TOKEN_NULL ? std::string() : impl_->piece(eos));
+  if (!text) return error(Kind::BadTemplate, text.error());
+  return *text;
+}
+
+std::vector<std::int32_t> Engine::tokenize(const std::string& text) const {
+  std::vector<std::int32_t> tokens(text.size() + 16);
+  const auto length = static_cast<std::int32_t>(text.size());
+  const auto run = [&] {
+    return llama_tokenize(impl_->vocab(), text.data(), length, tokens.data(),
+                          static_cast<std::int32_t>(tokens.size()), /*add_special=*/true,
+                          /*parse_special=*/true);
+  };
+  std::int32_t count = run();
+  if (count < 0) {
+    tokens.resize(static_cast<std::size_t>(-count));
+    count = run();
+  }
+  tokens.resize(static_cast<std::size_t>(std::max(0, count)));
+  return tokens;
+}
+
+// ---------------------------------------------------------------- running
+
+GenerationResult Engine::generate(const GenerationRequest& request, Recorder* recorder,
+                                  GenerationListener& listener) {
+  auto tokens = tokens_of(request.prompt);
+  if (!tokens) {
+    GenerationResult result;
+    result.reason = StopReason::Error;
+    result.error = tokens.error().message;
+    return result;
+  }
+  return GenerationRun(*impl_, request, recorder, listener).run(*std::move(tokens));
+}
+
+void Engine::cancel() { impl_->probe->request_cancel(); }
+void Engine::reset_cancel() { impl_->probe->reset_cancel(); }
+
+const ModelFacts& Engine::facts() const { return impl_->facts; }
+const GgufIndex& Engine::gguf() const { return impl_->index; }
+const Probe& Engine::probe() const { return *impl_->probe; }
+
+RecorderSize Engine::recorder_size() const {
+  const ModelFacts& facts = impl_->facts;
+  // Experts and scores of every layer, cache positions (one per element without
+  // flash attention), attended cells, and the small lists.
+  const std::uint64_t per_token =
+      std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
+      std::uint64_t{facts.n_embd} * sizeof(std::int64_t) + 256;
+  const std::uint64_t bytes = per_token * facts.ubatch + std::uint64_t{facts.context} * 16;
+  return {.max_ops = 32768,
+          .slot_bytes =
+              static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, 16U << 20))};
+}
+
+// ---------------------------------------------------------------- what a session says
+
+SessionInfo Engine::describe(const GenerationRequest& request) const {
+  const ModelFacts& facts = impl_->facts;
+  const auto now = std::chrono::system_clock::now();
+  SessionInfo info;
+  info.id = new_session_id(now);
+  info.title = title_of(request.prompt);
+  info.start_utc_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  info.level = request.level;
+  info.exact_timing = request.exact_timing;
+  info.model_files = impl_->index.files();
+  info.n_layers = facts.n_layers;
+  info.n_heads = facts.n_heads;
+  info.n_heads_kv = facts.n_heads_kv;
+  info.n_embd = facts.n_embd;
+  info.n_vocab = facts.n_vocab;
+  info.n_experts = facts.n_experts;
+  info.n_experts_used = facts.n_experts_used;
+
+  const auto add = [&](std::string name, std::string value) {
+    info.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("model.name", facts.name);
+  add("model.description", facts.description);
+  add("model.architecture", facts.architecture);
+  for (const auto& [key, value] : impl_->index.metadata()) {
+    if (!key.starts_with("tokenizer.") && !key.starts_with("general.")) {
+      add("model." + key, value);
+    }
+  }
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) {
+    add("request.prompt", *text);
+  } else if (const auto* messages = std::get_if<std::vector<ChatMessage>>(&request.prompt)) {
+    for (std::size_t i = 0; i < messages->size(); ++i) {
+      add(std::format("request.messages.{}.{}", i, (*messages)[i].role), (*messages)[i].content);
+    }
+  }
+  const Sampling& sampling = request.sampling;
+  add("request.max_tokens", std::to_string(request.max_tokens));
+  add("request.temperature", std::format("{}", sampling.temperature));
+  add("request.top_k", std::to_string(sampling.top_k));
+  add("request.top_p", std::format("{}", sampling.top_p));
+  add("request.min_p", std::format("{}", sampling.min_p));
+  add("request.repeat_penalty", std::format("{}", sampling.repeat_penalty));
+  add("request.repeat_last_n", std::to_string(sampling.repeat_last_n));
+  if (!sampling.grammar.empty()) add("request.grammar", sampling.grammar);
+  add("context.size", std::to_string(facts.context));
+  add("context.ubatch", std::to_string(facts.ubatch));
+  add("context.threads", std::to_string(facts.threads));
+  add("context.repack", impl_->model_options.repack ? "on" : "off");
+  add("context.mmap", impl_->model_options.mmap ? "on" : "off");
+  add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
+  for (const auto& fact : impl_->host) info.facts.push_back(fact);
+  return info;
+}
+
+void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
+  switch (result.reason) {
+    case StopReason::Cancelled:
+      info.state = SessionState::Cancelled;
+      break;
+    case StopReason::Error:
+      info.state = SessionState::Failed;
+      break;
+    default:
+      info.state = SessionState::Done;
+      break;
+  }
+  info.error = result.error;
+  const auto add = [&](const char* name, auto value) {
+    info.facts.emplace_back(name, std::format("{}", value));
+  };
+  add("request.seed", result.seed);
+  add("result.stop_reason", to_text(result.reason));
+  add("result.prompt_tokens", result.prompt_tokens);
+  add("result.reused_tokens", result.reused_tokens);
+  add("result.generated_tokens", result.generated);
+  add("result.prompt_ns", result.prompt_ns);
+  add("result.generate_ns", result.generate_ns);
+  const OffsetCoverage& coverage = impl_->probe->coverage();
+  add("trace.weights", coverage.weights);
+  add("trace.offsets_by_name", coverage.by_name);
+  add("trace.offsets_by_address", coverage.by_address);
+  add("trace.offsets_agree", coverage.agree);
+}
+
+}  // namespace tt

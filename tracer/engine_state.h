@@ -1,0 +1,33 @@
+// What an Engine holds. Private to engine*.cpp and generation_run.cpp.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tracer/engine.h"
+#include "tracer/gguf_index.h"
+#include "tracer/llama_handles.h"
+#include "tracer/mapped_files.h"
+#include "tracer/probe.h"
+
+namespace tt {
+
+struct Engine::Impl {
+  ModelOptions model_options;
+  ContextOptions context_options;
+  ModelFacts facts;
+  GgufIndex index;
+  LlamaModel model;
+  std::optional<ModelLayout> layout;
+  std::unique_ptr<Probe> probe;
+  LlamaContext context;  // after the probe: it calls into it
+  std::vector<std::pair<std::string, std::string>> host;
+  std::vector<std::int32_t> cached;  // tokens whose state the context's memory holds
+
+  std::expected<void, EngineError> make_context();
+  void read_facts();
+  std::string piece(std::int32_t token) const;  // "" without vocabulary
+  const llama_vocab* vocab() const { return llama_model_get_vocab(model.get()); }
+};
+
+}  // namespace tt

@@ -1,0 +1,346 @@
+#include "tracer/generation_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+
+#include "tracer/model_check.h"
+#include "tracer/recorder.h"
+
+namespace tt {
+
+const char* to_text(JobState state) {
+  static constexpr std::array words = {"queued", "running", "done", "cancelled", "failed"};
+  return words[static_cast<std::size_t>(state)];
+}
+
+namespace {
+
+constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
+
+struct Job {
+  GenerationRequest request;
+  SessionInfo info;
+  JobStatus status;
+  bool cancelled = false;
+};
+
+}  // namespace
+
+// One mutex guards the jobs and the load state. The inference thread holds it
+// between steps only, for a few assignments.
+struct GenerationQueue::Impl final : GenerationListener {
+  Impl(Options given, SessionListener& sink) : options(std::move(given)), listener(sink) {}
+
+  void run();
+  bool load();
+  void run_job(Job& job);
+  std::shared_ptr<Job> next_job();
+  void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
+  JobStatus status_of(const Job& job) const;  // mutex held
+  void forget_old();                          // mutex held
+
+  void on_token(const Token& token, std::string_view piece) override;
+  void on_text(std::string_view rest) override;
+  void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                   std::uint32_t generated) override;
+
+  const Options options;
+  SessionListener& listener;
+
+  mutable std::mutex mutex;
+  std::condition_variable wake;
+  LoadState load_state;
+  std::unordered_map<std::string, std::shared_ptr<Job>> jobs;
+  std::deque<std::shared_ptr<Job>> waiting;
+  std::deque<std::string> finished;  // oldest first
+  std::shared_ptr<Job> running;
+  bool stopping = false;
+
+  std::unique_ptr<Engine> engine;  // set once by the inference thread, under the mutex
+  std::unique_ptr<Recorder> recorder;
+  std::thread thread;
+};
+
+// ---------------------------------------------------------------- inference thread
+
+void GenerationQueue::Impl::run() {
+  if (!load()) return;
+  while (const auto job = next_job()) run_job(*job);
+}
+
+bool GenerationQueue::Impl::load() {
+  const auto fail = [&](std::string message) {
+    const std::lock_guard lock(mutex);
+    load_state = {.phase = LoadState::Phase::Failed, .progress = 0, .error = std::move(message)};
+    return false;
+  };
+  if (!options.checker.empty()) {
+    if (auto sound = check_model(options.checker, options.model.path); !sound) {
+      return fail(sound.error());
+    }
+  }
+  auto loaded = Engine::load(options.model, options.context, [this](float progress) {
+    const std::lock_guard lock(mutex);
+    load_state.progress = progress;
+    return !stopping;
+  });
+  if (!loaded) return fail(loaded.error().message);
+
+  const RecorderSize size = (*loaded)->recorder_size();
+  auto made = std::make_unique<Recorder>(
+      size.max_ops, size.slot_bytes,
+      [this](const std::string& session, const Step& step, const KnownGraphPtr& graph) {
+        listener.on_step(session, step, graph);
+      });
+  const std::lock_guard lock(mutex);
+  recorder = std::move(made);
+  engine = *std::move(loaded);
+  load_state = {.phase = LoadState::Phase::Ready, .progress = 1, .error = {}};
+  return true;
+}
+
+std::shared_ptr<Job> GenerationQueue::Impl::next_job() {
+  std::unique_lock lock(mutex);
+  wake.wait(lock, [this] { return stopping || !waiting.empty(); });
+  if (stopping) return nullptr;
+  running = waiting.front();
+  waiting.pop_front();
+  running->status.state = JobState::Running;
+  engine->reset_cancel();
+  const auto job = running;
+  const JobStatus status = status_of(*job);
+  // Everyone behind moved up by one.
+  std::vector<JobStatus> moved;
+  for (const auto& other : waiting) moved.push_back(status_of(*other));
+  lock.unlock();
+  listener.on_state(status);
+  for (const JobStatus& other : moved) listener.on_state(other);
+  return job;
+}
+
+void GenerationQueue::Impl::run_job(Job& job) {
+  const bool recorded = job.request.level != Level::Off;
+  if (recorded) {
+    std::error_code ignored;
+    std::filesystem::create_directories(options.data_dir, ignored);
+    recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"));
+  }
+  const GenerationResult result =
+      engine->generate(job.request, recorded ? recorder.get() : nullptr, *this);
+  RecordingResult recording;
+  if (recorded) {
+    engine->complete(job.info, result);
+    recording = recorder->finish(job.info);
+  }
+  settle(job, result, recording);
+}
+
+void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
+                                   const RecordingResult& recording) {
+  JobStatus status;
+  {
+    const std::lock_guard lock(mutex);
+    job.status.stop_reason = result.reason;
+    job.status.error = result.error;
+    if (!recording.error.empty()) {
+      job.status.error += std::format("{}The recording ended early: {}",
+                                      result.error.empty() ? "" : " ", recording.error);
+    }
+    job.status.reused_tokens = result.reused_tokens;
+    job.status.prompt_tokens = result.prompt_tokens;
+    job.status.generated = result.generated;
+    job.status.state = result.reason == StopReason::Cancelled ? JobState::Cancelled
+                       : result.reason == StopReason::Error   ? JobState::Failed
+                                                              : JobState::Done;
+    running.reset();
+    finished.push_back(job.status.id);
+    forget_old();
+    status = status_of(job);
+  }
+  listener.on_state(status);
+}
+
+void GenerationQueue::Impl::forget_old() {
+  while (finished.size() > kRemembered) {
+    jobs.erase(finished.front());
+    finished.pop_front();
+  }
+}
+
+void GenerationQueue::Impl::on_token(const Token& token, std::string_view piece) {
+  std::string session;
+  {
+    const std::lock_guard lock(mutex);
+    session = running->status.id;
+    running->status.text += piece;
+  }
+  listener.on_token(session, token, piece);
+}
+
+void GenerationQueue::Impl::on_text(std::string_view rest) {
+  const std::lock_guard lock(mutex);
+  running->status.text += rest;
+}
+
+void GenerationQueue::Impl::on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                                        std::uint32_t generated) {
+  JobStatus status;
+  {
+    const std::lock_guard lock(mutex);
+    running->status.prompt_done = prompt_done;
+    running->status.prompt_tokens = prompt_tokens;
+    running->status.generated = generated;
+    status = status_of(*running);
+    status.text.clear();
+  }
+  listener.on_progress(status);
+}
+
+// ---------------------------------------------------------------- any thread
+
+JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
+  JobStatus status = job.status;
+  if (status.state == JobState::Queued) {
+    const auto found =
+        std::ranges::find_if(waiting, [&](const auto& other) { return other.get() == &job; });
+    status.position = static_cast<std::uint32_t>(found - waiting.begin()) + (running ? 1 : 0);
+  }
+  return status;
+}
+
+GenerationQueue::GenerationQueue(Options options, SessionListener& listener)
+    : impl_(std::make_unique<Impl>(std::move(options), listener)) {
+  impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+GenerationQueue::~GenerationQueue() { stop(); }
+
+LoadState GenerationQueue::load_state() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->load_state;
+}
+
+std::optional<ModelFacts> GenerationQueue::facts() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->engine == nullptr) return std::nullopt;
+  return impl_->engine->facts();
+}
+
+const ModelOptions& GenerationQueue::model_options() const { return impl_->options.model; }
+
+std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest request) {
+  using Kind = SubmitError::Kind;
+  const auto refuse = [](Kind kind, std::string message) {
+    return std::unexpected(SubmitError{kind, std::move(message)});
+  };
+  const Engine* engine = nullptr;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->load_state.phase == LoadState::Phase::Failed) {
+      return refuse(Kind::LoadFailed, "The model is not loaded: " + impl_->load_state.error);
+    }
+    if (impl_->engine == nullptr) {
+      return refuse(Kind::NotReady, std::format("The model is still loading ({:.0f} %). Try again "
+                                                "in a moment.",
+                                                100 * impl_->load_state.progress));
+    }
+    engine = impl_->engine.get();
+  }
+  // The engine stays until stop(); its text functions need no lock.
+  if (auto checked = engine->check(request); !checked) {
+    return refuse(
+        checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
+        checked.error().message);
+  }
+  auto job = std::make_shared<Job>();
+  job->info = engine->describe(request);
+  job->status.id = job->info.id;
+  job->status.max_tokens = request.max_tokens;
+  job->request = std::move(request);
+  JobStatus status;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->stopping) return refuse(Kind::Stopping, "The server is stopping.");
+    if (impl_->waiting.size() >= impl_->options.max_queued) {
+      return refuse(Kind::Full, std::format("{} requests are waiting already. Try again later.",
+                                            impl_->waiting.size()));
+    }
+    impl_->waiting.push_back(job);
+    impl_->jobs.emplace(job->info.id, job);
+    status = impl_->status_of(*job);
+  }
+  impl_->listener.on_state(status);
+  impl_->wake.notify_one();
+  return status;
+}
+
+std::optional<JobStatus> GenerationQueue::status(const std::string& id) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->jobs.find(id);
+  if (found == impl_->jobs.end()) return std::nullopt;
+  return impl_->status_of(*found->second);
+}
+
+bool GenerationQueue::cancel(const std::string& id) {
+  JobStatus status;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->jobs.find(id);
+    if (found == impl_->jobs.end()) return false;
+    Job& job = *found->second;
+    if (impl_->running.get() == &job) {
+      impl_->engine->cancel();
+      return true;
+    }
+    if (job.status.state != JobState::Queued) return true;
+    std::erase_if(impl_->waiting, [&](const auto& other) { return other.get() == &job; });
+    job.status.state = JobState::Cancelled;
+    job.status.stop_reason = StopReason::Cancelled;
+    impl_->finished.push_back(job.status.id);
+    status = impl_->status_of(job);
+  }
+  impl_->listener.on_state(status);
+  return true;
+}
+
+std::optional<StepInFlight> GenerationQueue::in_flight(std::uint32_t from_op) const {
+  StepInFlight step;
+  const Engine* engine = nullptr;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->running == nullptr || impl_->engine == nullptr) return std::nullopt;
+    engine = impl_->engine.get();
+    step.session = impl_->running->status.id;
+  }
+  const StepBuffer* buffer = engine->probe().in_flight();
+  if (buffer == nullptr) return std::nullopt;
+  const std::uint64_t generation = buffer->generation.load(std::memory_order_acquire);
+  step.step = StepId{buffer->step_id.load(std::memory_order_acquire)};
+  step.first_op = Ns{buffer->first_op_ns.load(std::memory_order_acquire)};
+  step.first = from_op;
+  const std::uint32_t done = buffer->ops_done.load(std::memory_order_acquire);
+  for (std::uint32_t op = from_op; op < done; ++op) {
+    step.ends.push_back(Ns{buffer->op_ends[op].load(std::memory_order_relaxed)});
+  }
+  // Recycled while being read: what was copied belongs to no one step.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (buffer->generation.load(std::memory_order_relaxed) != generation ||
+      engine->probe().in_flight() != buffer) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+void GenerationQueue::stop() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->stopping && !impl_->thread.joinable()) return;
+    impl_->stopping = true;
+    if (impl_->running != nullptr) impl_->engine->cancel();
+  }
+  impl_->wake.notify_all();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+}  // namespace tt

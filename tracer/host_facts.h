@@ -1,0 +1,16 @@
+// What the machine is, for a session's metadata.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tt {
+
+// "host.cpu", "host.cores", "host.ram_bytes", "host.kernel", "host.disk" (of
+// `model`), "library.llama", "library.ggml"... in a fixed order; what cannot be
+// read is left out.
+std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
+
+}  // namespace tt

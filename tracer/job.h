@@ -1,0 +1,38 @@
+// What the queue says about requests and about the model it loads: values,
+// shown by the server and the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tracer/generation.h"
+
+namespace tt {
+
+enum class JobState : std::uint8_t { Queued, Running, Done, Cancelled, Failed };
+const char* to_text(JobState);
+
+struct JobStatus {
+  std::string id;  // the session's
+  JobState state = JobState::Queued;
+  std::uint32_t position = 0;  // requests before it; 0: running or next
+  std::uint32_t prompt_tokens = 0, prompt_done = 0, reused_tokens = 0;
+  std::uint32_t generated = 0, max_tokens = 0;
+  std::string text;  // so far
+  StopReason stop_reason = StopReason::None;
+  std::string error;
+};
+
+struct SubmitError {
+  enum class Kind { NotReady, LoadFailed, Full, BadRequest, TooLong, Stopping };
+  Kind kind;
+  std::string message;
+};
+
+struct LoadState {
+  enum class Phase : std::uint8_t { Loading, Ready, Failed } phase = Phase::Loading;
+  float progress = 0;  // 0..1
+  std::string error;
+};
+
+}  // namespace tt

@@ -1,0 +1,19 @@
+// Tries a model in a child process first: a damaged file can make the library
+// abort, and then it is the child that dies.
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <filesystem>
+#include <string>
+
+namespace tt {
+
+// Runs `checker` (the program tt-check-model), which loads `model` and makes a
+// small context. The error says why the model cannot be used and what to do.
+// Any thread; the child is ended when it exceeds `timeout`.
+std::expected<void, std::string> check_model(
+    const std::filesystem::path& checker, const std::filesystem::path& model,
+    std::chrono::milliseconds timeout = std::chrono::minutes(2));
+
+}  // namespace tt

@@ -1,0 +1,24 @@
+// What a loaded model turned out to be: a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tt {
+
+struct ModelFacts {
+  std::string name, description, architecture;
+  std::uint64_t size = 0;  // bytes of weights
+  std::uint32_t n_layers = 0, n_embd = 0, n_heads = 0, n_heads_kv = 0, n_vocab = 0;
+  std::uint32_t n_experts = 0, n_experts_used = 0;
+  std::uint32_t context = 0;  // tokens that fit
+  std::uint32_t context_trained = 0;
+  std::uint32_t ubatch = 0;
+  std::int32_t threads = 0;
+  bool has_vocabulary = false, has_chat_template = false;
+  bool has_encoder = false;     // encoder-decoder (T5)
+  bool embedding_only = false;  // no generation (BERT)
+  bool recurrent = false, hybrid = false;
+};
+
+}  // namespace tt

@@ -1,0 +1,34 @@
+// How a model is loaded and with what context: values, so that options can be
+// read and shown without knowing llama.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tt {
+
+enum class FlashAttention : std::uint8_t { Auto, On, Off };
+
+struct ModelOptions {
+  std::filesystem::path path;
+  std::int32_t gpu_layers = 0;
+  bool mmap = true;
+  bool mlock = false;
+  bool repack = true;                    // rewrite weights for faster kernels at load
+  std::vector<std::string> rpc_servers;  // host:port of llama.cpp RPC servers
+};
+
+struct ContextOptions {
+  std::uint32_t context = 4096;  // tokens; 0: as trained
+  std::uint32_t batch = 2048;
+  std::uint32_t ubatch = 512;      // most tokens of one step
+  std::int32_t threads = 0;        // 0: one per core
+  std::int32_t threads_batch = 0;  // 0: as threads
+  FlashAttention flash_attention = FlashAttention::Auto;
+  std::string cache_type_k = "f16";
+  std::string cache_type_v = "f16";
+};
+
+}  // namespace tt

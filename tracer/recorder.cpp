@@ -1,0 +1,208 @@
+#include "tracer/recorder.h"
+
+#include <cstring>
+#include <utility>
+
+namespace tt {
+
+namespace {
+constexpr std::size_t kBuffers = 8;  // steps that may wait for the disk
+}
+
+Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener)
+    : pool_(kBuffers, max_ops, slot_bytes),
+      listener_(std::move(listener)),
+      thread_([this] { run(); }) {}
+
+Recorder::~Recorder() {
+  post(Quit{});
+  thread_.join();
+}
+
+// ---------------------------------------------------------------- inference thread
+
+void Recorder::begin(const SessionInfo& info, const std::filesystem::path& file) {
+  {
+    const std::lock_guard lock(mutex_);
+    session_done_ = false;
+  }
+  dropped_before_ = pool_.dropped();
+  post(Begin{info, file});
+}
+
+void Recorder::tokens(std::vector<Token> tokens) { post(std::move(tokens)); }
+
+StepBuffer* Recorder::acquire() { return pool_.try_acquire(); }
+
+void Recorder::submit(StepBuffer* buffer) { post(buffer); }
+
+void Recorder::submit_without_times(Step step) { post(std::move(step)); }
+
+RecordingResult Recorder::finish(const SessionInfo& info) {
+  post(Finish{info});
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [this] { return session_done_; });
+  return std::exchange(result_, {});
+}
+
+void Recorder::post(Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  wake_.notify_one();
+}
+
+// ---------------------------------------------------------------- writer thread
+
+void Recorder::run() {
+  for (;;) {
+    Message message;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return !messages_.empty(); });
+      message = std::move(messages_.front());
+      messages_.pop_front();
+    }
+    if (std::holds_alternative<Quit>(message)) return;
+    std::visit(
+        [this](auto& what) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, Quit>) handle(what);
+        },
+        message);
+  }
+}
+
+void Recorder::handle(Begin& begin) {
+  session_ = begin.info.id;
+  templates_.clear();
+  allocations_.clear();
+  losses_ = {};
+  error_.clear();
+  auto writer = SessionWriter::create(begin.file, begin.info);
+  if (writer) {
+    writer_ = *std::move(writer);
+  } else {
+    fail(writer.error());
+  }
+}
+
+void Recorder::handle(std::vector<Token>& tokens) {
+  if (writer_ == nullptr) return;
+  if (auto added = writer_->add_tokens(tokens); !added) fail(added.error());
+}
+
+void Recorder::handle(StepBuffer* buffer) {
+  const Step step = step_from(*buffer);
+  const KnownGraphPtr graph = buffer->graph;
+  const AddressesPtr addresses = buffer->addresses;
+  losses_.slot_values_dropped += buffer->slots_lost;
+  losses_.count_mismatches += buffer->count_mismatch ? 1 : 0;
+  buffer->graph.reset();
+  buffer->addresses.reset();
+  pool_.release(buffer);
+
+  Step numbered = step;
+  if (graph != nullptr && writer_ != nullptr) {
+    const auto [known, fresh] = templates_.try_emplace(
+        graph, TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)});
+    numbered.graph = known->second;
+    if (fresh) {
+      if (auto added = writer_->add_template(known->second, graph->graph); !added) {
+        fail(added.error());
+      }
+    }
+    const auto [allocation, moved] = allocations_.try_emplace(
+        addresses, AllocationId{static_cast<std::uint32_t>(allocations_.size() + 1)});
+    numbered.allocation = allocation->second;
+    if (moved && writer_ != nullptr) {
+      if (auto added = writer_->add_allocation(
+              {.id = allocation->second, .graph = known->second, .addresses = *addresses});
+          !added) {
+        fail(added.error());
+      }
+    }
+  }
+  write(numbered, graph);
+}
+
+void Recorder::handle(Step& step) {
+  if (step.dropped) ++losses_.steps_without_times;
+  write(step, nullptr);
+}
+
+void Recorder::write(const Step& step, const KnownGraphPtr& graph) {
+  if (writer_ != nullptr) {
+    auto written = writer_->add_step(step);
+    if (written) written = writer_->commit();
+    if (!written) fail(written.error());
+  }
+  if (writer_ == nullptr) ++losses_.steps_not_written;
+  listener_(session_, step, graph);
+}
+
+void Recorder::fail(const TraceError& error) {
+  if (error_.empty()) error_ = error.message;
+  writer_.reset();
+}
+
+void Recorder::handle(Finish& finish) {
+  RecordingResult result;
+  if (writer_ != nullptr) {
+    result.file_bytes = writer_->bytes_written();
+    if (auto done = writer_->finish(finish.info, losses_); !done) fail(done.error());
+    writer_.reset();
+  }
+  result.losses = losses_;
+  result.error = error_;
+  templates_.clear();
+  allocations_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    result_ = std::move(result);
+    session_done_ = true;
+  }
+  finished_.notify_all();
+}
+
+// ---------------------------------------------------------------- a step as a value
+
+Step step_from(const StepBuffer& buffer) {
+  Step step = buffer.header;
+  step.first_op = Ns{buffer.first_op_ns.load(std::memory_order_relaxed)};
+  if (buffer.graph == nullptr) return step;
+  const std::uint32_t done = buffer.ops_done.load(std::memory_order_acquire);
+  step.op_ends.reserve(done);
+  for (std::uint32_t i = 0; i < done; ++i) {
+    step.op_ends.push_back(Ns{buffer.op_ends[i].load(std::memory_order_relaxed)});
+  }
+  if (buffer.count_mismatch && step.timing == Timing::Fast) step.timing = Timing::None;
+
+  step.slots.resize(buffer.graph->graph.slots.size());
+  for (const CapturedSlot& captured : buffer.captured) {
+    SlotValues& values = step.slots[captured.slot];
+    const std::byte* from = buffer.arena.get() + captured.offset;
+    switch (captured.values) {
+      case CapturedSlot::Values::Float:
+        values.floats.resize(captured.count);
+        std::memcpy(values.floats.data(), from, captured.count * sizeof(float));
+        break;
+      case CapturedSlot::Values::Int64:
+        values.ints.resize(captured.count);
+        std::memcpy(values.ints.data(), from, captured.count * sizeof(std::int64_t));
+        break;
+      case CapturedSlot::Values::Int32:
+        values.ints.resize(captured.count);
+        for (std::uint32_t i = 0; i < captured.count; ++i) {
+          std::int32_t value = 0;
+          std::memcpy(&value, from + i * sizeof value, sizeof value);
+          values.ints[i] = value;
+        }
+        break;
+    }
+  }
+  step.stats = buffer.stats;
+  return step;
+}
+
+}  // namespace tt

@@ -1,0 +1,39 @@
+#include "tracer/sampler.h"
+
+namespace tt {
+
+std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
+                                                      const llama_vocab* vocab) {
+  LlamaSampler chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+  const auto add = [&](llama_sampler* link) { llama_sampler_chain_add(chain.get(), link); };
+
+  if (!sampling.grammar.empty()) {
+    if (llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_NONE) {
+      return std::unexpected(
+          "A grammar needs a vocabulary, and this model has none. Leave the grammar out.");
+    }
+    llama_sampler* grammar = llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root");
+    if (grammar == nullptr) {
+      return std::unexpected(
+          "The grammar does not parse. It is GBNF and needs a rule named root, as in "
+          "root ::= \"yes\" | \"no\".");
+    }
+    add(grammar);
+  }
+  if (sampling.repeat_penalty != 1.0F && sampling.repeat_last_n != 0) {
+    add(llama_sampler_init_penalties(llama_vocab_n_tokens(vocab), sampling.repeat_last_n,
+                                     sampling.repeat_penalty, 0.0F, 0.0F));
+  }
+  if (sampling.temperature <= 0) {
+    add(llama_sampler_init_greedy());
+    return chain;
+  }
+  if (sampling.top_k > 0) add(llama_sampler_init_top_k(sampling.top_k));
+  if (sampling.top_p < 1) add(llama_sampler_init_top_p(sampling.top_p, 1));
+  if (sampling.min_p > 0) add(llama_sampler_init_min_p(sampling.min_p, 1));
+  add(llama_sampler_init_temp(sampling.temperature));
+  add(llama_sampler_init_dist(sampling.seed));
+  return chain;
+}
+
+}  // namespace tt
