@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <format>
@@ -141,9 +143,11 @@ CLI::App* add_model_command(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
   command->add_option("--quant", options->spec.quant,
                       "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
-  command->add_option("--quant-class", options->class_types,
-                      "CLASS=TYPE, overrules --quant for one class of tensors; may be repeated. "
-                      "Classes: embedding, attention, ffn, experts, ssm, output");
+  command
+      ->add_option("--quant-class", options->class_types,
+                   "CLASS=TYPE, overrules --quant for one class of tensors; may be repeated. "
+                   "Classes: embedding, attention, ffn, experts, ssm, output")
+      ->allow_extra_args(false);
   command->add_option("--seed", options->spec.seed, "Same seed and options, same bytes")
       ->capture_default_str();
   command
@@ -166,6 +170,16 @@ CLI::App* add_model_command(CLI::App& app, int& exit_code) {
                       "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
                       "space, \\n for a line feed");
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+  // --kv-heads also as TT_MODEL_KV_HEADS.
+  for (CLI::Option* option : command->get_options()) {
+    if (std::string name = option->get_single_name();
+        option->get_lnames().size() == 1 && name != "help") {
+      std::ranges::transform(name, name.begin(), [](unsigned char c) {
+        return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+      });
+      option->envname("TT_MODEL_" + name);
+    }
+  }
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;
 }

@@ -182,40 +182,38 @@ std::expected<Dims, ModelError> resolve_dims(const NamedShape& shape, const Mode
   return dims;
 }
 
-bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> endings) {
-  return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
-}
-
 // Q4_K everywhere but where llama.cpp's quantizer puts Q6_K. Its two counters run
-// over attn_v and over ffn_down in file order; for experts it takes the layer's
-// number instead.
+// over attn_v and over ffn_down in file order; models with experts go by the
+// layer's number for the latter, and those with eight spend more bits on attention,
+// which is a small part of them.
 void apply_q4_k_m(ModelPlan& plan, const Dims& dims, bool tied) {
-  const auto is_v = [](std::string_view name) {
-    return ends_with_any(name, {"attn_v.weight", "attn_v_b.weight"});
+  const auto is_value = [](const PlannedTensor& tensor) {
+    return tensor.name.ends_with("attn_v.weight");
   };
-  const auto is_down = [](std::string_view name) {
-    return ends_with_any(name, {"ffn_down.weight"});
+  const auto is_value_or_key = [&](const PlannedTensor& tensor) {
+    return is_value(tensor) || tensor.name.ends_with("attn_k.weight");
   };
-  const auto count = [&](auto&& is) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        plan.tensors, [&](const PlannedTensor& tensor) { return is(tensor.name); }));
-  };
-  const std::size_t v_count = count(is_v);
-  const std::size_t down_count = count(is_down);
-  std::size_t v_index = 0;
+  const auto value_count = static_cast<std::size_t>(std::ranges::count_if(plan.tensors, is_value));
+  const auto layers = static_cast<std::size_t>(dims.layers);
+  std::size_t value_index = 0;
   std::size_t down_index = 0;
   for (PlannedTensor& tensor : plan.tensors) {
     bool promoted =
         tensor.cls == TensorClass::Output || (tied && tensor.cls == TensorClass::Embedding);
-    if (is_v(tensor.name)) {
-      promoted = promoted_by_q4_k_m(v_index++, v_count);
-    } else if (is_down(tensor.name)) {
-      promoted = promoted_by_q4_k_m(down_index++, down_count);
-    } else if (ends_with_any(tensor.name, {"ffn_down_exps.weight", "ffn_down_shexp.weight"})) {
-      const std::size_t layer = std::stoul(tensor.name.substr(std::string_view("blk.").size()));
-      promoted = promoted_by_q4_k_m(layer, static_cast<std::size_t>(dims.layers));
+    if (is_value(tensor)) {
+      promoted = promoted_by_q4_k_m(value_index++, value_count);
+    } else if (tensor.name.contains("ffn_down") && tensor.cls != TensorClass::Fixed) {
+      const std::size_t index =
+          dims.experts > 0 ? std::stoul(tensor.name.substr(std::string_view("blk.").size()))
+                           : down_index++;
+      promoted = promoted_by_q4_k_m(index, layers);
     }
     tensor.type = promoted ? GGML_TYPE_Q6_K : GGML_TYPE_Q4_K;
+    if (dims.experts == 8 && is_value_or_key(tensor)) {
+      tensor.type = GGML_TYPE_Q8_0;
+    } else if (dims.experts == 8 && tensor.name.ends_with("attn_output.weight")) {
+      tensor.type = GGML_TYPE_Q5_K;
+    }
   }
 }
 

@@ -49,23 +49,24 @@ struct Dims {
 };
 
 // Sizes that replace those of the named shape.
+// Each has an initializer, so that callers may name only what they set.
 struct DimOverrides {
-  std::optional<std::int64_t> layers, embd, heads, kv_heads, ff, vocab, context, experts,
-      experts_used;
+  using Size = std::optional<std::int64_t>;
+  Size layers{}, embd{}, heads{}, kv_heads{}, ff{}, vocab{}, context{}, experts{}, experts_used{};
 };
 
 struct ModelSpec {
   std::string shape = "small";  // one of named_shapes()
-  DimOverrides dims;
-  std::string quant;                            // one of quant_mixes(); empty: the shape's own
-  std::map<TensorClass, ggml_type> class_type;  // overrules the mix, class by class
-  std::uint64_t seed = 1;                       // same spec and seed, same bytes
+  DimOverrides dims{};
+  std::string quant{};                            // one of quant_mixes(); empty: the shape's own
+  std::map<TensorClass, ggml_type> class_type{};  // overrules the mix, class by class
+  std::uint64_t seed = 1;                         // same spec and seed, same bytes
   int splits = 1;     // files to spread the tensors over; 1: a single file
   bool tied = false;  // no output.weight; the embedding serves as the head
   // Pieces of a vocabulary learned elsewhere, most frequent merge first, with
   // U+2581 for a space. Only for shapes of the llama tokenizer; the vocabulary's
   // size follows from it. Empty: a synthetic vocabulary of dims.vocab tokens.
-  std::vector<std::string> pieces;
+  std::vector<std::string> pieces{};
 };
 
 struct NamedShape {

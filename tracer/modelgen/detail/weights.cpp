@@ -7,8 +7,9 @@
 namespace tt::modelgen::detail {
 namespace {
 
-constexpr std::int64_t kPoolValues = 1 << 20;
-constexpr std::int64_t kChunkValues = 256;  // every type's block divides it
+constexpr std::int64_t kPoolValues = 1 << 18;
+constexpr std::int64_t kDrawnValues = 1 << 16;  // largest quantized tensor without the pool
+constexpr std::int64_t kChunkValues = 256;      // every type's block divides it
 
 // SplitMix64: tiny, and the same everywhere.
 class Random {
@@ -75,7 +76,8 @@ bool WeightSource::produce(const PlannedTensor& tensor,
                            const std::function<bool(std::span<const std::byte>)>& take) {
   Random random(hash(seed_, tensor.name));
   const std::int64_t values = tensor.elements();
-  if (values <= kPoolValues || tensor.ne.front() % kChunkValues != 0) {
+  if (values <= kDrawnValues || !ggml_is_quantized(tensor.type) ||
+      tensor.ne.front() % kChunkValues != 0) {
     return take(
         draw(random, tensor.draw, tensor.type, values / tensor.ne.front(), tensor.ne.front()));
   }

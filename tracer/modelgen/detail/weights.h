@@ -21,9 +21,9 @@ class WeightSource {
   // Hands the tensor's bytes over in order, piece by piece, until `take` returns
   // false; returns whether all were taken.
   //
-  // Up to a million values are drawn one by one. Larger tensors are put together
-  // from a pool of a million quantized values of the same type and spread, in
-  // random order by blocks: quantizing a billion values would take a minute.
+  // Small and unquantized tensors are drawn value by value. Larger quantized ones
+  // are put together from a pool of quantized values of the same type and spread,
+  // in random order by blocks: quantizing a billion values would take a minute.
   bool produce(const PlannedTensor& tensor,
                const std::function<bool(std::span<const std::byte>)>& take);
 
