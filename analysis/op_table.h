@@ -1,0 +1,38 @@
+// The ops of one step as rows: what ran, when, on what, and from where it read.
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/page.h"
+#include "tracer/format/graph_template.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+
+struct OpRow {
+  OpId op;
+  std::string name;  // ggml's word; of a fused op all of them: "RMS_NORM+MUL"
+  TensorId output;
+  // Of the output, or where its name says nothing, of the first weight that the op reads.
+  Component component = Component::Other;
+  Role role = Role::None;
+  Ns begin{}, end{};  // the step's own where its timing is None
+  Bytes read{}, written{};
+  std::vector<TensorId> sources;  // in ggml's order, without what lives only inside a fused op
+  friend bool operator==(const OpRow&, const OpRow&) = default;
+};
+
+// The rows name tensors by their place in `graph`.
+struct OpTable {
+  std::shared_ptr<const GraphTemplate> graph;  // null: no template was recorded, no rows
+  Page<OpRow> page;
+};
+
+// Ops `range` of one step. An op that did not run (a cancelled step) has no row.
+std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId step,
+                                            PageRange range);
+
+}  // namespace tt
