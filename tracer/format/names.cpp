@@ -53,8 +53,8 @@ struct Name {
 Name parse(std::string_view text) {
   const std::string_view base = base_name(text);
   std::string_view rest = base;
-  for (const std::string_view coder : {"enc.", "dec."}) {
-    if (rest.starts_with(coder)) rest.remove_prefix(coder.size());
+  for (const std::string_view owner : {"enc.", "dec.", "model.layers.{}."}) {
+    if (rest.starts_with(owner)) rest.remove_prefix(owner.size());
   }
   if (rest.starts_with("blk.")) {
     rest.remove_prefix(4);
@@ -66,14 +66,12 @@ Name parse(std::string_view text) {
   }
   // Digits at the end belong to a layer after "-", and after "_l" in the names
   // of caches and states; those of leaf_N and node_N just count tensors.
-  const auto last = base.find_last_not_of(kDigits);
-  if (last == std::string_view::npos || last + 1 == base.size()) return {rest, kNoLayer};
-  const auto layer = number(base.substr(last + 1));
+  const std::string_view before = rest.substr(0, rest.find_last_not_of(kDigits) + 1);
+  const auto layer = number(rest.substr(before.size()));
   if (!layer) return {rest, kNoLayer};
-  const std::string_view before = base.substr(0, last + 1);
-  if (before.ends_with('-')) return {base.substr(0, last), LayerId{*layer}};
+  if (before.ends_with('-')) return {before.substr(0, before.size() - 1), LayerId{*layer}};
   if (before.ends_with("_l") && (before.starts_with("cache_") || before.contains("_state_"))) {
-    return {base.substr(0, last - 1), LayerId{*layer}};
+    return {before.substr(0, before.size() - 2), LayerId{*layer}};
   }
   return {rest, kNoLayer};
 }
@@ -123,6 +121,10 @@ constexpr auto kRules = std::to_array<Rule>({
 
     // Norms, of whatever part.
     {Part, "norm", C::Norm, R::Norm},
+    {Start, "time_mix_ln", C::Norm, R::Norm},
+
+    // Hyper-connections widen the residual stream around attention and feed-forward.
+    {Start, "hc_", C::Other, R::Residual},
 
     // Embedding and output.
     {Start, "token_embd", C::Embedding, R::None},
@@ -137,8 +139,10 @@ constexpr auto kRules = std::to_array<Rule>({
     {Start, "ple_", C::Embedding, R::None},
     {Part, "embed_tokens", C::Embedding, R::None},
     {Part, "input_embed", C::Embedding, R::None},
-    {Start, "nextn.eh_proj", C::Embedding, R::None},
+    {Start, "inp_gate", C::Embedding, R::Gate},
+    {Start, "proj.", C::Embedding, R::None},
     {Start, "nextn.shared_head_head", C::Output, R::Logits},
+    {Start, "nextn.", C::Embedding, R::None},
     {Start, "result_output", C::Output, R::Logits},
     {Start, "result_", C::Output, R::None},
     {Start, "output_hc", C::Output, R::Residual},
@@ -192,7 +196,6 @@ constexpr auto kRules = std::to_array<Rule>({
     {Part, ".conv.", C::Ssm, R::Conv},
     {Start, "ssm_conv", C::Ssm, R::Conv},
     {Start, "ssm_out", C::Ssm, R::O},
-    {Start, "ssm_a", C::Ssm, R::State},
     {Start, "ssm_g", C::Ssm, R::Gate},
     {Start, "ssm_", C::Ssm, R::None},
     {Part, "conv_state", C::Ssm, R::State},
@@ -220,6 +223,15 @@ constexpr auto kRules = std::to_array<Rule>({
     {Start, "beta", C::Ssm, R::None},
     {Start, "a_softplus", C::Ssm, R::None},
 
+    // Attention over compressed or selected cells keeps states and masks of its own.
+    {Start, "csa_state", C::Attention, R::State},
+    {Start, "hca_state", C::Attention, R::State},
+    {Start, "lid_state", C::Attention, R::State},
+    {Start, "csa_", C::Attention, R::None},
+    {Start, "hca_", C::Attention, R::None},
+    {Start, "lid_", C::Attention, R::None},
+    {Start, "msa_", C::Attention, R::None},
+
     // Attention.
     {Part, "attn_qkv", C::Attention, R::Qkv},
     {Part, "attn_kv", C::Attention, R::Qkv},
@@ -227,6 +239,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {Start, "qkv", C::Attention, R::Qkv},
     {Part, "attn_q", C::Attention, R::Q},
     {Part, "attn_k.", C::Attention, R::K},
+    {Whole, "attn_k", C::Attention, R::K},
     {Part, "attn_k_b", C::Attention, R::K},
     {Part, "attn_v_gate", C::Attention, R::Gate},
     {Part, "attn_v", C::Attention, R::V},
@@ -264,7 +277,8 @@ constexpr auto kRules = std::to_array<Rule>({
     {Start, "layer_out", C::Other, R::Residual},
     {Start, "inpSA", C::Other, R::Residual},
     {Start, "residual", C::Other, R::Residual},
-    {Start, "hc_", C::Other, R::Residual},
+    {Start, "altup", C::Other, R::Residual},
+    {Start, "laurel", C::Other, R::Residual},
 });
 
 const Rule* rule_for(std::string_view stem) {
