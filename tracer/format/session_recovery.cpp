@@ -78,7 +78,7 @@ std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(const 
     const std::string name = it->path().filename().string();
     if (name.ends_with(".ttrace"))
       sessions.push_back(it->path());
-    else if (name.ends_with(".ttrace-new") || name.ends_with(".ttrace-new-journal"))
+    else if (name.ends_with(".ttrace-new"))
       remove_unfinished(*it);
   }
   if (error == std::errc::no_such_file_or_directory)

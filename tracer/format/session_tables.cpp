@@ -120,7 +120,10 @@ std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key
 }
 
 std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info) {
+  const auto before = read_info(db);
   if (auto done = write_meta(db, meta_of(info)); !done) return done;
+  // The end of a session rarely changes these, and the disk may be full by then.
+  if (before && before->facts == info.facts && before->model_files == info.model_files) return {};
   if (auto done = db.run("DELETE FROM tt_fact; DELETE FROM tt_model_file"); !done) return done;
 
   auto fact = db.prepare("INSERT INTO tt_fact VALUES(?,?,?,?)");

@@ -47,12 +47,14 @@ Done rename_new(const fs::path& from, const fs::path& to) {
 }
 
 // The tables and what the session says about itself, in one file without WAL.
+// Nobody knows the file yet: it needs no journal, and one flush.
 Done build(const fs::path& path, const SessionInfo& info) {
   auto db = Database::open(path, Database::Mode::Create);
   if (!db) return std::unexpected(db.error());
-  const std::string pragmas =
-      std::format("PRAGMA page_size=4096; PRAGMA application_id={}; PRAGMA user_version={}; BEGIN",
-                  kApplicationId, kFormatVersion);
+  const std::string pragmas = std::format(
+      "PRAGMA page_size=4096; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=NORMAL; "
+      "BEGIN; PRAGMA application_id={}; PRAGMA user_version={}",
+      kApplicationId, kFormatVersion);
   return db->run(pragmas.c_str())
       .and_then([&] { return db->run(kCreateTables); })
       .and_then([&] { return write_info(*db, info); })
@@ -214,7 +216,6 @@ std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
   auto made = build(unfinished, info).and_then([&] { return rename_new(unfinished, path); });
   if (!made) {
     remove_quietly(unfinished);
-    remove_quietly(beside(unfinished, "-journal"));
     return std::unexpected(made.error());
   }
 
@@ -327,9 +328,13 @@ Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) 
   assert(impl.db);
   (void)impl.close_transaction();  // if this fails, the end is still to be written
   remove_quietly(beside(impl.path, "-reserve"));
-  // After a full disk: what the WAL holds may fit into the file, which frees the WAL.
-  if (impl.failed) (void)impl.db->run("PRAGMA wal_checkpoint(TRUNCATE)");
   Done done = impl.write_end(info, losses);
+  if (!done) {
+    // The WAL has no room left, but what it holds may fit into the file, which frees the WAL.
+    impl.fail(done.error());
+    (void)impl.db->run("PRAGMA wal_checkpoint(TRUNCATE)");
+    done = impl.write_end(info, losses);
+  }
   if (!done) impl.fail(done.error());
   const Done folded = impl.fold_wal_in();
   if (done && !folded) done = folded;

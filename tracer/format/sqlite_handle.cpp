@@ -1,6 +1,7 @@
 #include "tracer/format/sqlite_handle.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +11,14 @@ namespace tt {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kBusyTimeoutMs = 5000;
+
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
 
 bool out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
@@ -18,10 +26,9 @@ bool out_of_space(int error_number) {
 
 // Some failures (growing the -shm file, for one) reach us without their errno.
 bool disk_is_full(const std::string& path) {
-  struct statvfs fs{};
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (statvfs(folder.empty() ? "." : folder.c_str(), &fs) != 0) return false;
-  return fs.f_blocks != 0 && fs.f_bavail * fs.f_frsize < 64 * 1024;
+  struct statvfs room{};
+  if (statvfs(folder_of(path).c_str(), &room) != 0) return false;
+  return room.f_blocks != 0 && room.f_bavail * room.f_frsize < 64 * 1024;
 }
 
 TraceError disk_full(const std::string& path) {
@@ -52,11 +59,13 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
     case SQLITE_READONLY:
       return {Kind::ReadOnly, path + " cannot be written. Check the permissions of its folder"};
     case SQLITE_CANTOPEN:
+      // SQLite, when it may not create a file, tries to read it: ENOENT then
+      // tells nothing about the permission.
+      if (system_errno == EACCES || system_errno == EPERM || system_errno == EROFS ||
+          (access(folder_of(path).c_str(), F_OK) == 0 &&
+           access(folder_of(path).c_str(), W_OK) != 0))
+        return {Kind::ReadOnly, path + " cannot be opened. Check the permissions of its folder"};
       if (system_errno == ENOENT) return {Kind::NotFound, path + " or its folder does not exist"};
-      if (system_errno == EACCES || system_errno == EPERM || system_errno == EROFS)
-        return {Kind::ReadOnly, std::format("{} cannot be opened: {}. Check the permissions of "
-                                            "its folder",
-                                            path, std::strerror(system_errno))};
       if (out_of_space(system_errno) || disk_is_full(path)) return disk_full(path);
       return {Kind::Io, std::format("{} cannot be opened: {}", path,
                                     system_errno != 0 ? std::strerror(system_errno) : detail)};
