@@ -56,8 +56,8 @@ struct DoorOptions {
   std::chrono::milliseconds idle_timeout{60'000};  // no byte of a (next) request
   std::chrono::milliseconds head_timeout{10'000};  // from a head's first byte to its last
   std::chrono::milliseconds body_timeout{30'000};  // a request's whole body
-  // A single read or write that makes no progress; also for streams.
-  std::chrono::milliseconds io_timeout{5'000};
+  // A single read or write that makes no progress: a reader may pause so long.
+  std::chrono::milliseconds io_timeout{30'000};
 
   std::size_t max_websockets = 64;                   // further upgrades: 503
   std::size_t websocket_queue_bytes = 4u << 20;      // per client, outgoing

@@ -234,6 +234,14 @@ TEST(DoorWebSocket, OnlySoManyAtATime) {
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
+TEST(DoorWebSocket, ManyUpgradesAtOnce) {
+  TestDoor server;
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 60; ++i) clients.emplace_back(server.port);
+  for (auto& client : clients) client.send(upgrade_request());
+  for (auto& client : clients) EXPECT_EQ(client.read_response().status, 101);
+}
+
 TEST(DoorWebSocket, ASilentPeerIsPingedAndDropped) {
   DoorOptions options;
   options.websocket_ping_interval = 1s;
@@ -264,6 +272,22 @@ TEST(DoorWebSocket, StopSendsWhatIsQueuedAndSaysGoodbye) {
   reader.join();
   EXPECT_EQ(server.recorder.closed, 2u);
   EXPECT_FALSE(server.door.send(id, "after the end"));
+}
+
+TEST(DoorWebSocket, LibrariesAreSilent) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  {
+    TestDoor server;
+    WsClient client(server.port);
+    client.send(kText, "\xff");
+    client.expect_close();
+    RawClient raw(server.port);
+    raw.send("\x16\x03\x01 nonsense\r\n\r\n");
+    EXPECT_EQ(raw.read_response().status, 400);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
 TEST(DoorWebSocket, ManyComeAndGoAndLeaveNoDescriptor) {

@@ -75,6 +75,16 @@ TEST(RequestHead, Verdicts) {
        upgrade_request("/api/v1/live", "Sec-WebSocket-Protocol: chat\r\n"), "400"},
       {"upgrade with body", upgrade_request("/api/v1/live", "Content-Length: 3\r\n"), "400"},
 
+      {"length", post + "Content-Length: 12\r\n\r\n", "serve"},
+      {"chunked", post + "Transfer-Encoding: Chunked\r\n\r\n", "serve"},
+      {"two lengths", post + "Content-Length: 12\r\nContent-Length: 12\r\n\r\n", "400"},
+      {"a list of lengths", post + "Content-Length: 12, 12\r\n\r\n", "400"},
+      {"a signed length", post + "Content-Length: +12\r\n\r\n", "400"},
+      {"a vast length", post + "Content-Length: 9999999999999999999\r\n\r\n", "400"},
+      {"length and chunked", post + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+       "400"},
+      {"another encoding", post + "Transfer-Encoding: gzip, chunked\r\n\r\n", "400"},
+
       {"not HTTP", "\x16\x03\x01\x02\r\n\r\n", "400"},
       {"HTTP/2", "PRI * HTTP/2.0\r\n\r\n", "400"},
       {"absolute target", "GET http://127.0.0.1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "400"},

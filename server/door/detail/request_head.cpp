@@ -74,6 +74,19 @@ Verdict judge_upgrade(const RequestHead& head, std::string_view websocket_path) 
   return upgrade;
 }
 
+// Where this request ends has to be beyond doubt, or its body could pass for the
+// next request.
+bool has_clear_length(const RequestHead& head) {
+  const std::size_t lengths = head.count("Content-Length");
+  const std::size_t encodings = head.count("Transfer-Encoding");
+  if (lengths + encodings == 0) return true;
+  if (lengths + encodings > 1) return false;
+  if (encodings == 1) return same(*head.first("Transfer-Encoding"), "chunked");
+  const std::string_view length = *head.first("Content-Length");
+  return !length.empty() && length.size() <= 18 &&
+         std::ranges::all_of(length, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 std::string_view status_text(int status) {
   switch (status) {
     case 400:
@@ -166,6 +179,7 @@ Verdict judge(const RequestHead& head, const HostRules& rules, std::string_view 
   if (!host_is_ours(host, rules)) {
     return Refusal{403, std::format("This server does not answer to the name '{}'.", host)};
   }
+  if (!has_clear_length(head)) return malformed("the length of its body is not clear");
   const bool is_upgrade = head.method == "GET" && head.version == "HTTP/1.1" &&
                           head.lists("Connection", "upgrade") && head.count("Upgrade") == 1 &&
                           same(*head.first("Upgrade"), "websocket");

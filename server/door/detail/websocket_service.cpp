@@ -39,7 +39,7 @@ struct WebSocketService::Client {
   ConnectionPtr connection;  // until the library has its descriptor
 
   // The service thread's own.
-  lws* wsi = nullptr;
+  lws* wsi = nullptr;   // from the handshake on
   bool opened = false;  // the handler knows it
   std::vector<std::byte> inbox;
   Opcode inbox_opcode = Opcode::Binary;
@@ -126,6 +126,7 @@ int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, v
   auto& owner = *static_cast<WebSocketService*>(lws_context_user(lws_get_context(wsi)));
   switch (reason) {
     case LWS_CALLBACK_ESTABLISHED:
+      client->wsi = wsi;
       return owner.on_established(*client);
     case LWS_CALLBACK_RECEIVE:
       return owner.on_received(*client, {static_cast<const std::byte*>(in), size});
@@ -311,9 +312,7 @@ void WebSocketService::take_orders() {
     description.opaque = client;
     client->connection.reset();
     const ClientId id = client->id;
-    if (lws* wsi = lws_adopt_descriptor_vhost_via_info(&description)) {
-      client->wsi = wsi;
-    } else {
+    if (lws_adopt_descriptor_vhost_via_info(&description) == nullptr) {
       // The callback may have forgotten it already.
       const std::scoped_lock lock(mutex_);
       clients_.erase(id);
