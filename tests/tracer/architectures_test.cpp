@@ -1,0 +1,127 @@
+// Every architecture that the installed libllama can build a model of, and ours
+// for the ones its generator leaves out: prompt and three decodes, through the
+// engine, the recorder and the file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <set>
+
+#include "tests/tracer/traced_model.h"
+#include "tracer/format/access.h"
+
+namespace tt::testing {
+namespace {
+
+struct Counts {
+  int models = 0, fast = 0, learned = 0, exact = 0;
+  void add(Timing timing) {
+    fast += timing == Timing::Fast;
+    learned += timing == Timing::Learned;
+    exact += timing == Timing::Exact;
+  }
+};
+
+void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
+                           std::set<std::int32_t>& layers) {
+  const SessionReader reader = run.reader();
+  const auto graph = graph_of(reader, step);
+  ASSERT_EQ(step.op_ends.size(), graph->ops.size()) << "executed ops differ from the template's";
+  EXPECT_TRUE(std::ranges::is_sorted(step.op_ends, {}, &Ns::v));
+  for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+    const Tensor& tensor = graph->tensor(graph->slots[i].tensor);
+    const bool empty = std::ranges::contains(tensor.ne, 0);  // gathers nothing in this step
+    EXPECT_EQ(step.slots[i].ints.empty() && step.slots[i].floats.empty(), empty)
+        << to_text(graph->slots[i].kind) << " of " << tensor.name;
+  }
+  const auto accesses = accesses_of(*graph);
+  for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
+    const Tensor& tensor = graph->tensor(access.tensor);
+    if (tensor.kind != TensorKind::Weight) return;
+    ASSERT_LT(access.range.file, run.info.model_files.size());
+    ASSERT_FALSE(access.range.empty()) << tensor.name << " has no file range";
+    ASSERT_LE(access.range.offset + access.range.length,
+              run.info.model_files[access.range.file].size)
+        << tensor.name << " ends behind the file";
+    if (tensor.layer != kNoLayer) layers.insert(tensor.layer.v);
+  });
+}
+
+void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
+  SCOPED_TRACE(model.filename().string());
+  TracedModel traced(model);
+  const ModelFacts& facts = traced.engine().facts();
+  // Models without memory (BERT, diffusion) evaluate everything anew each time.
+  const int runs = facts.embedding_only ? 4 : 1;
+  std::set<std::int32_t> layers;
+  std::vector<Step> steps;
+  for (int i = 0; i < runs; ++i) {
+    const auto run = traced.run(greedy_tokens(prompt, 4));
+    ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
+    ASSERT_TRUE(run.recording.error.empty()) << run.recording.error;
+    EXPECT_EQ(run.recording.losses, LossCounters{});
+    const auto problems = check_session(run.file);
+    ASSERT_TRUE(problems.has_value()) << problems.error().message;
+    EXPECT_TRUE(problems->empty()) << problems->front();
+    for (const Step& step : run.steps()) {
+      expect_sound_accesses(run, step, layers);
+      counts.add(step.timing);
+      steps.push_back(step);
+    }
+    for (const auto& [name, value] : run.info.facts) {
+      // Mapped weights are found by address, too, and both ways agree.
+      if (name == "trace.offsets_agree" || name == "trace.offsets_by_address") {
+        EXPECT_NE(value, "0") << name;
+      }
+    }
+    const auto& coverage = traced.engine().probe().coverage();
+    EXPECT_EQ(coverage.by_name, coverage.weights);
+    EXPECT_EQ(coverage.agree, coverage.by_address);
+  }
+  const std::size_t expected = facts.has_encoder ? 5 : 4;  // encoder, prompt, three decodes
+  EXPECT_EQ(steps.size(), expected);
+  for (std::uint32_t layer = 0; layer < facts.n_layers; ++layer) {
+    EXPECT_TRUE(layers.contains(static_cast<std::int32_t>(layer))) << "layer " << layer;
+  }
+  ++counts.models;
+}
+
+TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
+  const TempFolder folder;
+  const std::string command = std::format("{} -o {} > {}/log 2>&1", TT_LLAMA_ARCHS,
+                                          folder.path().string(), folder.path().string());
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  std::vector<std::filesystem::path> models;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().extension() == ".gguf") models.push_back(entry.path());
+  }
+  std::ranges::sort(models);
+  ASSERT_GE(models.size(), 100U);
+  Counts counts;
+  for (const auto& model : models) {
+    trace(model, 17, counts);
+    std::filesystem::remove(model);
+  }
+  std::printf("%d models; steps: %d fast, %d learned, %d exact\n", counts.models, counts.fast,
+              counts.learned, counts.exact);
+  EXPECT_EQ(counts.models, static_cast<int>(models.size()));
+  EXPECT_GT(counts.fast, counts.models);  // decodes repeat their graph
+}
+
+TEST(Architectures, OurShapesThatTheSetLacks) {
+  Counts counts;
+  for (const char* shape : {"t5", "bert", "rwkv"}) {
+    modelgen::ModelSpec spec;
+    spec.shape = shape;
+    trace(generated_model(spec), 17, counts);
+  }
+  std::printf("%d models; steps: %d fast, %d learned, %d exact\n", counts.models, counts.fast,
+              counts.learned, counts.exact);
+  EXPECT_EQ(counts.models, 3);
+}
+
+}  // namespace
+}  // namespace tt::testing

@@ -1,0 +1,70 @@
+// A model that is loaded, run and recorded as tt-server does it, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/format/temp_folder.h"
+#include "tracer/engine.h"
+#include "tracer/format/session_reader.h"
+#include "tracer/modelgen/model_spec.h"
+#include "tracer/recorder.h"
+
+namespace tt::testing {
+
+// Loads the backends once for the whole test program.
+void need_backends();
+
+// A generated model as a file in `folder`; the same spec is written once per test program.
+std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
+
+// Keeps what a listener is told.
+struct Heard final : GenerationListener {
+  void on_token(const Token& token, std::string_view piece) override;
+  void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                   std::uint32_t generated) override;
+  void on_text(std::string_view rest) override;
+  std::vector<Token> tokens;
+  std::string text;
+  std::function<void(std::uint32_t generated)> then;  // called after each progress
+};
+
+class TracedModel {
+ public:
+  explicit TracedModel(const std::filesystem::path& model, ContextOptions context = small_context(),
+                       ModelOptions options = {});
+
+  // Runs and records one request; the file is closed when it returns.
+  struct Run {
+    GenerationResult result;
+    RecordingResult recording;
+    SessionInfo info;
+    std::filesystem::path file;
+    Heard heard;
+    SessionReader reader() const;
+    std::vector<Step> steps() const;
+  };
+  Run run(const GenerationRequest& request,
+          const std::function<void(std::uint32_t)>& after_progress = {});
+
+  Engine& engine() { return *engine_; }
+  static ContextOptions small_context();  // 512 tokens, ubatch 64, two threads
+
+ private:
+  TempFolder folder_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+// `count` token ids from 1, the most likely next ones after them, no end-of-text.
+GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generate);
+
+// The graph of a step; fails the test when there is none.
+std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const Step& step);
+
+}  // namespace tt::testing
