@@ -1,18 +1,12 @@
 #include "tracer/generation_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <format>
 
 #include "tracer/model_check.h"
 #include "tracer/recorder.h"
 
 namespace tt {
-
-const char* to_text(JobState state) {
-  static constexpr std::array words = {"queued", "running", "done", "cancelled", "failed"};
-  return words[static_cast<std::size_t>(state)];
-}
 
 namespace {
 

@@ -1,0 +1,216 @@
+#include "api/generation_body.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <format>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/json.h"
+
+namespace tt {
+
+namespace {
+
+// What a field takes, for the sentence in the error: none when the value was taken.
+using Refusal = std::optional<std::string>;
+
+template <class Int>
+Refusal take_integer(const Json& value, Int& out, std::int64_t least, std::int64_t most) {
+  if (value.is_number_integer()) {
+    // Unsigned values beyond int64 wrap to negative ones otherwise.
+    const bool huge = value.is_number_unsigned() &&
+                      value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
+    const auto number = value.get<std::int64_t>();
+    if (!huge && number >= least && number <= most) {
+      out = static_cast<Int>(number);
+      return {};
+    }
+  }
+  return std::format("an integer from {} to {}", least, most);
+}
+
+Refusal take_number(const Json& value, float& out, double least, double most) {
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    if (number >= least && number <= most) {
+      out = static_cast<float>(number);
+      return {};
+    }
+  }
+  return std::format("a number from {} to {}", least, most);
+}
+
+Refusal take_bool(const Json& value, bool& out) {
+  if (!value.is_boolean()) return "true or false";
+  out = value.get<bool>();
+  return {};
+}
+
+Refusal take_text(const Json& value, std::string& out) {
+  if (!value.is_string()) return "a string";
+  out = value.get<std::string>();
+  return {};
+}
+
+constexpr std::size_t kMaxStops = 32;
+constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+
+Refusal take_stop(const Json& value, std::vector<std::string>& out) {
+  const auto wanted = std::format("an array of at most {} non-empty strings", kMaxStops);
+  if (!value.is_array() || value.size() > kMaxStops) return wanted;
+  for (const Json& item : value) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wanted;
+    out.push_back(item.get<std::string>());
+  }
+  return {};
+}
+
+Refusal take_messages(const Json& value, std::vector<ChatMessage>& out) {
+  const std::string wanted =
+      "an array of {\"role\": \"system\" | \"user\" | \"assistant\", \"content\": \"text\"}";
+  if (!value.is_array()) return wanted;
+  for (const Json& item : value) {
+    if (!item.is_object() || item.size() != 2 || !item.contains("role") ||
+        !item.contains("content") || !item["role"].is_string() || !item["content"].is_string())
+      return wanted;
+    auto role = item["role"].get<std::string>();
+    if (role != "system" && role != "user" && role != "assistant") return wanted;
+    out.push_back({.role = std::move(role), .content = item["content"].get<std::string>()});
+  }
+  return {};
+}
+
+Refusal take_tokens(const Json& value, std::vector<std::int32_t>& out) {
+  const std::string wanted = "an array of token ids (integers from 0)";
+  if (!value.is_array()) return wanted;
+  out.reserve(value.size());
+  for (const Json& item : value) {
+    std::int32_t id = 0;
+    if (take_integer(item, id, 0, kMaxInt32)) return wanted;
+    out.push_back(id);
+  }
+  return {};
+}
+
+Refusal take_level(const Json& value, Level& out) {
+  for (const Level level : {Level::Off, Level::Minimal, Level::Detailed, Level::Verbose}) {
+    if (value == to_text(level)) {
+      out = level;
+      return {};
+    }
+  }
+  return R"("off", "minimal", "detailed" or "verbose")";
+}
+
+Refusal take_timing(const Json& value, bool& exact) {
+  if (value != "fast" && value != "exact") return R"("fast" or "exact")";
+  exact = value == "exact";
+  return {};
+}
+
+template <class T>
+Refusal take_prompt(const Json& value, Prompt& out, Refusal (*take)(const Json&, T&)) {
+  T prompt;
+  Refusal refusal = take(value, prompt);
+  out = std::move(prompt);
+  return refusal;
+}
+
+// One row per field: its name and how it is taken.
+struct Field {
+  std::string_view name;
+  Refusal (*take)(const Json& value, GenerationRequest& out);
+};
+
+constexpr std::array kFields = {
+    Field{"prompt",
+          [](const Json& v, GenerationRequest& r) { return take_prompt(v, r.prompt, take_text); }},
+    Field{"messages", [](const Json& v,
+                         GenerationRequest& r) { return take_prompt(v, r.prompt, take_messages); }},
+    Field{"tokens", [](const Json& v,
+                       GenerationRequest& r) { return take_prompt(v, r.prompt, take_tokens); }},
+    Field{"max_tokens",
+          [](const Json& v, GenerationRequest& r) {
+            return take_integer(v, r.max_tokens, 0, kMaxInt32);
+          }},
+    Field{"temperature",
+          [](const Json& v, GenerationRequest& r) {
+            return take_number(v, r.sampling.temperature, 0, 100);
+          }},
+    Field{"top_k",
+          [](const Json& v, GenerationRequest& r) {
+            return take_integer(v, r.sampling.top_k, 0, kMaxInt32);
+          }},
+    Field{"top_p", [](const Json& v,
+                      GenerationRequest& r) { return take_number(v, r.sampling.top_p, 0, 1); }},
+    Field{"min_p", [](const Json& v,
+                      GenerationRequest& r) { return take_number(v, r.sampling.min_p, 0, 1); }},
+    Field{"repeat_penalty",
+          [](const Json& v, GenerationRequest& r) {
+            return take_number(v, r.sampling.repeat_penalty, 0.01, 100);
+          }},
+    Field{"repeat_last_n",
+          [](const Json& v, GenerationRequest& r) {
+            return take_integer(v, r.sampling.repeat_last_n, -1, kMaxInt32);
+          }},
+    Field{"seed",
+          [](const Json& v, GenerationRequest& r) {
+            return take_integer(v, r.sampling.seed, 0, std::numeric_limits<std::uint32_t>::max());
+          }},
+    Field{"grammar",
+          [](const Json& v, GenerationRequest& r) { return take_text(v, r.sampling.grammar); }},
+    Field{"stop", [](const Json& v, GenerationRequest& r) { return take_stop(v, r.stop); }},
+    Field{"ignore_eos",
+          [](const Json& v, GenerationRequest& r) { return take_bool(v, r.ignore_eos); }},
+    Field{"reuse_prefix",
+          [](const Json& v, GenerationRequest& r) { return take_bool(v, r.reuse_prefix); }},
+    Field{"level", [](const Json& v, GenerationRequest& r) { return take_level(v, r.level); }},
+    Field{"timing",
+          [](const Json& v, GenerationRequest& r) { return take_timing(v, r.exact_timing); }},
+    Field{"stats_pattern",
+          [](const Json& v, GenerationRequest& r) { return take_text(v, r.stats_pattern); }},
+};
+
+std::string known_fields() {
+  std::string names;
+  for (const Field& field : kFields) {
+    if (!names.empty()) names += ", ";
+    names += field.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::expected<GenerationRequest, Problem> parse_generation_body(std::string_view body) {
+  const auto refuse = [](Fault fault, std::string detail) {
+    return std::unexpected(Problem{fault, std::move(detail)});
+  };
+  // Parsed without exceptions; an array or a string is no request either.
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object())
+    return refuse(Fault::BadJson, R"(Send a JSON object, for instance {"prompt": "Hello"}.)");
+
+  GenerationRequest request;
+  int prompts = 0;
+  for (const auto& [name, value] : json.items()) {
+    const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
+    if (field == kFields.end()) {
+      return refuse(Fault::BadRequest, std::format("There is no field \"{}\". The fields are {}.",
+                                                   name, known_fields()));
+    }
+    if (const Refusal wanted = field->take(value, request))
+      return refuse(Fault::BadRequest, std::format("\"{}\" takes {}.", name, *wanted));
+    prompts += field < kFields.begin() + 3 ? 1 : 0;
+  }
+  if (prompts != 1)
+    return refuse(Fault::BadRequest, R"(Give exactly one of "prompt", "messages" and "tokens".)");
+  return request;
+}
+
+}  // namespace tt

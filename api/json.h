@@ -1,0 +1,62 @@
+// Values as the JSON of api/openapi.yaml: field names in snake_case, times in
+// nanoseconds since the session's start, sizes in bytes. Absent is null.
+//
+// Strings from models and files are bytes and perhaps no UTF-8; text_of()
+// replaces what is invalid by U+FFFD, so nothing here throws.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "analysis/access_table.h"
+#include "analysis/op_table.h"
+#include "analysis/page.h"
+#include "analysis/session_overview.h"
+#include "analysis/step_summary.h"
+#include "tracer/job.h"
+#include "tracer/model_facts.h"
+
+namespace tt {
+
+using Json = nlohmann::ordered_json;  // fields in the order of the documentation
+
+std::string text_of(const Json& json);
+
+// The one model of this process, from the start of its loading.
+struct ModelEntry {
+  std::string path;
+  std::uint64_t size = 0;  // of the file, bytes
+  LoadState load;
+  std::optional<ModelFacts> facts;  // once loaded
+};
+// The name it gave itself, else the file's.
+std::string name_of(const ModelEntry& model);
+
+Json to_json(const ModelEntry& model);
+Json health_json(const ModelEntry& model);
+
+Json to_json(const JobStatus& status);
+
+// A file of the sessions' folder: what it says about itself, or why it cannot be read.
+struct SessionEntry {
+  std::string id;  // the file's stem
+  std::uint64_t file_bytes = 0;
+  std::optional<SessionOverview> overview;
+  std::string error;  // without an overview: what to do
+};
+Json to_json(const SessionEntry& session);
+
+Json to_json(const Token& token);
+Json to_json(const StepSummary& step);
+Json to_json(const GraphTemplate& graph, const OpRow& op);
+Json to_json(const GraphTemplate& graph, const AccessRow& access);
+
+// {"total": n, "<name>": [rows]}
+Json page_json(const char* name, std::uint64_t total, Json rows);
+Json to_json(const Page<StepSummary>& steps);
+Json to_json(const OpTable& ops);
+Json to_json(const AccessTable& accesses);
+
+}  // namespace tt

@@ -1,0 +1,50 @@
+// What the interface says when it cannot do what was asked: RFC 9457
+// (application/problem+json), one table of codes.
+#pragma once
+
+#include <string>
+
+#include "tracer/format/trace_error.h"
+#include "tracer/job.h"
+
+namespace tt {
+
+// Every way in which a request can fail, as clients see it: `code` in the body
+// and in openapi.yaml. The table in problem.cpp gives each its status.
+enum class Fault {
+  BadJson,        // bad_json: the body is no JSON object
+  BadRequest,     // bad_request: a field or parameter is not what it should be
+  BadPrompt,      // bad_prompt: understood, but this model cannot take it
+  TooLong,        // too_long: more tokens than fit
+  BodyTooLarge,   // body_too_large
+  NotFound,       // not_found: no such route, session, step or request
+  Damaged,        // session_damaged
+  NotASession,    // not_a_session
+  NewerVersion,   // newer_version: the file was made by a later tensor-trace
+  DiskFull,       // disk_full
+  StorageFailed,  // storage_failed: the system refused to read or write
+  ModelLoading,   // model_loading: try again in a moment
+  ModelFailed,    // model_failed: the model could not be loaded
+  QueueFull,      // queue_full
+  Stopping,       // stopping
+  NotAcceptable,  // refused: the door (another site's page, a bad Host...)
+  Internal        // internal: ours to mend
+};
+
+struct Problem {
+  Fault fault = Fault::Internal;
+  std::string detail;  // for people: what to do
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+int status_of(Fault fault);
+const char* code_of(Fault fault);
+std::string text_of(const Problem& problem);  // the JSON body
+
+Problem problem_of(const TraceError& error);
+Problem problem_of(const SubmitError& error);
+
+// For a response that the HTTP library made by itself.
+Problem problem_of_status(int status, std::string detail);
+
+}  // namespace tt

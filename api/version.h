@@ -1,0 +1,8 @@
+#pragma once
+
+namespace tt {
+
+inline constexpr const char* kVersion = TT_VERSION;  // of the whole product, from CMake
+inline constexpr int kLiveProtocol = 1;              // of the WebSocket, api/live.md
+
+}  // namespace tt
