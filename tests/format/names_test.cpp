@@ -139,6 +139,7 @@ TEST(LabelInputs, TellsInputsByWhatConsumesThem) {
   const TensorId states = m.input("leaf_6", {1});
   const TensorId place = m.input("leaf_7", {2});
   const TensorId other = m.input("leaf_8", {8, 2}, kF32);
+  const TensorId persisted = m.input("leaf_9", {1});
   const TensorId table = m.weight("token_embd.weight", {8, 100});
   const TensorId places = m.weight("position_embd.weight", {8, 64});
   const TensorId cache = m.leaf(TensorKind::Kv, "cache_k_l0", {8, 256}, kF16);
@@ -146,6 +147,7 @@ TEST(LabelInputs, TellsInputsByWhatConsumesThem) {
 
   const TensorId embd = m.node("GET_ROWS", "embd", {8, 2}, {table, tokens});
   m.node("GET_ROWS", "pos_embd", {8, 2}, {places, place});
+  m.node("GET_ROWS", "rows for the cache", {8, 1}, {embd, persisted});
   const TensorId k = m.node("ROPE", "Kcur-0", {8, 2}, {embd, positions});
   m.node("SET_ROWS", m.view(cache, "cache_k_l0 (view)", {8, 256}, 0), {k, cells, cache});
   const TensorId half = m.node("CPY", "mask as f16", {256, 2}, {mask});
@@ -166,6 +168,7 @@ TEST(LabelInputs, TellsInputsByWhatConsumesThem) {
   EXPECT_EQ(label(first), "state copy");
   EXPECT_EQ(label(outputs), "output ids");
   EXPECT_EQ(label(other), "other");
+  EXPECT_EQ(label(persisted), "other") << "caches are still written after it";
   EXPECT_EQ(m.graph.tensor(mask).component, Component::Input);
   EXPECT_EQ(label(table), "") << "not an input";
 }

@@ -17,20 +17,35 @@ bool passes_on(std::string_view op) {
   return std::ranges::find(words, op) != words.end();
 }
 
-InputLabel label_of_rows(const GraphTemplate& graph, const Node& node) {
+// From this node on no cache is written any more: what is picked from the rows
+// of an intermediate then is what goes to the output.
+std::size_t first_node_after_caches(const GraphTemplate& graph) {
+  std::size_t after = 0;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const Tensor& written = graph.tensor(graph.root(node.output));
+    if (node.computed && written.kind == TensorKind::Kv) after = n + 1;
+  }
+  return after;
+}
+
+InputLabel label_of_rows(const GraphTemplate& graph, const Node& node, bool after_caches) {
   const Tensor& table = graph.tensor(graph.root(node.src[0]));
   const std::string_view name = table.name;
   if (table.kind == TensorKind::Kv) return InputLabel::StateCopy;
-  if (table.kind != TensorKind::Weight) return InputLabel::OutputIds;
+  if (table.kind == TensorKind::Intermediate) {
+    return after_caches ? InputLabel::OutputIds : InputLabel::Other;
+  }
   if (name.contains("pos")) return InputLabel::RopePositions;
   if (component_of(name, table.kind) == Component::Embedding) return InputLabel::TokenIds;
   return InputLabel::Other;  // T5's buckets of relative positions, for one
 }
 
 // What consuming an input as source `i` of this node says about it.
-InputLabel label_from(const GraphTemplate& graph, const Node& node, std::size_t i) {
+InputLabel label_from(const GraphTemplate& graph, const Node& node, std::size_t i,
+                      bool after_caches) {
   const std::string_view op = node.op;
-  if (op == "GET_ROWS" && i == 1) return label_of_rows(graph, node);
+  if (op == "GET_ROWS" && i == 1) return label_of_rows(graph, node, after_caches);
   if (op.starts_with("ROPE") && i == 1) return InputLabel::RopePositions;
   if (op == "SET_ROWS" && i == 1) {
     const bool cache = graph.tensor(graph.root(node.output)).kind == TensorKind::Kv;
@@ -63,7 +78,9 @@ void label_inputs(GraphTemplate& graph) {
     tensor.component = Component::Input;
     tensor.input = InputLabel::None;
   }
-  for (const Node& node : graph.nodes) {
+  const std::size_t after_caches = first_node_after_caches(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.src.size(); ++i) {
       if (node.src[i] == kNoTensor) continue;
       const TensorId input = carries[node.src[i].v];
@@ -73,7 +90,9 @@ void label_inputs(GraphTemplate& graph) {
         carries[node.output.v] = input;
       }
       Tensor& tensor = graph.tensors[input.v];
-      if (tensor.input == InputLabel::None) tensor.input = label_from(graph, node, i);
+      if (tensor.input == InputLabel::None) {
+        tensor.input = label_from(graph, node, i, n >= after_caches);
+      }
     }
   }
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
