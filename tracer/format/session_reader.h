@@ -2,8 +2,10 @@
 // whole file is never in memory. Movable resource; use from one thread at a
 // time, open several for several threads. Keeps no snapshot between calls.
 //
-// A damaged row is an error of that row, not of the file: what can be read is
-// read, and the caller is told.
+// A damaged row is an error (Damaged) of that row, not of the file: what can be
+// read is read, and the caller is told. What is past the end is NotFound. What
+// comes back is consistent: a step's lists fit its template, indices in a
+// template point into its lists.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +42,8 @@ class SessionReader {
   // [first, first + count), in order; what is past the end is left out.
   std::expected<std::vector<Token>, TraceError> tokens(std::uint32_t first,
                                                        std::uint32_t count) const;
-  // Streams steps [first, first + count); `row` returns false to stop early.
+  // Streams steps [first, first + count); `row` returns false to stop early. Ends
+  // with the error of a damaged step; the caller may go on behind it.
   std::expected<void, TraceError> for_each_step(StepId first, std::uint32_t count,
                                                 const std::function<bool(const Step&)>& row) const;
 

@@ -16,8 +16,6 @@
 #include "tracer/format/step.h"
 #include "tracer/format/trace_error.h"
 
-struct sqlite3;
-
 namespace tt {
 
 class SessionWriter {
@@ -28,7 +26,8 @@ class SessionWriter {
       const std::filesystem::path& path, const SessionInfo& info);
   ~SessionWriter();  // without finish(): state stays Running, as after a kill
 
-  // Once per template and allocation, before the first step that uses it.
+  // Once per template and allocation, before the first step that uses it. Tokens
+  // and steps come in order, numbered from 0 without holes.
   std::expected<void, TraceError> add_template(TemplateId id, const GraphTemplate& graph);
   std::expected<void, TraceError> add_allocation(const Allocation& allocation);
   std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
@@ -36,10 +35,14 @@ class SessionWriter {
   // Makes everything added so far durable against a kill.
   std::expected<void, TraceError> commit();
 
-  // Final state, totals and losses; folds the WAL in and leaves one file.
+  // Final state, totals and losses; folds the WAL in and leaves one file. Also
+  // after an error, to say how it ended: room on the disk was reserved for that.
+  // The last call. An error: the end was not written (recovery will), or the WAL
+  // could not be folded in for want of room (the file is whole beside its WAL).
   std::expected<void, TraceError> finish(const SessionInfo& info, const LossCounters& losses);
 
-  std::uint64_t bytes_written() const;  // size of the database so far
+  // Size of the database at the last commit. Any thread.
+  std::uint64_t bytes_written() const;
 
  private:
   struct Impl;
