@@ -1,0 +1,72 @@
+// Numbers for people: about three digits and a unit. The exact value belongs
+// into the `title` beside it (exactNs, exactBytes).
+
+function threeDigits(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
+  return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+const TIME_UNITS = [
+  [1e9, 's'],
+  [1e6, 'ms'],
+  [1e3, 'µs'],
+] as const;
+
+export function formatNs(ns: number): string {
+  if (ns >= 60e9) {
+    const seconds = Math.round(ns / 1e9);
+    return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  }
+  // 999.96 µs would print as "1000 µs": the next unit begins where rounding does.
+  const unit = TIME_UNITS.find(([size]) => ns >= size * 0.9995);
+  return unit ? `${threeDigits(ns / unit[0])} ${unit[1]}` : `${Math.round(ns)} ns`;
+}
+
+const BYTE_UNITS = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  let value = bytes / 1024;
+  let unit = 0;
+  while (value >= 1023.5 && unit < BYTE_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${threeDigits(value)} ${BYTE_UNITS[unit] ?? ''}`;
+}
+
+// Thousands are separated by a narrow space that never breaks.
+export function formatCount(count: number): string {
+  return Math.round(count)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
+}
+
+export const exactNs = (ns: number): string => `${formatCount(ns)} ns`;
+export const exactBytes = (bytes: number): string => `${formatCount(bytes)} bytes`;
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+// ggml pads shapes with ones; the last dimensions that say nothing are left out.
+export function formatShape(shape: readonly number[]): string {
+  let used = shape.length;
+  while (used > 1 && shape[used - 1] === 1) used -= 1;
+  return shape.slice(0, used).join(' × ');
+}
+
+// A token's text on an axis or chip: what is invisible gets a sign.
+export function visibleText(text: string): string {
+  return text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(' ', '␣');
+}
+
+export function formatAgo(utcNs: number, nowMs: number): string {
+  const seconds = Math.max(0, Math.round(nowMs / 1000 - utcNs / 1e9));
+  if (seconds < 5) return 'now';
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
+  return new Date(utcNs / 1e6).toISOString().slice(0, 10);
+}

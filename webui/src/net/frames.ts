@@ -1,0 +1,49 @@
+// Decodes the binary frames of /api/v1/live: the ops of a step, also of the
+// step in flight, as columns. Layout (little-endian, columns padded to 8 bytes):
+//
+//   u32 magic "TTF1" | u16 kind | u16 flags | u32 subscription | u32 step
+//   u32 first op | u32 rows | u64 reserved
+//   u32 op[rows] | f64 begin_ns[rows] | f64 end_ns[rows]
+//
+// The columns are views over the frame's own memory: nothing is copied.
+import { err, ok, type Result } from '../result';
+
+export interface OpsFrame {
+  readonly subscription: number; // the number that "subscribed" gave
+  readonly step: number;
+  readonly firstOp: number;
+  readonly complete: boolean; // the step's last op is in this frame
+  readonly op: Uint32Array;
+  readonly beginNs: Float64Array;
+  readonly endNs: Float64Array;
+}
+
+const MAGIC = 0x31465454;
+const HEADER = 32;
+const KIND_OPS = 1;
+const FLAG_COMPLETE = 1;
+
+const padded = (bytes: number): number => (bytes + 7) & ~7;
+
+export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
+  if (buffer.byteLength < HEADER) return err('a live frame is shorter than its header');
+  const head = new DataView(buffer);
+  if (head.getUint32(0, true) !== MAGIC) return err('a live frame does not begin with TTF1');
+  const kind = head.getUint16(4, true);
+  if (kind !== KIND_OPS) return err(`a live frame has the unknown kind ${kind}`);
+  const rows = head.getUint32(20, true);
+  const times = HEADER + padded(4 * rows);
+  const need = times + 16 * rows;
+  if (buffer.byteLength < need) {
+    return err(`a live frame of ${rows} rows has ${buffer.byteLength} of ${need} bytes`);
+  }
+  return ok({
+    subscription: head.getUint32(8, true),
+    step: head.getUint32(12, true),
+    firstOp: head.getUint32(16, true),
+    complete: (head.getUint16(6, true) & FLAG_COMPLETE) !== 0,
+    op: new Uint32Array(buffer, HEADER, rows),
+    beginNs: new Float64Array(buffer, times, rows),
+    endNs: new Float64Array(buffer, times + 8 * rows, rows),
+  });
+}

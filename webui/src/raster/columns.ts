@@ -1,0 +1,57 @@
+// The x axis of the heat map: one column per token that a step computed, in
+// step order. A step of n tokens (a prompt) has n neighbouring columns. Tokens
+// that no step computed (taken from the cache, or sampled last and never
+// evaluated) keep a column of their own, without a value.
+import type { TraceData } from '../state/trace_data';
+
+export const NO_STEP = -1;
+export const IN_FLIGHT = -2;
+
+export interface Columns {
+  readonly count: number;
+  readonly step: Int32Array; // of each column; NO_STEP or IN_FLIGHT
+  readonly token: Int32Array; // of each column
+  readonly firstOfStep: Int32Array; // column by step; -1 for a step not arrived
+  readonly ofToken: Int32Array; // last column of a token; -1 for none
+}
+
+export function columnsOf(data: TraceData): Columns {
+  const step: number[] = [];
+  const token: number[] = [];
+  const firstOfStep = new Int32Array(data.steps.length).fill(-1);
+  let next = 0; // first token that has no column yet
+  const gapUntil = (end: number): void => {
+    for (; next < end; next += 1) {
+      step.push(NO_STEP);
+      token.push(next);
+    }
+  };
+  for (const one of data.steps) {
+    if (!one) continue;
+    gapUntil(one.first_token);
+    firstOfStep[one.step] = step.length;
+    for (let i = 0; i < one.n_tokens; i += 1) {
+      step.push(one.step);
+      token.push(one.first_token + i);
+    }
+    next = Math.max(next, one.first_token + one.n_tokens);
+  }
+  const { flight } = data;
+  if (flight?.layersNs && flight.step === data.steps.length) {
+    step.push(IN_FLIGHT);
+    token.push(next);
+    next += 1;
+  }
+  gapUntil(data.tokens.length);
+  const ofToken = new Int32Array(next).fill(-1);
+  token.forEach((index, column) => {
+    ofToken[index] = column;
+  });
+  return {
+    count: step.length,
+    step: Int32Array.from(step),
+    token: Int32Array.from(token),
+    firstOfStep,
+    ofToken,
+  };
+}

@@ -1,0 +1,103 @@
+// From steps to the levels of a heat map. A cell is what one token cost in one
+// layer: of a step that computed several tokens at once, each token's equal
+// share, so that prompt and generated tokens are measured alike.
+import type { Metric } from '../state/state';
+import type { TraceData } from '../state/trace_data';
+import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
+
+export interface Scale {
+  readonly min: number; // values at or below get the darkest colour
+  readonly max: number; // values at or above get the brightest
+  readonly clips: boolean; // some value lies above max
+  readonly log: boolean;
+}
+
+// The row's value in a column; NaN where there is none.
+export function cellValue(
+  data: TraceData,
+  columns: Columns,
+  metric: Metric,
+  column: number,
+  row: number,
+): number {
+  const index = columns.step[column] ?? NO_STEP;
+  if (index === NO_STEP) return NaN;
+  if (index === IN_FLIGHT) {
+    return metric === 'ns' ? (data.flight?.layersNs?.[row] ?? NaN) : NaN;
+  }
+  const step = data.steps[index];
+  if (!step || (metric === 'ns' && step.dropped)) return NaN;
+  return (step.layers[metric][row] ?? NaN) / step.n_tokens;
+}
+
+const SAMPLES = 4096;
+
+// One slow step (pages read from disk for the first time) must not take all
+// colours: the brightest stands for the 99.5th percentile of the values, unless
+// they reach little further. Few thousand samples are enough to find it.
+export function scaleOf(data: TraceData, metric: Metric, log: boolean): Scale {
+  const rows = data.rows();
+  const stride = Math.max(1, Math.ceil((data.steps.length * rows) / SAMPLES));
+  const samples: number[] = [];
+  let most = 0;
+  let at = 0;
+  for (const step of data.steps) {
+    if (!step || (metric === 'ns' && step.dropped)) continue;
+    for (const total of step.layers[metric]) {
+      const value = total / step.n_tokens;
+      if (value > most) most = value;
+      if (at % stride === 0 && value > 0) samples.push(value);
+      at += 1;
+    }
+  }
+  samples.sort((a, b) => a - b);
+  const quantile = (q: number): number => samples[Math.floor(q * (samples.length - 1))] ?? 0;
+  const high = quantile(0.995);
+  const max = most > 2 * high ? high : most;
+  const min = log ? Math.min(quantile(0.005), max) : 0;
+  return { min, max, clips: max < most, log };
+}
+
+// 1..255, or 0 for no value.
+export function levelOf(value: number, scale: Scale): number {
+  if (!(value > 0)) return 0;
+  return 1 + Math.round(254 * fractionOf(value, scale));
+}
+
+// Where a value lies on the scale, 0..1.
+export function fractionOf(value: number, { min, max, log }: Scale): number {
+  if (!(max > min)) return value >= max ? 1 : 0;
+  const part = log ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
+  return Math.min(1, Math.max(0, part));
+}
+
+export interface Raster {
+  readonly width: number; // pixels, each of one or more columns
+  readonly rows: number;
+  readonly levels: Uint8Array; // row-major
+}
+
+// Columns first..last-1 in at most maxWidth pixels. Where a pixel stands for
+// several columns it shows the greatest, so that no peak is lost.
+export function rasterOf(
+  data: TraceData,
+  columns: Columns,
+  metric: Metric,
+  scale: Scale,
+  range: { readonly first: number; readonly last: number; readonly maxWidth: number },
+): Raster {
+  const count = Math.max(0, range.last - range.first);
+  const width = Math.min(count, Math.max(1, range.maxWidth));
+  const rows = data.rows();
+  const levels = new Uint8Array(width * rows);
+  for (let i = 0; i < count; i += 1) {
+    const column = range.first + i;
+    const x = Math.floor((i * width) / count);
+    for (let row = 0; row < rows; row += 1) {
+      const level = levelOf(cellValue(data, columns, metric, column, row), scale);
+      const at = row * width + x;
+      if (level > (levels[at] ?? 0)) levels[at] = level;
+    }
+  }
+  return { width, rows, levels };
+}

@@ -1,0 +1,290 @@
+// Paints a heat map into a canvas. Everything is decided before: the layout,
+// the levels, what is selected; here it only gets its colours.
+import { visibleText } from '../format';
+import type { TraceData } from '../state/trace_data';
+import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
+import type { Raster } from './heat';
+import { LUT } from './lut';
+import { columnX, TEXT_CELL, tickStep, type HeatLayout, type Hit, type Rect } from './view';
+
+export interface HeatScene {
+  readonly layout: HeatLayout;
+  readonly columns: Columns;
+  readonly data: TraceData;
+  readonly raster: Raster;
+  readonly first: number; // column of the raster's left edge
+  readonly last: number; // and one past its right edge
+  readonly sums: readonly number[]; // per raster pixel: the column's total, greatest in it
+  readonly means: readonly number[]; // per row
+  readonly meanText: (value: number) => string;
+  readonly selectedStep: number | null;
+  readonly hover: Hit | null;
+}
+
+export interface Palette {
+  readonly back: string;
+  readonly text: string;
+  readonly dim: string;
+  readonly line: string;
+  readonly bar: string;
+  readonly accent: string;
+  readonly learned: string;
+  readonly exact: string;
+  readonly sans: string;
+  readonly mono: string;
+}
+
+export function paletteOf(element: Element): Palette {
+  const style = getComputedStyle(element);
+  const of = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    back: of('--panel'),
+    text: of('--text'),
+    dim: of('--text-dim'),
+    line: of('--line'),
+    bar: of('--bar'),
+    accent: of('--accent'),
+    learned: of('--learned'),
+    exact: of('--exact'),
+    sans: of('--sans'),
+    mono: of('--mono'),
+  };
+}
+
+type Ctx = CanvasRenderingContext2D;
+
+export function paintHeat(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const ratio = ctx.getTransform().a;
+  ctx.clearRect(0, 0, ctx.canvas.width / ratio, ctx.canvas.height / ratio);
+  clipped(ctx, spanX(scene.layout), () => {
+    paintGaps(ctx, scene, palette);
+    paintRaster(ctx, scene);
+    paintGrid(ctx, scene, palette);
+    paintSums(ctx, scene, palette);
+    paintMarks(ctx, scene, palette);
+    paintTokens(ctx, scene, palette);
+    paintSelection(ctx, scene, palette);
+  });
+  paintLayers(ctx, scene, palette);
+  paintMeans(ctx, scene, palette);
+}
+
+// The plot's width over the whole height: what belongs to columns stays in it.
+function spanX({ plot }: HeatLayout): Rect {
+  return { x: plot.x - 1, y: 0, w: plot.w + 2, h: 10_000 };
+}
+
+function clipped(ctx: Ctx, { x, y, w, h }: Rect, paint: () => void): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x, y, w, h);
+  ctx.clip();
+  paint();
+  ctx.restore();
+}
+
+function paintRaster(ctx: Ctx, { raster, layout, first, last }: HeatScene): void {
+  if (raster.width === 0 || raster.rows === 0) return;
+  const image = new ImageData(raster.width, raster.rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  raster.levels.forEach((level, i) => {
+    pixels[i] = LUT[level] ?? 0;
+  });
+  const cells = new OffscreenCanvas(raster.width, raster.rows);
+  cells.getContext('2d')?.putImageData(image, 0, 0);
+  ctx.imageSmoothingEnabled = false;
+  const x = columnX(layout, first);
+  ctx.drawImage(cells, x, layout.plot.y, columnX(layout, last) - x, layout.plot.h);
+}
+
+// Columns without a step: a faint diagonal, so that "nothing" is not mistaken
+// for "little".
+function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { plot } = scene.layout;
+  for (const [from, to, step] of runs(scene)) {
+    if (step !== NO_STEP) continue;
+    const x0 = columnX(scene.layout, from);
+    const x1 = columnX(scene.layout, to);
+    clipped(ctx, { x: x0, y: plot.y, w: x1 - x0, h: plot.h }, () => {
+      ctx.strokeStyle = palette.line;
+      ctx.lineWidth = 1;
+      ctx.beginPath();
+      for (let x = x0 - plot.h; x < x1; x += 6) {
+        ctx.moveTo(x, plot.y + plot.h);
+        ctx.lineTo(x + plot.h, plot.y);
+      }
+      ctx.stroke();
+    });
+  }
+}
+
+// Visible neighbours of one step: [first column, one past the last, step].
+function* runs({ columns, first, last }: HeatScene): Generator<[number, number, number]> {
+  let from = first;
+  for (let at = first + 1; at <= last; at += 1) {
+    const step = columns.step[from] ?? NO_STEP;
+    if (at === last || columns.step[at] !== step) {
+      yield [from, at, step];
+      from = at;
+    }
+  }
+}
+
+function paintGrid(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { layout } = scene;
+  const { plot, cellW, cellH, rows } = layout;
+  ctx.fillStyle = palette.back;
+  if (cellH >= 5) {
+    for (let row = 1; row < rows; row += 1) {
+      // Ops outside of any layer stand apart from the layers.
+      const thick = row === rows - 1 ? 3 : 1;
+      ctx.fillRect(plot.x, Math.round(plot.y + row * cellH) - (thick >> 1), plot.w, thick);
+    }
+  }
+  if (cellW < 4) return;
+  for (const [from] of runs(scene)) {
+    ctx.fillRect(Math.round(columnX(layout, from)) - 1, plot.y, 1, plot.h);
+  }
+}
+
+function paintSums(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { layout, sums, first, last, raster } = scene;
+  const most = sums.reduce((a, b) => Math.max(a, b), 0);
+  if (!(most > 0)) return;
+  const each = (columnX(layout, last) - columnX(layout, first)) / raster.width;
+  const gap = each >= 4 ? 1 : 0;
+  ctx.fillStyle = palette.bar;
+  sums.forEach((sum, i) => {
+    const h = (sum / most) * layout.sums.h;
+    const x = columnX(layout, first) + i * each;
+    ctx.fillRect(x, layout.sums.y + layout.sums.h - h, each - gap, h);
+  });
+}
+
+// How each step's times came about. Shape and colour both say it: learned is a
+// low dash, exact a full block; fast, the rule, a thin line.
+function paintMarks(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { marks } = scene.layout;
+  for (const [from, to, index] of runs(scene)) {
+    if (index === NO_STEP) continue;
+    const timing = index === IN_FLIGHT ? 'flight' : scene.data.steps[index]?.timing;
+    const x = columnX(scene.layout, from);
+    const w = Math.max(1, columnX(scene.layout, to) - x - 1);
+    const h = timing === 'exact' ? marks.h : timing === 'learned' ? 4 : 1.5;
+    ctx.fillStyle =
+      timing === 'exact' ? palette.exact : timing === 'learned' ? palette.learned : palette.line;
+    ctx.fillRect(x, marks.y + marks.h - h, w, h);
+  }
+}
+
+function paintTokens(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { layout, columns, data } = scene;
+  const top = layout.plot.y + layout.plot.h;
+  ctx.fillStyle = palette.dim;
+  if (layout.cellW < TEXT_CELL) {
+    const step = tickStep(layout.cellW, 56);
+    ctx.font = `11px ${palette.sans}`;
+    ctx.textAlign = 'center';
+    ctx.textBaseline = 'top';
+    for (let column = Math.ceil(scene.first / step) * step; column < scene.last; column += step) {
+      const x = columnX(layout, column + 0.5);
+      ctx.fillRect(Math.round(x), top + 2, 1, 4);
+      ctx.fillText(String(columns.token[column] ?? ''), x, top + 9);
+    }
+    return;
+  }
+  ctx.font = `11px ${palette.mono}`;
+  ctx.textAlign = 'right';
+  ctx.textBaseline = 'middle';
+  for (let column = scene.first; column < scene.last; column += 1) {
+    const index = columns.token[column] ?? -1;
+    const token = data.tokens[index];
+    const text = token ? visibleText(token.text) || `#${token.id}` : '';
+    ctx.save();
+    ctx.translate(columnX(layout, column + 0.5), top + 6);
+    ctx.rotate(-Math.PI / 2);
+    ctx.fillStyle = token?.generated ? palette.text : palette.dim;
+    ctx.fillText(text.length > 8 ? `${text.slice(0, 7)}…` : text, 0, 0);
+    ctx.restore();
+  }
+}
+
+function paintSelection(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { layout, columns, data, hover, selectedStep } = scene;
+  const { plot } = layout;
+  if (hover) {
+    const x = columnX(layout, hover.column);
+    ctx.strokeStyle = palette.text;
+    ctx.lineWidth = 1;
+    ctx.globalAlpha = 0.35;
+    ctx.strokeRect(x - 0.5, plot.y - 0.5, layout.cellW, plot.h + 1);
+    ctx.globalAlpha = 1;
+    if (hover.row !== null) {
+      ctx.strokeStyle = '#fff';
+      ctx.lineWidth = 1.5;
+      ctx.strokeRect(x, plot.y + hover.row * layout.cellH, layout.cellW - 1, layout.cellH - 1);
+    }
+  }
+  const step = selectedStep === null ? undefined : data.steps[selectedStep];
+  const from = step && columns.firstOfStep[step.step];
+  if (step && from !== undefined && from >= 0) {
+    const x = Math.round(columnX(layout, from)) - 1;
+    const w = Math.max(2, Math.round(step.n_tokens * layout.cellW));
+    // White between dark edges stands out from every colour of the map.
+    for (const [width, colour] of [
+      [4, '#000'],
+      [2, '#fff'],
+    ] as const) {
+      ctx.lineWidth = width;
+      ctx.strokeStyle = colour;
+      ctx.strokeRect(x, plot.y - 1, w, plot.h + 2);
+    }
+    ctx.fillStyle = palette.accent;
+    ctx.beginPath();
+    ctx.moveTo(x + w / 2 - 5, plot.y + plot.h + 7);
+    ctx.lineTo(x + w / 2 + 5, plot.y + plot.h + 7);
+    ctx.lineTo(x + w / 2, plot.y + plot.h + 1);
+    ctx.fill();
+  }
+}
+
+function paintLayers(ctx: Ctx, { layout, hover }: HeatScene, palette: Palette): void {
+  const { plot, cellH, rows } = layout;
+  const every = [1, 2, 4, 8, 16].find((n) => n * cellH >= 13) ?? 32;
+  ctx.font = `11px ${palette.sans}`;
+  ctx.textAlign = 'right';
+  ctx.textBaseline = 'middle';
+  for (let row = 0; row < rows; row += 1) {
+    const outside = row === rows - 1;
+    // The last layers would run into "outside" when rows are thin.
+    if (!outside && (row % every !== 0 || (rows - 1 - row) * cellH < 13)) continue;
+    ctx.fillStyle = hover?.row === row ? palette.text : palette.dim;
+    ctx.fillText(outside ? 'outside' : String(row), plot.x - 8, plot.y + (row + 0.5) * cellH);
+  }
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
+  ctx.fillStyle = palette.dim;
+  ctx.fillText('layer', 10, plot.y - 4);
+}
+
+function paintMeans(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { means: box, cellH } = scene.layout;
+  const most = scene.means.reduce((a, b) => Math.max(a, b), 0);
+  if (!(most > 0)) return;
+  ctx.font = `11px ${palette.sans}`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
+  ctx.fillStyle = palette.dim;
+  ctx.fillText('mean / token', box.x, box.y - 4);
+  scene.means.forEach((mean, row) => {
+    const y = box.y + row * cellH;
+    const h = Math.max(1, Math.min(14, cellH - (cellH >= 5 ? 1 : 0)));
+    ctx.fillStyle = palette.bar;
+    ctx.fillRect(box.x, y + (cellH - h) / 2, (mean / most) * box.w, h);
+    if (scene.hover?.row === row && mean > 0) {
+      ctx.fillStyle = palette.text;
+      ctx.textBaseline = 'middle';
+      ctx.fillText(scene.meanText(mean), box.x + 4, y + cellH / 2);
+    }
+  });
+}

@@ -1,0 +1,43 @@
+// VGrid as a component: made once, then only told what to show.
+import { useEffect, useRef } from 'preact/hooks';
+import { VGrid, type Column, type Sort } from '../grid/vgrid';
+
+export function Grid<Row>(props: {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  sort: Sort | null;
+  active: number | null;
+  onSort: (key: string) => void;
+  onActivate: (row: Row) => void;
+  revealActive?: boolean;
+}) {
+  const host = useRef<HTMLDivElement>(null);
+  const grid = useRef<VGrid<Row> | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+
+  useEffect(() => {
+    if (!host.current) return;
+    const made = new VGrid(host.current, latest.current.columns, {
+      sort: (key) => {
+        latest.current.onSort(key);
+      },
+      activate: (index) => {
+        const row = latest.current.rows[index];
+        if (row !== undefined) latest.current.onActivate(row);
+      },
+    });
+    grid.current = made;
+    return () => {
+      made.destroy();
+    };
+  }, []);
+
+  useEffect(() => {
+    grid.current?.show(props.label, props.columns, props.rows, props.sort, props.active);
+    if (props.revealActive && props.active !== null) grid.current?.reveal(props.active);
+  }, [props.label, props.columns, props.rows, props.sort, props.active, props.revealActive]);
+
+  return <div ref={host} />;
+}

@@ -1,0 +1,83 @@
+// Starts the server under test and a browser before it.
+//   TT_SERVER    the tt-server program (needed)
+//   TT_SERVER_ARGS  more arguments, for instance `-m model.gguf`
+//   TT_CHROMIUM  the browser, /usr/bin/chromium if not given
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Browser } from 'playwright-core';
+
+export interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const START_MS = 90_000;
+
+export async function startServer(): Promise<Server> {
+  const program = process.env.TT_SERVER;
+  if (!program) throw new Error('TT_SERVER names no tt-server program');
+  const data = await mkdtemp(join(tmpdir(), 'tt-webui-'));
+  const more = (process.env.TT_SERVER_ARGS ?? '').split(' ').filter(Boolean);
+  const child = spawn(program, ['--port', '0', '--data-dir', data, ...more], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const stop = async (): Promise<void> => {
+    await ended(child);
+    await rm(data, { recursive: true, force: true });
+  };
+  try {
+    return { url: await addressOf(child), stop };
+  } catch (cause) {
+    await stop();
+    throw cause;
+  }
+}
+
+function addressOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    const timer = setTimeout(() => {
+      reject(new Error(`the server printed no address in ${START_MS} ms; it said: ${said}`));
+    }, START_MS);
+    child.stdout?.on('data', (part: Buffer) => {
+      said += part.toString();
+      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said);
+      if (!address) return;
+      clearTimeout(timer);
+      resolve(address[0]);
+    });
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      reject(new Error(`the server ended with ${code ?? 'a signal'}; it said: ${said}`));
+    });
+  });
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.pid === undefined) return;
+  const exit = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      resolve();
+    });
+  });
+  child.kill('SIGTERM');
+  await exit;
+}
+
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}

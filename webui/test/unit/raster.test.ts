@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { columnsOf, IN_FLIGHT, NO_STEP } from '../../src/raster/columns';
+import { cellValue, fractionOf, levelOf, rasterOf, scaleOf } from '../../src/raster/heat';
+import { LUT, viridis } from '../../src/raster/lut';
+import { fitted, heatLayout, hit, panned, tickStep, zoomed } from '../../src/raster/view';
+import { TraceData } from '../../src/state/trace_data';
+import { op, step, token } from './make';
+
+function dataOf(tokens: number, steps: readonly ReturnType<typeof step>[]): TraceData {
+  const data = new TraceData();
+  for (let i = 0; i < tokens; i += 1) data.addToken(token(i));
+  for (const one of steps) data.addStep(one);
+  return data;
+}
+
+describe('columnsOf', () => {
+  it('gives a prompt one column per token and leaves the last sampled token without a step', () => {
+    const prompt = step(0, { phase: 'prompt', first_token: 0, n_tokens: 3 });
+    const columns = columnsOf(dataOf(5, [prompt, step(1, { first_token: 3 })]));
+    expect([...columns.step]).toEqual([0, 0, 0, 1, NO_STEP]);
+    expect([...columns.token]).toEqual([0, 1, 2, 3, 4]);
+    expect([...columns.firstOfStep]).toEqual([0, 3]);
+  });
+
+  it('keeps columns for tokens taken from the cache', () => {
+    const columns = columnsOf(dataOf(4, [step(0, { first_token: 2, n_tokens: 2 })]));
+    expect([...columns.step]).toEqual([NO_STEP, NO_STEP, 0, 0]);
+  });
+
+  it('gives a token computed by encoder and decoder a column in each', () => {
+    const encode = step(0, { phase: 'encode', first_token: 0, n_tokens: 2 });
+    const decode = step(1, { phase: 'prompt', first_token: 0, n_tokens: 2 });
+    const columns = columnsOf(dataOf(2, [encode, decode]));
+    expect([...columns.token]).toEqual([0, 1, 0, 1]);
+    expect([...columns.ofToken]).toEqual([2, 3]);
+  });
+
+  it('adds the step in flight once its layers are known', () => {
+    const data = dataOf(2, [step(0)]);
+    data.learnTemplate(1, [op(0), op(1, { layer: 0 }), op(2, { layer: 1 })]);
+    data.addOps({
+      subscription: 1,
+      step: 1,
+      firstOp: 0,
+      complete: false,
+      op: Uint32Array.of(0, 1),
+      beginNs: Float64Array.of(0, 5),
+      endNs: Float64Array.of(5, 12),
+    });
+    const columns = columnsOf(data);
+    expect([...columns.step]).toEqual([0, IN_FLIGHT]);
+    expect(cellValue(data, columns, 'ns', 1, 0)).toBe(7);
+    expect(cellValue(data, columns, 'ns', 1, 2)).toBe(5);
+    expect(cellValue(data, columns, 'bytes', 1, 0)).toBeNaN();
+    data.addStep(step(1));
+    expect([...columnsOf(data).step]).toEqual([0, 1]);
+  });
+});
+
+describe('scaleOf and levelOf', () => {
+  it('spans the values per token', () => {
+    const data = dataOf(3, [step(0, { n_tokens: 2 }), step(1, { first_token: 2 })]);
+    expect(scaleOf(data, 'ns', true)).toEqual({ min: 5, max: 30, clips: false, log: true });
+    expect(scaleOf(data, 'ns', false).min).toBe(0);
+  });
+
+  it('does not give all colours to one slow step', () => {
+    const steps = Array.from({ length: 300 }, (_, i) => step(i));
+    steps[0] = step(0, { layers: { ns: [9000, 10, 10], bytes: [1, 1, 1] } });
+    expect(scaleOf(dataOf(300, steps), 'ns', true)).toMatchObject({ max: 30, clips: true });
+  });
+
+  it('shows no times for a step that lost them', () => {
+    const data = dataOf(1, [step(0, { dropped: true })]);
+    expect(cellValue(data, columnsOf(data), 'ns', 0, 0)).toBeNaN();
+    expect(cellValue(data, columnsOf(data), 'bytes', 0, 0)).toBe(1);
+    expect(scaleOf(data, 'ns', true)).toMatchObject({ min: 0, max: 0 });
+  });
+
+  it.each([
+    [0, 0],
+    [NaN, 0],
+    [1, 1],
+    [10, 128],
+    [100, 255],
+    [1000, 255],
+  ])('level of %d on a log scale from 1 to 100 is %d', (value, level) => {
+    expect(levelOf(value, { min: 1, max: 100, clips: true, log: true })).toBe(level);
+  });
+
+  it('is linear when asked', () => {
+    expect(fractionOf(25, { min: 0, max: 100, clips: false, log: false })).toBe(0.25);
+  });
+
+  it('gives equal values the brightest colour', () => {
+    expect(levelOf(5, { min: 5, max: 5, clips: false, log: true })).toBe(255);
+  });
+});
+
+describe('rasterOf', () => {
+  const peak = step(5, { layers: { ns: [10, 20, 500], bytes: [1, 1, 1] } });
+  const data = dataOf(
+    12,
+    Array.from({ length: 12 }, (_, i) => (i === 5 ? peak : step(i))),
+  );
+  const columns = columnsOf(data);
+  const scale = { min: 0, max: 500, clips: false, log: false };
+
+  it('has a pixel per column where there is room', () => {
+    const raster = rasterOf(data, columns, 'ns', scale, { first: 2, last: 7, maxWidth: 100 });
+    expect([raster.width, raster.rows]).toEqual([5, 3]);
+    expect(raster.levels[2 * 5 + 3]).toBe(255); // column 5
+  });
+
+  it('keeps the peak where a pixel stands for several columns', () => {
+    const raster = rasterOf(data, columns, 'ns', scale, { first: 0, last: 12, maxWidth: 3 });
+    expect([...raster.levels.slice(6, 9)]).toEqual([16, 255, 16]);
+  });
+});
+
+describe('view', () => {
+  const box = { w: 1000, h: 400 };
+
+  it('does not stretch few tokens over the whole width', () => {
+    const layout = heatLayout(box, 23, fitted(box, 4));
+    expect(layout.cellW).toBeCloseTo(26);
+  });
+
+  it('finds the cell under a point', () => {
+    const layout = heatLayout(box, 23, fitted(box, 200));
+    const x = layout.plot.x + 3.5 * layout.cellW;
+    expect(hit(layout, 200, x, layout.plot.y + 2.5 * layout.cellH)).toEqual({ column: 3, row: 2 });
+    expect(hit(layout, 200, x, 2)).toEqual({ column: 3, row: null });
+    expect(hit(layout, 3, x, layout.plot.y)).toBeNull();
+    expect(hit(layout, 200, layout.plot.x - 1, layout.plot.y)).toBeNull();
+  });
+
+  it('keeps what is under the pointer when zooming, and stays inside', () => {
+    const whole = { from: 0, to: 100 };
+    expect(zoomed({ from: 0, to: 100 }, 40, 0.5, whole)).toEqual({ from: 20, to: 70 });
+    expect(zoomed({ from: 0, to: 10 }, 0, 10, whole)).toEqual({ from: 0, to: 100 });
+    expect(zoomed({ from: 50, to: 54 }, 52, 0.1, whole)).toEqual({ from: 50, to: 54 });
+    expect(panned({ from: 90, to: 100 }, 30, whole)).toEqual({ from: 90, to: 100 });
+  });
+
+  it.each([
+    [26, 56, 5],
+    [8, 56, 10],
+    [1, 56, 100],
+    [0.1, 56, 1000],
+  ])('labels columns of %d px with room for %d px each %d', (cell, room, each) => {
+    expect(tickStep(cell, room)).toBe(each);
+  });
+});
+
+describe('viridis', () => {
+  it.each([
+    [0, [68, 1, 84]],
+    [0.5, [33, 145, 140]],
+    [1, [253, 231, 37]],
+  ])('meets the published colour at %d', (t, rgb) => {
+    viridis(t).forEach((value, i) => {
+      expect(Math.abs(value - (rgb[i] ?? 0))).toBeLessThanOrEqual(4);
+    });
+  });
+
+  it('only gets brighter', () => {
+    const light = Array.from({ length: 64 }, (_, i) => {
+      const [r, g, b] = viridis(i / 63);
+      return 0.2126 * r ** 2.2 + 0.7152 * g ** 2.2 + 0.0722 * b ** 2.2;
+    });
+    light.slice(1).forEach((value, i) => {
+      expect(value).toBeGreaterThan(light[i] ?? 0);
+    });
+  });
+
+  it('leaves level 0 transparent', () => {
+    expect(LUT[0]).toBe(0);
+    expect((LUT[1] ?? 0) >>> 24).toBe(255);
+  });
+});

@@ -1,0 +1,33 @@
+import { defineConfig } from 'vitest/config';
+
+// The page is served by tt-server from any path and without a network: relative
+// URLs, and nothing inlined, so that the policy `default-src 'self'` holds.
+export default defineConfig({
+  base: './',
+  build: {
+    target: 'es2023',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    emptyOutDir: true,
+  },
+  // `npm run dev` serves the sources and asks a running tt-server for the rest.
+  server: {
+    proxy: {
+      '/api': { target: process.env.TT_SERVER_URL ?? 'http://127.0.0.1:8080', ws: true },
+    },
+  },
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.e2e.ts'],
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
