@@ -26,7 +26,6 @@ void Recorder::begin(const SessionInfo& info, const std::filesystem::path& file)
     const std::lock_guard lock(mutex_);
     session_done_ = false;
   }
-  dropped_before_ = pool_.dropped();
   post(Begin{info, file});
 }
 
@@ -79,6 +78,7 @@ void Recorder::handle(Begin& begin) {
   allocations_.clear();
   losses_ = {};
   error_.clear();
+  writer_.reset();
   auto writer = SessionWriter::create(begin.file, begin.info);
   if (writer) {
     writer_ = *std::move(writer);
@@ -88,7 +88,7 @@ void Recorder::handle(Begin& begin) {
 }
 
 void Recorder::handle(std::vector<Token>& tokens) {
-  if (writer_ == nullptr) return;
+  if (!writing()) return;
   if (auto added = writer_->add_tokens(tokens); !added) fail(added.error());
 }
 
@@ -103,7 +103,7 @@ void Recorder::handle(StepBuffer* buffer) {
   pool_.release(buffer);
 
   Step numbered = step;
-  if (graph != nullptr && writer_ != nullptr) {
+  if (graph != nullptr && writing()) {
     const auto [known, fresh] = templates_.try_emplace(
         graph, TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)});
     numbered.graph = known->second;
@@ -115,7 +115,7 @@ void Recorder::handle(StepBuffer* buffer) {
     const auto [allocation, moved] = allocations_.try_emplace(
         addresses, AllocationId{static_cast<std::uint32_t>(allocations_.size() + 1)});
     numbered.allocation = allocation->second;
-    if (moved && writer_ != nullptr) {
+    if (moved && writing()) {
       if (auto added = writer_->add_allocation(
               {.id = allocation->second, .graph = known->second, .addresses = *addresses});
           !added) {
@@ -132,24 +132,30 @@ void Recorder::handle(Step& step) {
 }
 
 void Recorder::write(const Step& step, const KnownGraphPtr& graph) {
-  if (writer_ != nullptr) {
+  if (writing()) {
     auto written = writer_->add_step(step);
     if (written) written = writer_->commit();
     if (!written) fail(written.error());
   }
-  if (writer_ == nullptr) ++losses_.steps_not_written;
+  if (!writing()) ++losses_.steps_not_written;
   listener_(session_, step, graph);
 }
 
 void Recorder::fail(const TraceError& error) {
   if (error_.empty()) error_ = error.message;
-  writer_.reset();
 }
+
+bool Recorder::writing() const { return writer_ != nullptr && error_.empty(); }
 
 void Recorder::handle(Finish& finish) {
   RecordingResult result;
   if (writer_ != nullptr) {
     result.file_bytes = writer_->bytes_written();
+    if (!error_.empty()) {
+      // What was committed stays; the file says that it ends early.
+      finish.info.state = SessionState::Failed;
+      finish.info.error = error_;
+    }
     if (auto done = writer_->finish(finish.info, losses_); !done) fail(done.error());
     writer_.reset();
   }

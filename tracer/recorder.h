@@ -70,6 +70,7 @@ class Recorder {
   void handle(Finish& finish);
   void write(const Step& step, const KnownGraphPtr& graph);
   void fail(const TraceError& error);
+  bool writing() const;
 
   StepPool pool_;
   StepListener listener_;
@@ -87,8 +88,7 @@ class Recorder {
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   LossCounters losses_;
-  std::string error_;
-  std::uint64_t dropped_before_ = 0;
+  std::string error_;  // the first; nothing is written after it
   std::thread thread_;
 };
 

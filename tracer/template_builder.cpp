@@ -117,6 +117,9 @@ class Builder {
                                                               GGML_BACKEND_BUFFER_USAGE_WEIGHTS)) {
       tensor.kind = TensorKind::Weight;
       locate(from, weight, tensor);
+    } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) == 0 && buffer != nullptr &&
+               ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_ANY) {
+      tensor.kind = TensorKind::Kv;  // a cache by another name: "conv_states_all-1"
     } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) != 0 ||
                std::string_view(from.name).find('#') == std::string_view::npos) {
       tensor.kind = TensorKind::Input;
