@@ -13,6 +13,7 @@ export interface OpsFrame {
   readonly step: number;
   readonly firstOp: number;
   readonly complete: boolean; // the step's last op is in this frame
+  readonly withdrawn: boolean; // forget the step's ops: their times are unusable
   readonly op: Uint32Array;
   readonly beginNs: Float64Array;
   readonly endNs: Float64Array;
@@ -22,6 +23,7 @@ const MAGIC = 0x31465454;
 const HEADER = 32;
 const KIND_OPS = 1;
 const FLAG_COMPLETE = 1;
+const FLAG_WITHDRAWN = 2;
 
 const padded = (bytes: number): number => (bytes + 7) & ~7;
 
@@ -37,11 +39,13 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   if (buffer.byteLength < need) {
     return err(`a live frame of ${rows} rows has ${buffer.byteLength} of ${need} bytes`);
   }
+  const flags = head.getUint16(6, true);
   return ok({
     subscription: head.getUint32(8, true),
     step: head.getUint32(12, true),
     firstOp: head.getUint32(16, true),
-    complete: (head.getUint16(6, true) & FLAG_COMPLETE) !== 0,
+    complete: (flags & FLAG_COMPLETE) !== 0,
+    withdrawn: (flags & FLAG_WITHDRAWN) !== 0,
     op: new Uint32Array(buffer, HEADER, rows),
     beginNs: new Float64Array(buffer, times, rows),
     endNs: new Float64Array(buffer, times + 8 * rows, rows),

@@ -44,6 +44,9 @@ export const model = object({
   has_vocabulary: or(true, bool),
   has_chat_template: or(false, bool),
   has_encoder: or(false, bool),
+  embedding_only: or(false, bool),
+  recurrent: or(false, bool),
+  hybrid: or(false, bool),
   threads: or(0, num),
 });
 export type Model = Checked<typeof model>;
@@ -81,7 +84,7 @@ export const session = object({
   steps: or(0, num),
   tokens: or(0, num),
   file_bytes: or(0, num),
-  losses: or({}, map(anything)),
+  losses: or({}, map(num)),
   facts: or({}, map(anything)),
 });
 export type Session = Checked<typeof session>;

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Token } from '../net/types';
 import { isActive } from '../state/state';
 import type { Store } from '../state/store';
+import { streamedText, tailOf } from '../state/answer_text';
 import { Empty, Panel } from '../ui/Panel';
 
 export function Answer({ store }: { store: Store }) {
@@ -31,13 +32,18 @@ function Copy({ store }: { store: Store }) {
       class="link"
       title="Copies the generated text"
       onClick={() => {
-        const text = store.data.tokens.map((t) => (t?.generated ? t.text : '')).join('');
-        void navigator.clipboard.writeText(text);
+        void navigator.clipboard.writeText(answerText(store));
       }}
     >
       Copy
     </button>
   );
+}
+
+// What the server calls the answer, where it still knows; else what the tokens say.
+function answerText(store: Store): string {
+  const run = store.state.peek().open?.run;
+  return run && !isActive(run.state) ? run.text : streamedText(store.data.tokens);
 }
 
 // Painted by hand: an answer has thousands of tokens and grows many times a
@@ -46,8 +52,14 @@ function Text({ store, active }: { store: Store; active: boolean }) {
   const host = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const box = host.current;
-    if (!box) return;
-    const stops = [paintTokens(box, store), paintMarks(box, store), listen(box, store)];
+    const [list, tail] = box?.children ?? [];
+    if (!box || !list || !tail) return;
+    const stops = [
+      paintTokens(box, list, store),
+      paintTail(tail, store),
+      paintMarks(list, store),
+      listen(box, store),
+    ];
     return () => {
       for (const stop of stops) stop();
     };
@@ -60,13 +72,16 @@ function Text({ store, active }: { store: Store; active: boolean }) {
       tabIndex={0}
       role="log"
       aria-label="Prompt and answer"
-    />
+    >
+      <span />
+      <span />
+    </div>
   );
 }
 
 type Stop = () => void;
 
-function paintTokens(box: HTMLElement, store: Store): Stop {
+function paintTokens(box: Element, list: Element, store: Store): Stop {
   const version = store.select(({ open }) => open?.version ?? 0);
   const shown: (Token | undefined)[] = [];
   return effect(() => {
@@ -76,8 +91,8 @@ function paintTokens(box: HTMLElement, store: Store): Stop {
       if (shown[i] === token) return;
       shown[i] = token;
       // Indexes may arrive with holes; each gets its place at once.
-      while (box.children.length <= i) box.append(document.createElement('span'));
-      const span = box.children[i];
+      while (list.children.length <= i) list.append(document.createElement('span'));
+      const span = list.children[i];
       if (span instanceof HTMLElement && token) fill(span, token);
     });
     if (atEnd) box.scrollTop = box.scrollHeight;
@@ -86,14 +101,29 @@ function paintTokens(box: HTMLElement, store: Store): Stop {
 
 function fill(span: HTMLElement, token: Token): void {
   span.textContent = token.text;
-  span.className = token.generated ? 'token' : token.reused ? 'token given reused' : 'token given';
+  span.classList.add('token');
   span.dataset.index = String(token.index);
-  const origin = token.generated ? 'generated' : token.reused ? 'prompt, from the cache' : 'prompt';
-  span.title = `token ${token.index}, id ${token.id}, ${origin}`;
+  span.dataset.origin = token.generated ? 'generated' : token.reused ? 'reused' : 'prompt';
+  span.title = `token ${token.index}, id ${token.id}, ${ORIGINS[span.dataset.origin] ?? ''}`;
+}
+
+const ORIGINS: Readonly<Record<string, string>> = {
+  generated: 'generated',
+  prompt: 'prompt',
+  reused: 'prompt, taken from the cache',
+};
+
+function paintTail(tail: Element, store: Store): Stop {
+  const run = store.select(({ open }) => open?.run ?? null);
+  const version = store.select(({ open }) => open?.version ?? 0);
+  return effect(() => {
+    void version.value;
+    tail.textContent = tailOf(run.value, store.data.tokens);
+  });
 }
 
 // Selected and hovered tokens, by class on the few spans that change.
-function paintMarks(box: HTMLElement, store: Store): Stop {
+function paintMarks(list: Element, store: Store): Stop {
   const selected = store.select(({ open }) => open?.step ?? null);
   const version = store.select(({ open }) => open?.version ?? 0);
   let marked: Element[] = [];
@@ -103,7 +133,7 @@ function paintMarks(box: HTMLElement, store: Store): Stop {
     void version.value;
     const step = selected.value === null ? undefined : store.data.steps[selected.value];
     const now = step
-      ? Array.from({ length: step.n_tokens }, (_, i) => box.children[step.first_token + i])
+      ? Array.from({ length: step.n_tokens }, (_, i) => list.children[step.first_token + i])
       : [];
     for (const span of marked) span.classList.remove('selected');
     marked = now.filter((span) => span !== undefined);
@@ -116,7 +146,7 @@ function paintMarks(box: HTMLElement, store: Store): Stop {
   const stopHover = effect(() => {
     hovered?.classList.remove('hovered');
     const index = store.hoverToken.value;
-    hovered = index === null ? null : (box.children[index] ?? null);
+    hovered = index === null ? null : (list.children[index] ?? null);
     hovered?.classList.add('hovered');
   });
   return () => {

@@ -11,6 +11,7 @@ import { Empty, Panel } from '../ui/Panel';
 import { Segmented } from '../ui/Segmented';
 import { HeatMap } from './HeatMap';
 import { Legend } from './Legend';
+import { currentModel } from './TopBar';
 import { StepTable } from './StepTable';
 
 type Form = 'map' | 'table';
@@ -62,6 +63,16 @@ export function HeatPanel({ store, theme }: { store: Store; theme: ReadonlySigna
 
 function Nothing({ store }: { store: Store }) {
   const open = useMemo(() => store.select((state) => state.open), [store]).value;
+  const model = useMemo(
+    () => store.select(({ models }) => (models.is === 'ready' ? currentModel(models.value) : null)),
+    [store],
+  ).value;
+  if (!open && model?.state === 'loading') {
+    return <Empty>Loading the model, {Math.round(100 * model.load_progress)} %</Empty>;
+  }
+  if (!open && model?.state === 'failed') {
+    return <Empty error>The model could not be loaded: {model.error ?? 'no reason given'}</Empty>;
+  }
   if (!open) {
     return (
       <Empty>

@@ -15,6 +15,7 @@ import { currentModel } from './TopBar';
 export function Prompt({ store }: { store: Store }) {
   const draft = useSignal<Draft>(emptyDraft);
   const complaint = useSignal<string | null>(null);
+  const reachable = useMemo(() => store.select(({ health }) => health !== null), [store]).value;
   const submit = useMemo(() => store.select((state) => state.submit), [store]).value;
   const model = useMemo(
     () =>
@@ -24,6 +25,7 @@ export function Prompt({ store }: { store: Store }) {
     [store],
   ).value;
   const loaded = model?.state === 'loaded' ? model : undefined;
+  const ready = loaded !== undefined && reachable;
   const mode = allowedMode(draft.value.mode, loaded);
   const change = (part: Partial<Draft>): void => {
     draft.value = { ...draft.value, ...part };
@@ -61,15 +63,17 @@ export function Prompt({ store }: { store: Store }) {
           </summary>
           <RunSettings store={store} />
         </details>
+        <p class="problem" role="alert">
+          {problem}
+        </p>
         <div class="prompt-foot">
-          <p class="problem" role="alert">
-            {problem}
-          </p>
           <button
             type="submit"
             class="primary"
-            disabled={submit.is === 'loading' || !loaded}
-            title={loaded ? 'Run the model on this prompt (Ctrl+Enter)' : 'No model is loaded yet'}
+            disabled={submit.is === 'loading' || !ready}
+            title={
+              ready ? 'Run the model on this prompt (Ctrl+Enter)' : 'The server has no model ready'
+            }
           >
             Run
             <kbd aria-hidden="true">Ctrl ⏎</kbd>

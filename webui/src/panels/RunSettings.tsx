@@ -16,7 +16,7 @@ interface NumberField {
 
 // prettier-ignore
 const NUMBERS: readonly NumberField[] = [
-  { key: 'maxTokens', label: 'Max tokens', hint: 'The answer ends after that many', min: 1, max: 1_000_000, step: 1 },
+  { key: 'maxTokens', label: 'Max tokens', hint: 'The answer ends after that many; 0 only reads the prompt', min: 0, max: 1_000_000, step: 1 },
   { key: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest token', min: 0, max: 5, step: 0.05 },
   { key: 'topK', label: 'Top-k', hint: 'Only the k likeliest tokens; 0 takes all', min: 0, max: 1_000_000, step: 1 },
   { key: 'topP', label: 'Top-p', hint: 'The likeliest tokens that together reach p', min: 0, max: 1, step: 0.01 },

@@ -58,6 +58,7 @@ const REASONS: Readonly<Record<string, string>> = {
   stop: 'stop string found',
   length: 'limit reached',
   context_full: 'context full',
+  embedded: 'embedding computed',
 };
 
 function progressOf(run: Run, stopping: boolean): Progress {

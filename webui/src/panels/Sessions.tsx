@@ -70,7 +70,7 @@ function Row(props: { store: Store; session: Session; current: boolean }) {
     >
       <span class="session-title">{session.title || session.id}</span>
       <span class="session-ago" title={new Date(session.start_utc_ns / 1e6).toLocaleString()}>
-        {formatAgo(session.start_utc_ns, store.now.value)}
+        {session.start_utc_ns > 0 ? formatAgo(session.start_utc_ns, store.now.value) : ''}
       </span>
       <span class="session-facts">
         {current ? <LiveCounts store={store} session={session} /> : <Counts {...session} />}

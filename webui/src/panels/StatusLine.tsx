@@ -3,6 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatCount, plural } from '../format';
 import { sentence } from '../net/api';
+import type { Session } from '../net/types';
 import type { Store } from '../state/store';
 import type { TraceData } from '../state/trace_data';
 
@@ -25,9 +26,6 @@ function SessionStatus({ store }: { store: Store }) {
   if (!open) return <span>no session</span>;
   const info = open.info.is === 'ready' ? open.info.value : null;
   if (open.info.is === 'failed') return <span class="warn">{sentence(open.info.error)}</span>;
-  const losses = Object.entries(info?.losses ?? {}).filter(
-    ([, n]) => typeof n === 'number' && n > 0,
-  );
   return (
     <>
       <span>session {open.id}</span>
@@ -43,14 +41,21 @@ function SessionStatus({ store }: { store: Store }) {
       <span class={open.lostFrames > 0 ? 'warn' : 'dim'}>
         {formatCount(open.lostFrames)} live frames dropped
       </span>
-      <span class={losses.length + counts.dropped > 0 ? 'warn' : 'dim'}>
-        {counts.dropped > 0
-          ? `${plural(counts.dropped, 'step')} without times`
-          : losses.length > 0
-            ? losses.map(([what, n]) => `${what} lost: ${String(n)}`).join(', ')
-            : 'nothing lost'}
-      </span>
+      <Losses info={info} dropped={counts.dropped} />
     </>
+  );
+}
+
+// What the recording lost: as the file says once it does, before that as the
+// steps themselves say.
+function Losses({ info, dropped }: { info: Session | null; dropped: number }) {
+  const counted = Object.entries(info?.losses ?? {}).filter(([, n]) => n > 0);
+  const texts = counted.map(([what, n]) => `${formatCount(n)} ${what.replaceAll('_', ' ')}`);
+  if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
+  return texts.length === 0 ? (
+    <span class="dim">nothing lost</span>
+  ) : (
+    <span class="warn">{texts.join(', ')}</span>
   );
 }
 

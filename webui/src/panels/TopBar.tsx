@@ -41,7 +41,7 @@ function ModelInfo({ store }: { store: Store }) {
     return <div class="model model-failed">{sentence(models.error)}</div>;
   }
   const model = models.is === 'ready' ? currentModel(models.value) : undefined;
-  if (!model || !health) return <div class="model">{health ? 'no model' : ''}</div>;
+  if (!model) return <div class="model">{health ? 'no model' : ''}</div>;
   switch (model.state) {
     case 'failed':
       return (
@@ -52,7 +52,7 @@ function ModelInfo({ store }: { store: Store }) {
     case 'available':
       return <div class="model">{model.name}</div>;
     case 'loading': {
-      const share = Math.max(model.load_progress, health.load_progress);
+      const share = Math.max(model.load_progress, health?.load_progress ?? 0);
       return (
         <div class="model">
           <b>{model.name}</b>
@@ -75,6 +75,7 @@ function LoadedModel({ model }: { model: Model }) {
       ? `${model.n_heads} heads, ${model.n_heads_kv} KV`
       : plural(model.n_heads, 'head'),
     model.n_experts > 0 ? `${model.n_experts_used} of ${model.n_experts} experts` : '',
+    kindOf(model),
     `context ${formatCount(model.context)}`,
     plural(model.threads, 'thread'),
   ];
@@ -90,6 +91,13 @@ function LoadedModel({ model }: { model: Model }) {
       <span title={exactBytes(model.size_bytes)}>{formatBytes(model.size_bytes)}</span>
     </div>
   );
+}
+
+function kindOf(model: Model): string {
+  if (model.embedding_only) return 'embeddings only';
+  if (model.has_encoder) return 'encoder and decoder';
+  if (model.hybrid) return 'hybrid';
+  return model.recurrent ? 'recurrent' : '';
 }
 
 export function currentModel(models: readonly Model[]): Model | undefined {

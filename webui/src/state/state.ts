@@ -91,7 +91,10 @@ export function reduce(state: State, action: Action): State {
     case 'healthArrived':
       return { ...state, health: action.health };
     case 'modelsArrived':
-      return { ...state, models: settled(action.result) };
+      // What is known of the model outlives a server that is away.
+      return !action.result.ok && state.models.is === 'ready'
+        ? state
+        : { ...state, models: settled(action.result) };
     case 'liveChanged':
       return { ...state, live: action.live };
     case 'faultSeen':
@@ -162,14 +165,7 @@ function reduceOpen(open: OpenSession, action: OpenAction): OpenSession {
       return { ...open, opsLoading: true };
     case 'opsArrived':
       if (open.step !== action.step) return open; // the answer to an older selection
-      return action.result.ok
-        ? {
-            ...open,
-            opsLoading: false,
-            opsError: null,
-            ops: { step: action.step, rows: action.result.value },
-          }
-        : { ...open, opsLoading: false, opsError: action.result.error, ops: null };
+      return withOps({ ...open, opsLoading: false, opsError: null }, action.step, action.result);
     case 'opSelected':
       return { ...open, op: action.op, accesses: action.op === null ? idle : loading };
     case 'accessesArrived':
@@ -179,6 +175,16 @@ function reduceOpen(open: OpenSession, action: OpenAction): OpenSession {
 
 function withRun(open: OpenSession, run: Run | null): OpenSession {
   return { ...open, run, stopping: open.stopping && isActive(run?.state) };
+}
+
+function withOps(
+  open: OpenSession,
+  step: number,
+  result: Result<readonly Op[], ApiError>,
+): OpenSession {
+  if (result.ok) return { ...open, ops: { step, rows: result.value } };
+  // While it follows a run, the table keeps what it has; the next step comes.
+  return open.follow && open.ops ? open : { ...open, ops: null, opsError: result.error };
 }
 
 function withPage(

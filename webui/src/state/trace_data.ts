@@ -63,6 +63,10 @@ export class TraceData {
 
   addOps(frame: OpsFrame): void {
     if (this.steps[frame.step]) return; // the summary came first
+    if (frame.withdrawn) {
+      this.flight = null;
+      return;
+    }
     const rows = frame.op.length;
     const begun = this.flight?.step === frame.step ? this.flight : null;
     this.flight = {

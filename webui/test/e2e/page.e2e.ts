@@ -51,7 +51,7 @@ const promptBox = () => page.getByRole('textbox', { name: 'Prompt' });
 const runButton = () => page.getByRole('button', { name: 'Run', exact: true });
 const stopButton = () => page.getByRole('button', { name: 'Stop', exact: true });
 const answer = () => page.getByRole('log', { name: 'Prompt and answer' });
-const generated = () => page.locator('.answer-text .token:not(.given)');
+const generated = () => page.locator('.token[data-origin=generated]');
 const opGrid = () => page.getByRole('grid', { name: /Ops of step/ });
 const progress = () => page.getByRole('region', { name: 'Progress' });
 

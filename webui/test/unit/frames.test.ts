@@ -22,6 +22,7 @@ describe('decodeOpsFrame', () => {
         step: 7,
         firstOp: 378,
         complete: true,
+        withdrawn: false,
         op: Uint32Array.of(378, 379, 380),
         beginNs: Float64Array.of(100, 200, 1),
         endNs: Float64Array.of(200, 300, 2),
@@ -35,6 +36,13 @@ describe('decodeOpsFrame', () => {
     );
     expect(frame.ok && frame.value.complete).toBe(false);
     expect(frame.ok && frame.value.op.length).toBe(0);
+  });
+
+  it('reads that a step is withdrawn', () => {
+    const frame = decodeOpsFrame(
+      bytes('54544631 0100 0200 01000000 03000000 00000000 00000000 0000000000000000'),
+    );
+    expect(frame).toMatchObject({ ok: true, value: { withdrawn: true, complete: false, step: 3 } });
   });
 
   it.each([

@@ -43,6 +43,7 @@ describe('columnsOf', () => {
       step: 1,
       firstOp: 0,
       complete: false,
+      withdrawn: false,
       op: Uint32Array.of(0, 1),
       beginNs: Float64Array.of(0, 5),
       endNs: Float64Array.of(5, 12),

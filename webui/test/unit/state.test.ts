@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/net/types';
+import { tailOf } from '../../src/state/answer_text';
 import { allowedMode, emptyDraft, requestOf } from '../../src/state/request';
 import { defaultSettings, parseSettings } from '../../src/state/settings';
 import { speedOf } from '../../src/state/speed';
@@ -52,6 +53,23 @@ describe('reduce', () => {
     expect(state.open?.opsLoading).toBe(true);
   });
 
+  it('keeps the ops in view when following fails, not when a chosen step fails', () => {
+    const failed = { ok: false as const, error: { kind: 'offline' as const, detail: 'away' } };
+    const following = after(
+      OPENED,
+      { type: 'stepSelected', id: 'a', step: 1 },
+      { type: 'opsArrived', id: 'a', step: 1, result: { ok: true, value: [op(0)] } },
+      { type: 'stepSelected', id: 'a', step: 2 },
+      { type: 'opsArrived', id: 'a', step: 2, result: failed },
+    );
+    expect(following.open?.ops?.step).toBe(1);
+    const chosen = [
+      { type: 'followSet', id: 'a', follow: false } as const,
+      { type: 'opsArrived', id: 'a', step: 2, result: failed } as const,
+    ].reduce(reduce, following);
+    expect(chosen.open).toMatchObject({ ops: null, opsError: { detail: 'away' } });
+  });
+
   it('says stopping until the run has ended', () => {
     const stopping = after(OPENED, { type: 'stopAsked', id: 'a' });
     expect(stopping.open?.stopping).toBe(true);
@@ -88,6 +106,18 @@ describe('TraceData', () => {
     data.addToken(token(0, { generated: true, text: '' }));
     data.addToken(token(0, { generated: true, text: '\ufffd' }));
     expect(data.tokens[0]?.text).toBe('');
+  });
+});
+
+describe('tailOf', () => {
+  const tokens = [token(0, { text: 'x' }), token(1, { generated: true, text: ' He' })];
+  it.each([
+    ['done', ' Hello', 'llo'],
+    ['done', ' He', ''],
+    ['done', ' No', ''], // a stop string cut the answer short
+    ['running', ' Hello', ''],
+  ] as const)('of a run that is %s with “%s” is “%s”', (state, text, tail) => {
+    expect(tailOf({ ...RUN, state, text }, tokens)).toBe(tail);
   });
 });
 
