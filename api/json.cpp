@@ -66,6 +66,13 @@ Json range_json(const FileRange& range) {
   return {{"index", range.file}, {"offset", range.offset}, {"length", range.length}};
 }
 
+template <class Row, class RowJson>
+Json page_json(const char* name, const Page<Row>& page, RowJson row_json) {
+  Json rows = Json::array();
+  for (const Row& row : page.rows) rows.push_back(row_json(row));
+  return {{"total", page.total}, {name, std::move(rows)}};
+}
+
 }  // namespace
 
 std::string text_of(const Json& json) {
@@ -230,26 +237,21 @@ Json to_json(const GraphTemplate& graph, const AccessRow& row) {
           {"score", scored ? Json(access.score) : Json()}};
 }
 
-Json page_json(const char* name, std::uint64_t total, Json rows) {
-  return {{"total", total}, {name, std::move(rows)}};
+Json to_json(const Page<SessionEntry>& sessions) {
+  return page_json("sessions", sessions, [](const SessionEntry& row) { return to_json(row); });
 }
-
+Json to_json(const Page<Token>& tokens) {
+  return page_json("tokens", tokens, [](const Token& row) { return to_json(row); });
+}
 Json to_json(const Page<StepSummary>& steps) {
-  Json rows = Json::array();
-  for (const StepSummary& step : steps.rows) rows.push_back(to_json(step));
-  return page_json("steps", steps.total, std::move(rows));
+  return page_json("steps", steps, [](const StepSummary& row) { return to_json(row); });
 }
-
 Json to_json(const OpTable& ops) {
-  Json rows = Json::array();
-  for (const OpRow& row : ops.page.rows) rows.push_back(to_json(*ops.graph, row));
-  return page_json("ops", ops.page.total, std::move(rows));
+  return page_json("ops", ops.page, [&](const OpRow& row) { return to_json(*ops.graph, row); });
 }
-
 Json to_json(const AccessTable& accesses) {
-  Json rows = Json::array();
-  for (const AccessRow& row : accesses.page.rows) rows.push_back(to_json(*accesses.graph, row));
-  return page_json("accesses", accesses.page.total, std::move(rows));
+  return page_json("accesses", accesses.page,
+                   [&](const AccessRow& row) { return to_json(*accesses.graph, row); });
 }
 
 }  // namespace tt

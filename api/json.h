@@ -53,8 +53,9 @@ Json to_json(const StepSummary& step);
 Json to_json(const GraphTemplate& graph, const OpRow& op);
 Json to_json(const GraphTemplate& graph, const AccessRow& access);
 
-// {"total": n, "<name>": [rows]}
-Json page_json(const char* name, std::uint64_t total, Json rows);
+// {"total": n, "steps": [...]}
+Json to_json(const Page<SessionEntry>& sessions);
+Json to_json(const Page<Token>& tokens);
 Json to_json(const Page<StepSummary>& steps);
 Json to_json(const OpTable& ops);
 Json to_json(const AccessTable& accesses);

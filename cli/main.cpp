@@ -1,0 +1,19 @@
+// tt: one program, a command per question.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "api/version.h"
+#include "cli/model_command.h"
+#include "cli/options/tracer_options.h"
+#include "cli/record_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
+               "tt");
+  app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
+  app.require_subcommand(1);
+  int exit_code = 0;
+  tt::cli::add_model_command(app, exit_code);
+  tt::cli::add_record_command(app, exit_code);
+  return tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
+}

@@ -1,0 +1,331 @@
+#include "cli/record_command.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <print>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/installation.h"
+#include "cli/options/tracer_options.h"
+#include "tracer/backends.h"
+#include "tracer/format/session_reader.h"
+#include "tracer/generation_queue.h"
+
+namespace tt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+// What the options were set to; lives as long as the sub-command.
+struct RecordOptions {
+  ModelOptions model;
+  ContextOptions context;
+  GenerationRequest request;
+  std::string prompt, prompt_file;
+  std::vector<std::int32_t> tokens;
+  fs::path output;
+  bool chat = false, force = false, quiet = false, verbose = false;
+};
+
+// Hands what the inference thread tells to the main thread, which prints it: a
+// pager that stalls must not stall the model.
+class Teller final : public SessionListener {
+ public:
+  void on_state(const JobStatus& status) override {
+    const std::scoped_lock lock(mutex_);
+    if (status.state > JobState::Running) ended_ = status;
+    wake_.notify_all();
+  }
+  void on_progress(const JobStatus& status) override {
+    const std::scoped_lock lock(mutex_);
+    progress_ = status;
+    wake_.notify_all();
+  }
+  void on_token(const std::string&, const Token&, std::string_view piece) override {
+    const std::scoped_lock lock(mutex_);
+    text_ += piece;
+    wake_.notify_all();
+  }
+  void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
+
+  struct News {
+    std::string text;
+    std::optional<JobStatus> progress, ended;
+  };
+  // What happened since the last call; waits a little for something to happen.
+  News news() {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
+    return {std::exchange(text_, {}), std::exchange(progress_, {}), ended_};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string text_;
+  std::optional<JobStatus> progress_, ended_;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first SIGINT or SIGTERM asks to finish, the second ends the process.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    struct sigaction once = {};
+    once.sa_handler = [](int) { interrupted = 1; };
+    once.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &once, &int_before_);
+    sigaction(SIGTERM, &once, &term_before_);
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+  ~InterruptGuard() {
+    sigaction(SIGINT, &int_before_, nullptr);
+    sigaction(SIGTERM, &term_before_, nullptr);
+  }
+
+ private:
+  struct sigaction int_before_ = {}, term_before_ = {};
+};
+
+// One line on a terminal's stderr that is written over and over.
+class StatusLine {
+ public:
+  explicit StatusLine(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  void show(const std::string& text) {
+    if (shown_ && text != last_) std::print(stderr, "\r\033[K{}", text);
+    last_ = text;
+  }
+  void clear() {
+    if (shown_ && !last_.empty()) std::print(stderr, "\r\033[K");
+    last_.clear();
+  }
+
+ private:
+  bool shown_;
+  std::string last_;
+};
+
+int fail(const std::string& message) {
+  std::println(stderr, "tt record: {}", message);
+  return 1;
+}
+
+std::expected<Prompt, std::string> prompt_of(const RecordOptions& options) {
+  if (!options.tokens.empty()) return options.tokens;
+  std::string text = options.prompt;
+  if (!options.prompt_file.empty()) {
+    std::ifstream file(options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file,
+                       std::ios::binary);
+    if (!file) return std::unexpected("--file: cannot read " + options.prompt_file);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  if (!options.chat) return text;
+  return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
+}
+
+// What is in the way of writing there; none.
+std::optional<std::string> output_complaint(const RecordOptions& options) {
+  std::error_code none;
+  if (fs::exists(options.output, none) && !options.force) {
+    return std::format("{} exists. Choose another name, or --force", options.output.string());
+  }
+  const fs::path folder = fs::absolute(options.output).parent_path();
+  if (!fs::is_directory(folder, none))
+    return std::format("the folder {} does not exist", folder.string());
+  if (access(folder.c_str(), W_OK) != 0)
+    return std::format("the folder {} cannot be written", folder.string());
+  return std::nullopt;
+}
+
+// Until the model is loaded; the error says why it is not.
+std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, StatusLine& line) {
+  for (;;) {
+    const LoadState load = queue.load_state();
+    if (load.phase == LoadState::Phase::Ready) return {};
+    if (load.phase == LoadState::Phase::Failed) return std::unexpected(load.error);
+    if (interrupted != 0) return std::unexpected("interrupted while the model was loading");
+    line.show(std::format("loading {:.0f} %", 100 * load.progress));
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+// Prints the answer as it comes, until the request has ended.
+JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
+  std::size_t printed = 0;
+  bool cancelled = false;
+  for (;;) {
+    if (interrupted != 0 && !std::exchange(cancelled, true)) queue.cancel(id);
+    const Teller::News news = teller.news();
+    if (!news.text.empty()) {
+      line.clear();
+      std::fwrite(news.text.data(), 1, news.text.size(), stdout);
+      std::fflush(stdout);
+      printed += news.text.size();
+    } else if (news.progress && news.progress->generated == 0) {
+      line.show(std::format("prompt {} of {} tokens", news.progress->prompt_done,
+                            news.progress->prompt_tokens));
+    }
+    if (!news.ended) continue;
+    line.clear();
+    // What was held back in case it became a stop string.
+    if (printed < news.ended->text.size()) {
+      std::fwrite(news.ended->text.data() + printed, 1, news.ended->text.size() - printed, stdout);
+    }
+    if (!news.ended->text.empty()) std::println("");
+    std::fflush(stdout);
+    return *news.ended;
+  }
+}
+
+void print_summary(const fs::path& file, const JobStatus& status) {
+  std::println(stderr, "{}: {} prompt tokens, {} generated ({})", file.string(),
+               status.prompt_tokens, status.generated, to_text(status.stop_reason));
+  const auto reader = SessionReader::open(file);
+  if (!reader) return;
+  const auto steps = reader->step_count();
+  std::error_code none;
+  if (steps) {
+    std::println(stderr, "{} steps, {:.1f} kB", *steps,
+                 static_cast<double>(fs::file_size(file, none)) / 1e3);
+  }
+  if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
+    std::println(stderr,
+                 "lost: times of {} steps, {} lists, {} op counts that differed, {} steps not "
+                 "written",
+                 losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
+                 losses->steps_not_written);
+  }
+}
+
+int run(RecordOptions& options) {
+  auto prompt = prompt_of(options);
+  if (!prompt) return fail(prompt.error());
+  options.request.prompt = *std::move(prompt);
+  if (const auto complaint = output_complaint(options)) return fail(*complaint);
+  const Installation installation = installation_of_this_program();
+  if (options.model.path.empty()) options.model.path = installation.bundled_model;
+
+  const InterruptGuard guard;
+  load_backends([&](std::string_view text) {
+    if (options.verbose) std::fwrite(text.data(), 1, text.size(), stderr);
+  });
+  Teller teller;
+  StatusLine line(!options.quiet);
+  // Recorded beside the output under the session's own name, and renamed when
+  // it is whole: what is killed leaves a file that can be recovered.
+  const fs::path folder = fs::absolute(options.output).parent_path();
+  GenerationQueue queue({.model = options.model,
+                         .context = options.context,
+                         .data_dir = folder,
+                         .checker = installation.checker},
+                        teller);
+  if (const auto loaded = wait_for_model(queue, line); !loaded) {
+    line.clear();
+    fail(loaded.error());
+    return interrupted != 0 ? 130 : 1;
+  }
+  const auto job = queue.submit(options.request);
+  if (!job) return fail(job.error().message);
+  const JobStatus status = follow(queue, job->id, teller, line);
+  queue.stop();
+
+  if (options.request.level != Level::Off) {
+    std::error_code failed;
+    fs::rename(folder / (job->id + ".ttrace"), options.output, failed);
+    if (failed) {
+      return fail(std::format("{}: {}{}", options.output.string(), failed.message(),
+                              status.error.empty() ? "" : ". " + status.error));
+    }
+    if (!options.quiet) print_summary(options.output, status);
+  }
+  if (!status.error.empty()) return fail(status.error);
+  return interrupted != 0 ? 130 : 0;
+}
+
+}  // namespace
+
+CLI::App* add_record_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RecordOptions>();
+  CLI::App* command = app.add_subcommand(
+      "record", "Run one prompt without a server and record the session into a file");
+  command->option_defaults()->group("Session");
+  CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "What to answer");
+  CLI::Option* file = command->add_option("-f,--file", options->prompt_file,
+                                          "Read the prompt there; -: from stdin");
+  CLI::Option* tokens =
+      command->add_option("--tokens", options->tokens, "The prompt as token ids, 1,2,3")
+          ->delimiter(',');
+  prompt->excludes(file)->excludes(tokens);
+  file->excludes(tokens);
+  command->add_flag("--chat", options->chat, "Wrap the prompt in the model's chat template");
+  command->add_option("-o,--output", options->output, "File to write, .ttrace")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  GenerationRequest& request = options->request;
+  const std::map<std::string, Level> levels = {{"off", Level::Off},
+                                               {"minimal", Level::Minimal},
+                                               {"detailed", Level::Detailed},
+                                               {"verbose", Level::Verbose}};
+  command
+      ->add_option("--level", request.level,
+                   "What is recorded: off, minimal (steps and tokens), detailed (every op; "
+                   "default) or verbose (and value statistics)")
+      ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description(""))
+      ->type_name("LEVEL");
+  command->add_flag("--exact", request.exact_timing, "Time every op by a cut after it: slower");
+  command->add_option("--stats-pattern", request.stats_pattern,
+                      "With --level verbose: regular expression of the tensors to describe");
+  command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
+  command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");
+
+  command->option_defaults()->group("Sampling");
+  command->add_option("-n,--n-predict", request.max_tokens, "Most tokens to generate")
+      ->capture_default_str();
+  command->add_option("--temp", request.sampling.temperature, "0: always the most likely token")
+      ->capture_default_str();
+  command->add_option("--top-k", request.sampling.top_k, "0: off")->capture_default_str();
+  command->add_option("--top-p", request.sampling.top_p, "1: off")->capture_default_str();
+  command->add_option("--min-p", request.sampling.min_p, "0: off")->capture_default_str();
+  command->add_option("--repeat-penalty", request.sampling.repeat_penalty, "1: off")
+      ->capture_default_str();
+  command
+      ->add_option("--repeat-last-n", request.sampling.repeat_last_n,
+                   "Tokens that the penalty looks at")
+      ->capture_default_str();
+  command->add_option("-s,--seed", request.sampling.seed, "Default: a random one, recorded");
+  command->add_option("--grammar", request.sampling.grammar, "GBNF that the answer follows");
+  command->add_option("--stop", request.stop, "End before this text; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--ignore-eos", request.ignore_eos, "Go on behind the end of the answer");
+
+  command->option_defaults()->group("Model");
+  add_model_options(*command, options->model);
+  command->option_defaults()->group("Context");
+  add_context_options(*command, options->context);
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,116 @@
+// tt-server: a model, its sessions, and one address to watch them at.
+#include <cstdio>
+#include <filesystem>
+#include <print>
+#include <string>
+
+#include "cli/options/installation.h"
+#include "server/door/door.h"
+#include "server/live_hub.h"
+#include "server/log.h"
+#include "server/routes.h"
+#include "server/server_options.h"
+#include "server/session_store.h"
+#include "server/static_files.h"
+#include "server/stop_signals.h"
+#include "tracer/backends.h"
+#include "tracer/format/session_reader.h"
+#include "tracer/generation_queue.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// False when the folder cannot be used; says so.
+bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    log.error(
+        std::format("the folder for sessions, {}, cannot be made: {}. Choose another with "
+                    "--data-dir",
+                    folder.string(), failed.message()));
+    return false;
+  }
+  const auto recovered = tt::recover_sessions(folder);
+  if (!recovered) {
+    log.warn(recovered.error().message);
+    return true;
+  }
+  for (const auto& session : *recovered) {
+    log.info(std::format("recovered {} ({} steps), which an earlier run left unfinished",
+                         session.path.filename().string(), session.steps));
+  }
+  return true;
+}
+
+// Waits for a signal; meanwhile tells how loading the model went.
+void run_until_stopped(tt::StopSignals& signals, const tt::GenerationQueue& queue,
+                       const tt::Log& log) {
+  using Phase = tt::LoadState::Phase;
+  while (!signals.wait(100ms)) {
+    const tt::LoadState load = queue.load_state();
+    if (load.phase == Phase::Loading) continue;
+    if (load.phase == Phase::Failed) {
+      log.error(load.error);
+    } else if (const auto facts = queue.facts()) {
+      log.info(std::format("{} is loaded: {}, {} layers, room for {} tokens, {} threads",
+                           queue.model_options().path.filename().string(), facts->description,
+                           facts->n_layers, facts->context, facts->threads));
+    }
+    while (!signals.wait(24h)) {
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const tt::Installation installation = tt::installation_of_this_program();
+  const auto options = tt::parse_server_options(argc, argv, installation);
+  if (!options) return options.error();
+  const tt::Log log(options->verbose);
+  tt::StopSignals signals;
+  tt::load_backends([&log](std::string_view line) { log.detail(line); });
+  if (!prepare_folder(options->data_dir, log)) return 1;
+
+  tt::SessionStore sessions(options->data_dir);
+  const tt::StaticFiles page(options->webui);
+  tt::LiveHub hub;
+  tt::DoorOptions door_options;
+  door_options.allowed_hosts = options->allowed_hosts;
+  door_options.log = [&log](std::string_view line) { log.detail(line); };
+  tt::Door door(door_options, hub);
+  tt::GenerationQueue queue({.model = options->model,
+                             .context = options->context,
+                             .data_dir = options->data_dir,
+                             .checker = installation.checker},
+                            hub);
+  hub.start({.send = [&](auto client, auto opcode,
+                         auto message) { return door.send(client, opcode, message); },
+             .status = [&](const std::string& id) { return queue.status(id); },
+             .in_flight = [&](std::uint32_t from) { return queue.in_flight(from); },
+             .n_layers = [&] { return queue.facts().value_or(tt::ModelFacts{}).n_layers; }});
+  tt::add_model_routes(door.http(), queue);
+  tt::add_generate_routes(door.http(), queue);
+  tt::add_session_routes(door.http(), sessions);
+  tt::add_page_routes(door.http(), page);
+
+  const auto address = door.start(options->host, options->port);
+  if (!address) {
+    log.error(address.error().message);
+    return 1;
+  }
+  std::println("{}", address->url());
+  std::fflush(stdout);
+  log.info(std::format("sessions are recorded in {}", options->data_dir.string()));
+
+  run_until_stopped(signals, queue, log);
+  log.info("stopping; a second signal ends at once");
+  signals.insist(5s);
+  queue.stop();  // finishes the running session's file
+  hub.stop();    // what it told is on its way to the clients
+  door.stop();
+  return 0;
+}

@@ -1,0 +1,22 @@
+// The HTTP routes of api/openapi.yaml, by resource. Handlers parse, call and
+// answer; they run on the door's workers, several at a time. What they are
+// given outlives the server.
+#pragma once
+
+#include "server/session_store.h"
+#include "server/static_files.h"
+#include "tracer/generation_queue.h"
+
+namespace httplib {
+class Server;
+}
+
+namespace tt {
+
+void add_model_routes(httplib::Server& http, const GenerationQueue& queue);
+void add_generate_routes(httplib::Server& http, GenerationQueue& queue);
+void add_session_routes(httplib::Server& http, SessionStore& sessions);
+// Last: everything else is a file of the page, or is not there.
+void add_page_routes(httplib::Server& http, const StaticFiles& files);
+
+}  // namespace tt

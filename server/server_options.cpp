@@ -1,0 +1,62 @@
+#include "server/server_options.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "api/version.h"
+#include "cli/options/tracer_options.h"
+
+namespace tt {
+
+namespace {
+
+// $XDG_DATA_HOME/tensor-trace/sessions, or what stands for it.
+std::filesystem::path usual_data_dir() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && *data == '/')
+    return std::filesystem::path(data) / "tensor-trace" / "sessions";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/')
+    return std::filesystem::path(home) / ".local" / "share" / "tensor-trace" / "sessions";
+  return "sessions";
+}
+
+}  // namespace
+
+std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
+                                                       const Installation& installation) {
+  ServerOptions options;
+  options.model.path = installation.bundled_model;
+  options.data_dir = usual_data_dir();
+  options.webui = installation.webui;
+
+  CLI::App app("Runs a model and shows, live and afterwards, what it does to memory.", "tt-server");
+  app.set_version_flag("--version", std::string("tt-server ") + kVersion);
+  app.option_defaults()->group("Model");
+  add_model_options(app, options.model);
+  app.option_defaults()->group("Context");
+  add_context_options(app, options.context);
+  app.option_defaults()->group("Server");
+  app.add_option("--host", options.host,
+                 "Address to listen on; others than loopback let others in: there is no password")
+      ->capture_default_str();
+  app.add_option("--port", options.port, "Port to listen on; 0: any free one")
+      ->capture_default_str();
+  app.add_option("--allowed-host", options.allowed_hosts,
+                 "Further names that a request may call this server by, as behind a proxy")
+      ->delimiter(',')
+      ->type_name("NAME");
+  app.add_option("--data-dir", options.data_dir, "Folder of the recorded sessions")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--webui", options.webui, "Folder of the built page (default: the installed one)")
+      ->type_name("DIR");
+  app.add_flag("--verbose", options.verbose, "Say more on stderr");
+  name_environment(app);
+
+  if (const auto exit_code = parse(app, arguments_of(argc, argv)))
+    return std::unexpected(*exit_code);
+  return options;
+}
+
+}  // namespace tt

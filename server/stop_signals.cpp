@@ -1,0 +1,48 @@
+#include "server/stop_signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string_view>
+
+namespace tt {
+
+namespace {
+
+sigset_t stop_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t set = stop_set();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+bool StopSignals::wait(std::chrono::milliseconds time) {
+  const sigset_t set = stop_set();
+  const timespec left{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
+  return sigtimedwait(&set, nullptr, &left) > 0;
+}
+
+void StopSignals::insist(std::chrono::seconds patience) {
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGALRM, [](int) {
+    constexpr std::string_view kText = "tt-server: did not end in time, ended at once\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    _exit(1);
+  });
+  alarm(static_cast<unsigned>(patience.count()));
+  const sigset_t set = stop_set();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+}  // namespace tt
