@@ -1,7 +1,7 @@
 #include "analysis/step_summary.h"
 
 #include <algorithm>
-#include <limits>
+#include <format>
 #include <utility>
 
 #include "analysis/derived_graphs.h"
@@ -9,6 +9,8 @@
 namespace tt {
 
 namespace {
+
+constexpr std::uint32_t kMostLayers = 1u << 16;  // a file may say anything; memory is not endless
 
 // The entry of an op in the per-layer lists: the last one is for no layer.
 std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_layers) {
@@ -57,6 +59,11 @@ std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader&
                                                             PageRange range) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
+  if (info->n_layers > kMostLayers) {
+    return std::unexpected(
+        TraceError{TraceError::Kind::Damaged,
+                   std::format("the session says that its model has {} layers", info->n_layers)});
+  }
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());
 
