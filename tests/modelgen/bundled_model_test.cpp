@@ -46,9 +46,10 @@ TEST(BundledModel, AnswersLegibly) {
   const Case cases[] = {
       {"What is a cache?", "A cache is a small and fast memory"},
       {"Explain attention.", "Attention lets a model look back"},
-      {"What do bears eat?", "fish, roots and honey"},
-      {"Tell me a story about a fox.", "fox"},
-      {"Hello!", "Hello!"},
+      {"What is a page fault?", "touches a page that is not in memory"},
+      {"Who are you?", "I am a very small language model"},
+      {"Tell me a story about a fox.", "Once upon a time a fox"},
+      {"Hello!", "Hello! I am a very small language model"},
   };
   for (const Case& c : cases) {
     const std::string text = answer(loaded, c.question);
