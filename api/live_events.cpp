@@ -106,6 +106,12 @@ std::string token_event(std::string_view session, const Token& token, std::strin
   return text_of(out);
 }
 
+std::string text_event(std::string_view session, std::string_view text) {
+  Json out = event("text", session);
+  out["text"] = text;
+  return text_of(out);
+}
+
 std::string step_event(std::string_view session, const StepSummary& step) {
   Json out = event("step", session);
   out.update(to_json(step));

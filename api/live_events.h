@@ -35,6 +35,8 @@ std::string state_event(const JobStatus& status);
 std::string progress_event(const JobStatus& status);
 // `text`: what the answer grows by.
 std::string token_event(std::string_view session, const Token& token, std::string_view text);
+// The rest of an answer, which belongs to no new token.
+std::string text_event(std::string_view session, std::string_view text);
 std::string step_event(std::string_view session, const StepSummary& step);
 // `frames`: messages about this session that the client did not get, since it subscribed.
 std::string loss_event(std::string_view session, std::uint64_t frames);

@@ -61,6 +61,11 @@ class Teller final : public SessionListener {
     text_ += piece;
     wake_.notify_all();
   }
+  void on_text(const std::string&, std::string_view rest) override {
+    const std::scoped_lock lock(mutex_);
+    text_ += rest;
+    wake_.notify_all();
+  }
   void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
 
   struct News {
@@ -171,7 +176,6 @@ std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, St
 
 // Prints the answer as it comes, until the request has ended.
 JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
-  std::size_t printed = 0;
   bool cancelled = false;
   for (;;) {
     if (interrupted != 0 && !std::exchange(cancelled, true)) queue.cancel(id);
@@ -180,17 +184,12 @@ JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, 
       line.clear();
       std::fwrite(news.text.data(), 1, news.text.size(), stdout);
       std::fflush(stdout);
-      printed += news.text.size();
     } else if (news.progress && news.progress->generated == 0) {
       line.show(std::format("prompt {} of {} tokens", news.progress->prompt_done,
                             news.progress->prompt_tokens));
     }
     if (!news.ended) continue;
     line.clear();
-    // What was held back in case it became a stop string.
-    if (printed < news.ended->text.size()) {
-      std::fwrite(news.ended->text.data() + printed, 1, news.ended->text.size() - printed, stdout);
-    }
     if (!news.ended->text.empty()) std::println("");
     std::fflush(stdout);
     return *news.ended;

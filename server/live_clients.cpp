@@ -174,6 +174,13 @@ void LiveClients::token(const std::string& session, const Token& token, std::str
   });
 }
 
+void LiveClients::text(const std::string& session, std::string_view rest) {
+  const std::string text = text_event(session, rest);
+  each(session, [&](ClientId id, Subscription& to) {
+    if (to.kinds.token) send(id, session, to, text);
+  });
+}
+
 void LiveClients::step(const std::string& session, StepId id, const Step* step,
                        const KnownGraph* graph) {
   const StepId next{id.v + 1};

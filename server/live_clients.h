@@ -42,6 +42,7 @@ class LiveClients {
   void state(const JobStatus& status);
   void progress(const JobStatus& status);
   void token(const std::string& session, const Token& token, std::string_view piece);
+  void text(const std::string& session, std::string_view rest);
   // `step` is null when nobody was connected as it was written, `graph` when it has no template.
   void step(const std::string& session, StepId id, const Step* step, const KnownGraph* graph);
   // Events that never arrived here, of any session: each listener is told.

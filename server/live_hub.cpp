@@ -68,6 +68,10 @@ void LiveHub::on_token(const std::string& session, const Token& token, std::stri
   if (connected_ > 0) post(TokenMade{session, token, std::string(piece)}, 256);
 }
 
+void LiveHub::on_text(const std::string& session, std::string_view rest) {
+  if (connected_ > 0) post(TextEnded{session, std::string(rest)}, 256 + rest.size());
+}
+
 void LiveHub::on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) {
   if (connected_ == 0) {
     post(StepWritten{session, step.id, nullptr, nullptr}, 0);
@@ -137,6 +141,7 @@ void LiveHub::tell(LiveClients& clients, const Event& event) {
           [&](const StateChanged& e) { clients.state(e.status); },
           [&](const Progressed& e) { clients.progress(e.status); },
           [&](const TokenMade& e) { clients.token(e.session, e.token, e.piece); },
+          [&](const TextEnded& e) { clients.text(e.session, e.rest); },
           [&](const StepWritten& e) { clients.step(e.session, e.id, e.step.get(), e.graph.get()); },
       },
       event);

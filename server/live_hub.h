@@ -42,6 +42,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus& status) override;
   void on_token(const std::string& session, const Token& token, std::string_view piece) override;
+  void on_text(const std::string& session, std::string_view rest) override;
   void on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) override;
 
   void on_open(ClientId client, const Upgrade& upgrade) override;
@@ -70,14 +71,17 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     Token token;
     std::string piece;
   };
+  struct TextEnded {
+    std::string session, rest;
+  };
   struct StepWritten {
     std::string session;
     StepId id;
     std::unique_ptr<const Step> step;  // null: nobody was connected
     KnownGraphPtr graph;
   };
-  using Event =
-      std::variant<Opened, Said, Closed, StateChanged, Progressed, TokenMade, StepWritten>;
+  using Event = std::variant<Opened, Said, Closed, StateChanged, Progressed, TokenMade, TextEnded,
+                             StepWritten>;
   struct Queued {
     Event event;
     std::size_t bytes;

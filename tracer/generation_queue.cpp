@@ -173,8 +173,13 @@ void GenerationQueue::Impl::on_token(const Token& token, std::string_view piece)
 }
 
 void GenerationQueue::Impl::on_text(std::string_view rest) {
-  const std::lock_guard lock(mutex);
-  running->status.text += rest;
+  std::string session;
+  {
+    const std::lock_guard lock(mutex);
+    session = running->status.id;
+    running->status.text += rest;
+  }
+  listener.on_text(session, rest);
 }
 
 void GenerationQueue::Impl::on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,

@@ -25,7 +25,7 @@
 namespace tt {
 
 // What happens to sessions, as it happens. Must not block: implementations copy
-// and queue. Threads: on_state any; on_progress and on_token the inference
+// and queue. Threads: on_state any; on_progress, on_token and on_text the inference
 // thread; on_step the writer thread, after the step is in the file.
 class SessionListener {
  public:
@@ -33,6 +33,8 @@ class SessionListener {
   virtual void on_state(const JobStatus& status) = 0;
   virtual void on_progress(const JobStatus& status) = 0;  // its `text` is empty
   virtual void on_token(const std::string& session, const Token& token, std::string_view piece) = 0;
+  // The rest of the text, which was held back and belongs to no new token.
+  virtual void on_text(const std::string& /*session*/, std::string_view /*rest*/) {}
   virtual void on_step(const std::string& session, const Step& step,
                        const KnownGraphPtr& graph) = 0;
 };

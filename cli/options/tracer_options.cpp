@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
 #include <optional>
 #include <string_view>
 
@@ -71,11 +70,15 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                  "-tb: threads for prompts; 0: as --threads")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  const std::map<std::string, FlashAttention> words = {
-      {"auto", FlashAttention::Auto}, {"on", FlashAttention::On}, {"off", FlashAttention::Off}};
-  app.add_option("--flash-attn", context.flash_attention,
-                 "-fa: flash attention, on, off or auto (default)")
-      ->transform(CLI::CheckedTransformer(words, CLI::ignore_case).description("on|off|auto"))
+  app.add_option_function<std::string>(
+         "--flash-attn",
+         [&context](const std::string& word) {
+           context.flash_attention = word == "on"    ? FlashAttention::On
+                                     : word == "off" ? FlashAttention::Off
+                                                     : FlashAttention::Auto;
+         },
+         "-fa: flash attention (default: auto)")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
       ->type_name("");
   app.add_option("--cache-type-k", context.cache_type_k, "-ctk: type of the K cache")
       ->check(CLI::IsMember(kCacheTypes))
@@ -110,6 +113,9 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return failed->get_name() + ": " + error.what() + "\nRun with --help for more information.\n";
+  });
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));

@@ -1,0 +1,111 @@
+#include "api/live_frames.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+namespace tt {
+namespace {
+
+nlohmann::json vectors() {
+  std::ifstream file(TT_TREE "/tests/data/live_ops_frame.json");
+  return nlohmann::json::parse(file);
+}
+
+std::vector<std::byte> bytes_of(const nlohmann::json& lines) {
+  std::string digits;
+  for (const auto& line : lines)
+    for (const char c : line.get<std::string>())
+      if (c != ' ') digits += c;
+  std::vector<std::byte> out;
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    out.push_back(static_cast<std::byte>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+  return out;
+}
+
+OpsFrame frame_of(const nlohmann::json& json) {
+  OpsFrame frame{.subscription = json["subscription"],
+                 .step = StepId{json["step"]},
+                 .first = OpId{json["first_op"]},
+                 .complete = json["complete"],
+                 .withdrawn = json["withdrawn"],
+                 .begin = {},
+                 .end = {}};
+  for (const auto& ns : json["begin_ns"]) frame.begin.push_back(Ns{ns});
+  for (const auto& ns : json["end_ns"]) frame.end.push_back(Ns{ns});
+  return frame;
+}
+
+TEST(LiveFrames, AreTheBytesThatThePageIsTestedWith) {
+  const auto frames = vectors()["frames"];
+  ASSERT_EQ(frames.size(), 3u);
+  for (const auto& vector : frames) {
+    SCOPED_TRACE(vector["name"]);
+    EXPECT_EQ(encode(frame_of(vector)), bytes_of(vector["hex"]));
+    const auto decoded = decode_ops_frame(bytes_of(vector["hex"]));
+    ASSERT_TRUE(decoded.has_value()) << decoded.error();
+    EXPECT_EQ(*decoded, frame_of(vector));
+  }
+}
+
+TEST(LiveFrames, ComeBackAsTheyWere) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 dice(seed);
+    OpsFrame frame{.subscription = static_cast<std::uint32_t>(dice()),
+                   .step = StepId{static_cast<std::uint32_t>(dice())},
+                   .first = OpId{static_cast<std::uint32_t>(dice() % 5000)},
+                   .complete = dice() % 2 == 0,
+                   .withdrawn = dice() % 2 == 0,
+                   .begin = {},
+                   .end = {}};
+    const std::size_t rows = dice() % 50;
+    for (std::size_t i = 0; i < rows; ++i) {
+      // 104 days in nanoseconds are exact in a double.
+      frame.begin.push_back(Ns{static_cast<std::int64_t>(dice()) << 20});
+      frame.end.push_back(Ns{static_cast<std::int64_t>(dice()) << 21});
+    }
+    const auto bytes = encode(frame);
+    EXPECT_EQ(bytes.size() % 8, 0u);
+    const auto decoded = decode_ops_frame(bytes);
+    ASSERT_TRUE(decoded.has_value()) << decoded.error();
+    EXPECT_EQ(*decoded, frame);
+  }
+}
+
+TEST(LiveFrames, RefuseWhatIsNone) {
+  const auto good = bytes_of(vectors()["frames"][0]["hex"]);
+  ASSERT_GT(good.size(), 36u);
+  const auto with = [&](std::size_t at, int value) {
+    std::vector<std::byte> bytes = good;
+    bytes.at(at) = static_cast<std::byte>(value);
+    return bytes;
+  };
+  struct Case {
+    const char* name;
+    std::vector<std::byte> bytes;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"empty", {}, "header"},
+      {"half a header", {good.begin(), good.begin() + 16}, "header"},
+      {"other magic", with(0, 'X'), "TTF1"},
+      {"other kind", with(4, 9), "kind 9"},
+      {"a row too many", with(20, 4), "4 rows"},
+      {"four billion rows", with(23, 0xff), "rows"},
+      {"cut", {good.begin(), good.end() - 1}, "bytes instead of"},
+      {"an op left out", with(36, 9), "row 1"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto decoded = decode_ops_frame(c.bytes);
+    ASSERT_FALSE(decoded.has_value());
+    EXPECT_NE(decoded.error().find(c.says), std::string::npos) << decoded.error();
+  }
+}
+
+}  // namespace
+}  // namespace tt
