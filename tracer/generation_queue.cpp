@@ -1,7 +1,9 @@
 #include "tracer/generation_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <format>
+#include <stop_token>
 
 #include "tracer/model_check.h"
 #include "tracer/recorder.h"
@@ -10,6 +12,7 @@ namespace tt {
 
 namespace {
 
+constexpr auto kCheckPatience = std::chrono::minutes(2);
 constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
 
 struct Job {
@@ -50,6 +53,7 @@ struct GenerationQueue::Impl final : GenerationListener {
   std::deque<std::string> finished;  // oldest first
   std::shared_ptr<Job> running;
   bool stopping = false;
+  std::stop_source stop_loading;
 
   std::unique_ptr<Engine> engine;  // set once by the inference thread, under the mutex
   std::unique_ptr<Recorder> recorder;
@@ -70,9 +74,9 @@ bool GenerationQueue::Impl::load() {
     return false;
   };
   if (!options.checker.empty()) {
-    if (auto sound = check_model(options.checker, options.model.path); !sound) {
-      return fail(sound.error());
-    }
+    const auto sound = check_model(options.checker, options.model.path, kCheckPatience,
+                                   stop_loading.get_token());
+    if (!sound) return fail(sound.error());
   }
   auto loaded = Engine::load(options.model, options.context, [this](float progress) {
     const std::lock_guard lock(mutex);
@@ -338,6 +342,7 @@ void GenerationQueue::stop() {
     impl_->stopping = true;
     if (impl_->running != nullptr) impl_->engine->cancel();
   }
+  impl_->stop_loading.request_stop();
   impl_->wake.notify_all();
   if (impl_->thread.joinable()) impl_->thread.join();
 }

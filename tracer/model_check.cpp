@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <format>
+#include <utility>
 
 extern char** environ;
 
@@ -18,74 +20,102 @@ namespace tt {
 
 namespace {
 
-// Reads until the child closes its end, or the deadline passed (then false).
-bool read_until_closed(int fd, std::chrono::steady_clock::time_point deadline, std::string& text) {
+using Clock = std::chrono::steady_clock;
+
+enum class Ended { ByItself, Late, Stopped };
+
+// Keeps the end of what the child says until it closes its output.
+Ended read_until_closed(int fd, Clock::time_point deadline, const std::stop_token& stop,
+                        std::string& text) {
   constexpr std::size_t kMost = 4096;
+  constexpr std::chrono::milliseconds kLookForStop{100};
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return Ended::Late;
+    if (stop.stop_requested()) return Ended::Stopped;
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(left, kLookForStop).count()));
+    if (ready < 0 && errno != EINTR) return Ended::Late;
+    if (ready <= 0) continue;
     std::array<char, 512> block;
     const ssize_t got = ::read(fd, block.data(), block.size());
-    if (got <= 0) return true;
-    if (text.size() < kMost) text.append(block.data(), static_cast<std::size_t>(got));
+    if (got <= 0) return Ended::ByItself;
+    text.append(block.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMost) text.erase(0, text.size() - kMost);
   }
+}
+
+// Starts it with its output on `out` and without our signal mask. An errno, or 0.
+int spawn(const std::string& program, const std::string& argument, int out, pid_t& child) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::string name = program, model = argument;
+  std::array<char*, 3> arguments = {name.data(), model.data(), nullptr};
+  const int failed =
+      ::posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return failed;
+}
+
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  const std::size_t before = text.rfind('\n');
+  return before == std::string::npos ? text : text.substr(before + 1);
 }
 
 }  // namespace
 
 std::expected<void, std::string> check_model(const std::filesystem::path& checker,
                                              const std::filesystem::path& model,
-                                             std::chrono::milliseconds timeout) {
+                                             std::chrono::milliseconds timeout,
+                                             std::stop_token stop) {
   std::array<int, 2> pipe_ends{};
   if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
     return std::unexpected(std::format("Cannot check the model: {}", std::strerror(errno)));
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string program = checker.string();
-  std::string argument = model.string();
-  std::array<char*, 3> arguments = {program.data(), argument.data(), nullptr};
   pid_t child = 0;
-  const int failed =
-      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const int failed = spawn(checker.string(), model.string(), pipe_ends[1], child);
   ::close(pipe_ends[1]);
   if (failed != 0) {
     ::close(pipe_ends[0]);
     return std::unexpected(
-        std::format("Cannot check the model: {}: {}. Install tensor-trace again.", program,
+        std::format("Cannot check the model: {}: {}. Install tensor-trace again.", checker.string(),
                     std::strerror(failed)));
   }
 
   std::string said;
-  const bool in_time =
-      read_until_closed(pipe_ends[0], std::chrono::steady_clock::now() + timeout, said);
+  const Ended ended = read_until_closed(pipe_ends[0], Clock::now() + timeout, stop, said);
   ::close(pipe_ends[0]);
-  if (!in_time) ::kill(child, SIGKILL);
+  if (ended != Ended::ByItself) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!in_time) {
+  if (ended == Ended::Stopped) return std::unexpected("Stopped while the model was checked.");
+  if (ended == Ended::Late) {
     return std::unexpected(std::format(
         "{}: llama.cpp did not finish loading it in {} s. The file is probably damaged.",
         model.string(), std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
   }
   if (WIFSIGNALED(status)) {
+    const std::string last = last_line(std::move(said));
     return std::unexpected(std::format(
-        "{}: llama.cpp crashed ({}) while loading it. The file is damaged, or newer than the "
+        "{}: llama.cpp crashed while loading it ({}). The file is damaged, or newer than the "
         "library. Download or convert it again.",
-        model.string(), ::strsignal(WTERMSIG(status))));
+        model.string(), last.empty() ? ::strsignal(WTERMSIG(status)) : last));
   }
   if (WEXITSTATUS(status) != 0) {
-    while (said.ends_with('\n')) said.pop_back();
-    return std::unexpected(said.empty() ? model.string() + ": cannot be loaded." : said);
+    const std::string reason = last_line(std::move(said));
+    return std::unexpected(reason.empty() ? model.string() + ": cannot be loaded." : reason);
   }
   return {};
 }

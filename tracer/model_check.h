@@ -5,15 +5,16 @@
 #include <chrono>
 #include <expected>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 
 namespace tt {
 
 // Runs `checker` (the program tt-check-model), which loads `model` and makes a
 // small context. The error says why the model cannot be used and what to do.
-// Any thread; the child is ended when it exceeds `timeout`.
+// Any thread; the child is ended when it exceeds `timeout` or a stop is asked for.
 std::expected<void, std::string> check_model(
     const std::filesystem::path& checker, const std::filesystem::path& model,
-    std::chrono::milliseconds timeout = std::chrono::minutes(2));
+    std::chrono::milliseconds timeout = std::chrono::minutes(2), std::stop_token stop = {});
 
 }  // namespace tt
