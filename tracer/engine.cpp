@@ -241,12 +241,12 @@ void Engine::Impl::read_facts() {
 
 // ---------------------------------------------------------------- text
 
-std::string Engine::Impl::piece(std::int32_t token) const {
+std::string Engine::Impl::piece(std::int32_t token, bool special) const {
   if (!facts.has_vocabulary) return {};
   std::string bytes(32, '\0');
   for (;;) {
     const std::int32_t length = llama_token_to_piece(
-        vocab(), token, bytes.data(), static_cast<std::int32_t>(bytes.size()), 0, /*special=*/true);
+        vocab(), token, bytes.data(), static_cast<std::int32_t>(bytes.size()), 0, special);
     if (length >= 0) {
       bytes.resize(static_cast<std::size_t>(length));
       return bytes;

@@ -26,7 +26,9 @@ struct Engine::Impl {
 
   std::expected<void, EngineError> make_context();
   void read_facts();
-  std::string piece(std::int32_t token) const;  // "" without vocabulary
+  // A token's bytes, "" without vocabulary. `special`: also of control tokens,
+  // which belong to the record but not to the answer.
+  std::string piece(std::int32_t token, bool special = true) const;
   const llama_vocab* vocab() const { return llama_model_get_vocab(model.get()); }
 };
 

@@ -91,7 +91,8 @@ TEST(Accesses, GetRowsReadsTheSelectedRowsAndTheWholeList) {
   Step step = step_of(m.graph);
   step.slots[slot.v].ints = {17, 5, 17};
   EXPECT_EQ(rows_of(m.graph, step),
-            "op 0 reads 136 of token_embd.weight at 4096+6800\n"
+            "op 0 reads 68 of token_embd.weight at 4436+68\n"
+            "op 0 reads 68 of token_embd.weight at 5252+68\n"
             "op 0 reads 12 of inp_tokens\n"
             "op 0 writes 768 of embd\n");
   const std::vector<Access> accesses = accesses_of(m.graph);

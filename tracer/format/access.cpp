@@ -154,6 +154,22 @@ std::vector<RoutedExpert> routed_experts(const Tensor& weight, const Tensor& ids
   return all;
 }
 
+// Rows of a weight matrix lie in the file, each at a place of its own.
+bool is_row_by_row(const GraphTemplate& graph, const Access& access) {
+  const Tensor& view = graph.tensor(access.tensor);
+  return access.extent == Extent::Rows && !access.range.empty() && view.ne[2] == 1 &&
+         view.ne[3] == 1;
+}
+
+// Row numbers in the list that the tensor has, ascending, each once.
+std::vector<std::int64_t> distinct_rows(const Tensor& view, std::vector<std::int64_t> rows) {
+  std::erase_if(rows, [&](std::int64_t row) { return row < 0 || row >= view.ne[1]; });
+  std::ranges::sort(rows);
+  const auto repeated = std::ranges::unique(rows);
+  rows.erase(repeated.begin(), repeated.end());
+  return rows;
+}
+
 // Ops are executed in order. Times that were not kept say nothing: such a step
 // ran whole unless it was cancelled.
 std::size_t ops_run(const GraphTemplate& graph, const Step& step) {
@@ -208,6 +224,14 @@ void for_each_access(const GraphTemplate& graph, std::span<const Access> accesse
     }
     const SlotValues* values = values_of(step, access.slot);
     if (values == nullptr) continue;
+    if (is_row_by_row(graph, access)) {
+      for (const std::int64_t id : distinct_rows(graph.tensor(access.tensor), values->ints)) {
+        out.range = file_range(graph, access.tensor,
+                               static_cast<std::uint64_t>(id) * access.stride, access.unit.v);
+        row(out);
+      }
+      continue;
+    }
     if (access.extent != Extent::Experts) {
       out.touched = parts_touched(graph, access, *values);
       if (out.touched.v > 0) row(out);
@@ -241,7 +265,9 @@ AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> acces
       if (values == nullptr) continue;
       bytes = parts_touched(graph, access, *values);
       if (bytes.v == 0) continue;
-      if (access.extent == Extent::Experts) rows = bytes.v / access.unit.v;
+      if (access.extent == Extent::Experts || is_row_by_row(graph, access)) {
+        rows = bytes.v / access.unit.v;
+      }
     }
     totals.accesses += rows;
     (access.write ? totals.written : totals.read) += bytes;

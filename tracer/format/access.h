@@ -39,8 +39,9 @@ struct Access {
 // Ordered by op, reads in source order before the write. O(nodes).
 std::vector<Access> accesses_of(const GraphTemplate& graph);
 
-// One row per access of one step. A Rows access is one row (its bytes: distinct
-// rows x unit); an Experts access is one row per distinct expert.
+// One row per access of one step. An Experts access is one per distinct expert, a
+// Rows access of a weight matrix one per distinct row, each with its place in the
+// file; other Rows and Cells accesses are one (its bytes: distinct parts x unit).
 struct StepAccess {
   std::uint32_t access = 0;  // index into accesses_of()
   OpId op;
