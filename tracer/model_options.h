@@ -12,12 +12,12 @@ namespace tt {
 enum class FlashAttention : std::uint8_t { Auto, On, Off };
 
 struct ModelOptions {
-  std::filesystem::path path;
+  std::filesystem::path path{};
   std::int32_t gpu_layers = 0;
   bool mmap = true;
   bool mlock = false;
   bool repack = true;                    // rewrite weights for faster kernels at load
-  std::vector<std::string> rpc_servers;  // host:port of llama.cpp RPC servers
+  std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 
 struct ContextOptions {
