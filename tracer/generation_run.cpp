@@ -88,7 +88,7 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   evaluated_ = token_count_;
   position_ = reused;
   add_tokens(std::span(tokens).subspan(reused), reused, false, false, {});
-  for (const std::int32_t token : tokens) llama_sampler_accept(sampler->get(), token);
+  accept_prompt(sampler->get(), tokens);
   const bool fed = feed_prompt(tokens, reused);
   result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
   if (!fed) return;
@@ -155,8 +155,12 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
       result_.reason = StopReason::Length;
       break;
     }
-    const llama_token token = llama_sampler_sample(sampler, engine_.context.get(), -1);
-    const bool ends = !request_.ignore_eos && llama_vocab_is_eog(engine_.vocab(), token);
+    const auto sampled = sample(sampler);
+    if (!sampled) return fail(sampled.error());
+    const llama_token token = *sampled;
+    // Where a grammar is complete nothing but the end may follow.
+    const bool ends = (!request_.ignore_eos || !request_.sampling.grammar.empty()) &&
+                      llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
     if (!ends) piece = text.push(engine_.piece(token));
     ++result_.generated;
@@ -176,6 +180,18 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
   if (const std::string rest = text.flush(); !rest.empty()) {
     result_.text += rest;
     listener_.on_text(rest);
+  }
+}
+
+// A grammar that allows none of the vocabulary's tokens makes the library throw.
+std::expected<llama_token, std::string> GenerationRun::sample(llama_sampler* sampler) {
+  try {
+    return llama_sampler_sample(sampler, engine_.context.get(), -1);
+  } catch (const std::exception& error) {
+    return std::unexpected(
+        std::format("No token of this model can follow: {}. A grammar has to be one that its "
+                    "vocabulary can spell.",
+                    error.what()));
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class GenerationRun {
   std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
   bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
   void sample_until_stopped(llama_sampler* sampler);
+  std::expected<llama_token, std::string> sample(llama_sampler* sampler);
 
   Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
   bool stop_on(Outcome outcome);

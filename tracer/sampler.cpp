@@ -1,5 +1,7 @@
 #include "tracer/sampler.h"
 
+#include <string_view>
+
 namespace tt {
 
 std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
@@ -34,6 +36,14 @@ std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
   add(llama_sampler_init_temp(sampling.temperature));
   add(llama_sampler_init_dist(sampling.seed));
   return chain;
+}
+
+void accept_prompt(llama_sampler* chain, std::span<const std::int32_t> tokens) {
+  for (int i = 0; i < llama_sampler_chain_n(chain); ++i) {
+    llama_sampler* link = llama_sampler_chain_get(chain, i);
+    if (std::string_view(llama_sampler_name(link)) == "grammar") continue;
+    for (const std::int32_t token : tokens) llama_sampler_accept(link, token);
+  }
 }
 
 }  // namespace tt

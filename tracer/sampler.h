@@ -1,7 +1,9 @@
 // llama.cpp's sampler chain in the order that its own programs use.
 #pragma once
 
+#include <cstdint>
 #include <expected>
+#include <span>
 #include <string>
 
 #include "tracer/generation.h"
@@ -13,5 +15,9 @@ namespace tt {
 // or one for a model without vocabulary.
 std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
                                                       const llama_vocab* vocab);
+
+// Tells the chain what stands before the answer. A grammar describes the answer
+// only, and would end the process over a prompt that does not follow it.
+void accept_prompt(llama_sampler* chain, std::span<const std::int32_t> tokens);
 
 }  // namespace tt
