@@ -230,7 +230,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   const bool cancelled = engine_.probe->cancel_requested();
-  engine_.probe->end_step(answer != 0);
+  const bool whole = engine_.probe->end_step(answer != 0);
   if (answer == 0) llama_synchronize(engine_.context.get());
 
   if (buffer != nullptr) {
@@ -238,10 +238,10 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
     recorder_->submit(buffer);
   } else if (recorder_ != nullptr) {
     header.end = now();
-    header.aborted = answer != 0;
+    header.aborted = !whole;
     recorder_->submit_without_times(std::move(header));
   }
-  if (answer == 0) {
+  if (whole) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());
     if (phase != Phase::Encode) {

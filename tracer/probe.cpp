@@ -61,12 +61,14 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   asked_ = ticks_ = device_ops_ = 0;
   next_capture_ = 0;
   learned_exact_only_ = false;
+  stopped_ = false;
   if (buffer != nullptr) in_flight_.store(buffer, std::memory_order_release);
 }
 
-void Probe::end_step(bool aborted) {
+bool Probe::end_step(bool aborted) {
+  aborted = aborted || stopped_;
   StepBuffer* buffer = buffer_;
-  if (buffer == nullptr) return;
+  if (buffer == nullptr) return !aborted;
   if (mode_ == Mode::Matching && instance_ != nullptr && asked_ != instance_->node_count() &&
       !aborted) {
     start_learning(asked_);  // a shorter graph than the one it began like
@@ -106,6 +108,7 @@ void Probe::end_step(bool aborted) {
   in_flight_.store(nullptr, std::memory_order_release);
   buffer_ = nullptr;
   mode_ = Mode::Idle;
+  return !aborted;
 }
 
 // ---------------------------------------------------------------- callbacks
@@ -149,6 +152,8 @@ bool Probe::tick() {
 }
 
 bool Probe::computed(const ggml_tensor* tensor) {
+  // A refusal ends this split only; the scheduler goes on with the next one.
+  if (stopped_) return false;
   if (mode_ == Mode::Learning) {
     learn_range(now());
   } else if (mode_ == Mode::Matching) {
@@ -163,7 +168,8 @@ bool Probe::computed(const ggml_tensor* tensor) {
       take_stats(op, *tensor);
     }
   }
-  return !cancel_.load(std::memory_order_relaxed);
+  stopped_ = cancel_.load(std::memory_order_relaxed);
+  return !stopped_;
 }
 
 void Probe::end_op(std::uint32_t op, std::int64_t ns) {

@@ -46,9 +46,11 @@ class Probe {
 
   // Around one llama_decode or llama_encode. With a null buffer nothing is
   // recorded and only cancelling works. end_step() fills the buffer's graph,
-  // addresses, times and slots; its header keeps what the caller put there.
+  // addresses, times and slots; its header keeps what the caller put there. It
+  // answers whether the graph ran whole: llama.cpp says so, too, when it was
+  // stopped between two ops that were cut apart.
   void begin_step(StepBuffer* buffer, const ProbeMode& mode);
-  void end_step(bool aborted);
+  bool end_step(bool aborted);
 
   // Stops the graph in flight after the current op. Any thread.
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }
@@ -102,6 +104,7 @@ class Probe {
   std::uint32_t ticks_ = 0;
   std::size_t next_capture_ = 0;  // into instance_->captures()
   std::uint32_t device_ops_ = 0;  // ops that ran without a tick
+  bool stopped_ = false;          // cancelled at a cut: what is listed from here on does not count
 
   // Learning.
   std::vector<const ggml_tensor*> nodes_;
