@@ -133,10 +133,15 @@ bool Probe::ask_known(std::uint32_t index) {
       start_learning(index);
       return ask_learning(instance_->node(index));
     }
+  }
+  const bool cut = exact_step_ ? instance_->op_ending_at(index) != kNone
+                               : mode_options_.stats_of != nullptr && stats_nodes_[index];
+  // What was listed runs at the first cut, or when all is listed.
+  if ((cut || index + 1 == instance_->node_count()) &&
+      buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
     buffer_->first_op_ns.store(now(), std::memory_order_release);
   }
-  if (exact_step_) return instance_->op_ending_at(index) != kNone;
-  return mode_options_.stats_of != nullptr && stats_nodes_[index];
+  return cut;
 }
 
 bool Probe::tick() {
