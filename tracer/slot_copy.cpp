@@ -13,19 +13,26 @@ namespace {
 constexpr std::uint16_t kHalfMinusInf = 0xFC00;
 
 // One byte per cell is enough to gather over the queries; then cell numbers replace them.
-bool copy_attended_cells(const ggml_tensor& mask, std::uint32_t slot, StepBuffer& buffer) {
+// A mask on another device is fetched row by row, into the arena behind them.
+bool copy_attended_cells(const ggml_tensor& mask, bool on_host, std::uint32_t slot,
+                         StepBuffer& buffer) {
   const auto cells = static_cast<std::size_t>(mask.ne[0]);
-  if (buffer.arena_used + cells * (sizeof(std::int32_t) + 1) > buffer.arena_size) return false;
+  const std::size_t row_bytes = ggml_row_size(mask.type, mask.ne[0]);
+  const std::size_t row_at = (cells * (sizeof(std::int32_t) + 1) + 7) / 8 * 8;
+  if (buffer.arena_used + row_at + (on_host ? 0 : row_bytes) > buffer.arena_size) return false;
   auto* ids = reinterpret_cast<std::int32_t*>(buffer.arena.get() + buffer.arena_used);
   auto* attended = reinterpret_cast<std::uint8_t*>(ids + cells);
+  auto* fetched = reinterpret_cast<char*>(ids) + row_at;
   std::memset(attended, 0, cells);
   const auto* base = static_cast<const char*>(mask.data);
   for (std::int64_t i3 = 0; i3 < mask.ne[3]; ++i3) {
     for (std::int64_t i2 = 0; i2 < mask.ne[2]; ++i2) {
       for (std::int64_t i1 = 0; i1 < mask.ne[1]; ++i1) {
-        const char* row = base + static_cast<std::size_t>(i1) * mask.nb[1] +
-                          static_cast<std::size_t>(i2) * mask.nb[2] +
-                          static_cast<std::size_t>(i3) * mask.nb[3];
+        const std::size_t at = static_cast<std::size_t>(i1) * mask.nb[1] +
+                               static_cast<std::size_t>(i2) * mask.nb[2] +
+                               static_cast<std::size_t>(i3) * mask.nb[3];
+        if (!on_host) ggml_backend_tensor_get(&mask, fetched, at, row_bytes);
+        const char* row = on_host ? base + at : fetched;
         if (mask.type == GGML_TYPE_F16) {
           const auto* values = reinterpret_cast<const std::uint16_t*>(row);
           for (std::size_t i = 0; i < cells; ++i) attended[i] |= values[i] != kHalfMinusInf;
@@ -60,9 +67,9 @@ SlotCopy slot_copy_for(const ggml_tensor& node) {
 bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
                StepBuffer& buffer) noexcept {
   if (buffer.captured.size() == buffer.captured.capacity()) return false;
-  if (how == SlotCopy::AttendedCells && on_host &&
+  if (how == SlotCopy::AttendedCells &&
       (source.type == GGML_TYPE_F16 || source.type == GGML_TYPE_F32)) {
-    return copy_attended_cells(source, slot, buffer);
+    return copy_attended_cells(source, on_host, slot, buffer);
   }
   CapturedSlot captured{.slot = slot, .offset = buffer.arena_used};
   switch (source.type) {
