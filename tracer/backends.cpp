@@ -2,8 +2,13 @@
 
 #include <ggml-backend.h>
 #include <llama.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <format>
 #include <utility>
 
@@ -20,6 +25,37 @@ std::function<void(std::string_view)>& log_sink() {
 void forward_log(ggml_log_level level, const char* text, void*) {
   if (level != GGML_LOG_LEVEL_WARN && level != GGML_LOG_LEVEL_ERROR) return;
   if (log_sink()) log_sink()(text);
+}
+
+// Whether something listens at "host:port". The library ends the process when nothing does.
+bool listens(const std::string& server) {
+  constexpr int kTimeoutMs = 3000;
+  const std::size_t colon = server.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) return false;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(server.substr(0, colon).c_str(), server.c_str() + colon + 1, &hints, &found) !=
+      0) {
+    return false;
+  }
+  bool connected = false;
+  for (const addrinfo* each = found; each != nullptr && !connected; each = each->ai_next) {
+    const int peer = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (peer < 0) continue;
+    int failed = ::connect(peer, each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+    if (failed == EINPROGRESS) {
+      pollfd waiting{.fd = peer, .events = POLLOUT, .revents = 0};
+      socklen_t size = sizeof failed;
+      if (::poll(&waiting, 1, kTimeoutMs) == 1) {
+        ::getsockopt(peer, SOL_SOCKET, SO_ERROR, &failed, &size);
+      }
+    }
+    connected = failed == 0;
+    ::close(peer);
+  }
+  ::freeaddrinfo(found);
+  return connected;
 }
 
 constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
@@ -46,7 +82,7 @@ std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>&
   const auto add = reinterpret_cast<AddServer>(
       ggml_backend_reg_get_proc_address(rpc, "ggml_backend_rpc_add_server"));
   for (const std::string& server : servers) {
-    ggml_backend_reg_t devices = add == nullptr ? nullptr : add(server.c_str());
+    ggml_backend_reg_t devices = add == nullptr || !listens(server) ? nullptr : add(server.c_str());
     if (devices == nullptr) {
       return std::unexpected(std::format(
           "No RPC server answers at {}. Start one there with ggml-rpc-server.", server));
