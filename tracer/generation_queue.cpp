@@ -34,8 +34,9 @@ struct GenerationQueue::Impl final : GenerationListener {
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
   void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
-  JobStatus status_of(const Job& job) const;  // mutex held
-  void forget_old();                          // mutex held
+  JobStatus status_of(const Job& job) const;                         // mutex held
+  std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);  // mutex held
+  void forget_old();                                                 // mutex held
 
   void on_token(const Token& token, std::string_view piece) override;
   void on_text(std::string_view rest) override;
@@ -45,6 +46,9 @@ struct GenerationQueue::Impl final : GenerationListener {
   const Options options;
   SessionListener& listener;
 
+  // Held from a change of states until the listener knows, so that it hears them
+  // in order. Taken before `mutex`.
+  std::mutex telling;
   mutable std::mutex mutex;
   std::condition_variable wake;
   LoadState load_state;
@@ -74,8 +78,8 @@ bool GenerationQueue::Impl::load() {
     return false;
   };
   if (!options.checker.empty()) {
-    const auto sound = check_model(options.checker, options.model.path, kCheckPatience,
-                                   stop_loading.get_token());
+    const auto sound =
+        check_model(options.checker, options.model.path, kCheckPatience, stop_loading.get_token());
     if (!sound) return fail(sound.error());
   }
   auto loaded = Engine::load(options.model, options.context, [this](float progress) {
@@ -99,9 +103,19 @@ bool GenerationQueue::Impl::load() {
 }
 
 std::shared_ptr<Job> GenerationQueue::Impl::next_job() {
-  std::unique_lock lock(mutex);
-  wake.wait(lock, [this] { return stopping || !waiting.empty(); });
-  if (stopping) return nullptr;
+  std::unique_lock lock(mutex, std::defer_lock);
+  std::unique_lock tell(telling, std::defer_lock);
+  for (;;) {
+    lock.lock();
+    wake.wait(lock, [this] { return stopping || !waiting.empty(); });
+    lock.unlock();
+    tell.lock();
+    lock.lock();
+    if (stopping) return nullptr;
+    if (!waiting.empty()) break;
+    lock.unlock();  // withdrawn just now
+    tell.unlock();
+  }
   running = waiting.front();
   waiting.pop_front();
   running->status.state = JobState::Running;
@@ -136,6 +150,7 @@ void GenerationQueue::Impl::run_job(Job& job) {
 
 void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
                                    const RecordingResult& recording) {
+  const std::lock_guard tell(telling);
   JobStatus status;
   {
     const std::lock_guard lock(mutex);
@@ -212,6 +227,20 @@ JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
   return status;
 }
 
+// Takes a waiting job out. What changed: it, and the position of everyone behind it.
+std::vector<JobStatus> GenerationQueue::Impl::withdraw(const std::shared_ptr<Job>& job) {
+  job->status.state = JobState::Cancelled;
+  job->status.stop_reason = StopReason::Cancelled;
+  finished.push_back(job->status.id);
+  std::vector<JobStatus> changed = {status_of(*job)};
+  for (auto other = waiting.erase(std::ranges::find(waiting, job)); other != waiting.end();
+       ++other) {
+    changed.push_back(status_of(**other));
+  }
+  forget_old();
+  return changed;
+}
+
 GenerationQueue::GenerationQueue(Options options, SessionListener& listener)
     : impl_(std::make_unique<Impl>(std::move(options), listener)) {
   impl_->thread = std::thread([this] { impl_->run(); });
@@ -262,6 +291,7 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   job->status.max_tokens = request.max_tokens;
   job->request = std::move(request);
   JobStatus status;
+  const std::lock_guard tell(impl_->telling);
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->stopping) return refuse(Kind::Stopping, "The server is stopping.");
@@ -286,7 +316,8 @@ std::optional<JobStatus> GenerationQueue::status(const std::string& id) const {
 }
 
 bool GenerationQueue::cancel(const std::string& id) {
-  JobStatus status;
+  const std::lock_guard tell(impl_->telling);
+  std::vector<JobStatus> changed;
   {
     const std::lock_guard lock(impl_->mutex);
     const auto found = impl_->jobs.find(id);
@@ -297,13 +328,9 @@ bool GenerationQueue::cancel(const std::string& id) {
       return true;
     }
     if (job.status.state != JobState::Queued) return true;
-    std::erase_if(impl_->waiting, [&](const auto& other) { return other.get() == &job; });
-    job.status.state = JobState::Cancelled;
-    job.status.stop_reason = StopReason::Cancelled;
-    impl_->finished.push_back(job.status.id);
-    status = impl_->status_of(job);
+    changed = impl_->withdraw(found->second);
   }
-  impl_->listener.on_state(status);
+  for (const JobStatus& status : changed) impl_->listener.on_state(status);
   return true;
 }
 
@@ -337,10 +364,18 @@ std::optional<StepInFlight> GenerationQueue::in_flight(std::uint32_t from_op) co
 
 void GenerationQueue::stop() {
   {
-    const std::lock_guard lock(impl_->mutex);
-    if (impl_->stopping && !impl_->thread.joinable()) return;
-    impl_->stopping = true;
-    if (impl_->running != nullptr) impl_->engine->cancel();
+    const std::lock_guard tell(impl_->telling);
+    std::vector<JobStatus> withdrawn;
+    {
+      const std::lock_guard lock(impl_->mutex);
+      if (impl_->stopping && !impl_->thread.joinable()) return;
+      impl_->stopping = true;
+      if (impl_->running != nullptr) impl_->engine->cancel();
+      while (!impl_->waiting.empty()) {
+        withdrawn.push_back(impl_->withdraw(impl_->waiting.back()).front());
+      }
+    }
+    for (const JobStatus& status : withdrawn) impl_->listener.on_state(status);
   }
   impl_->stop_loading.request_stop();
   impl_->wake.notify_all();

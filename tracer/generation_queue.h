@@ -24,9 +24,10 @@
 
 namespace tt {
 
-// What happens to sessions, as it happens. Must not block: implementations copy
-// and queue. Threads: on_state any; on_progress, on_token and on_text the inference
-// thread; on_step the writer thread, after the step is in the file.
+// What happens to sessions, as it happens. Must not block, nor submit or cancel:
+// implementations copy and queue. States of a session come in order. Threads: on_state any;
+// on_progress, on_token and on_text the inference thread; on_step the writer thread, after the step
+// is in the file.
 class SessionListener {
  public:
   virtual ~SessionListener() = default;
