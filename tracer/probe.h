@@ -97,6 +97,7 @@ class Probe {
   // The step in flight.
   StepBuffer* buffer_ = nullptr;
   ProbeMode mode_options_;
+  std::int64_t epoch_ns_ = 0;
   Mode mode_ = Mode::Idle;
   bool exact_step_ = false;            // known graph, cut after every op
   GraphInstance* instance_ = nullptr;  // being matched; while learning: what the prefix is of

@@ -1,5 +1,6 @@
 #include "tracer/recorder.h"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -7,7 +8,9 @@ namespace tt {
 
 namespace {
 constexpr std::size_t kBuffers = 8;  // steps that may wait for the disk
-}
+constexpr std::size_t kBatch = 4;    // as many do not wait for company any longer
+constexpr std::chrono::milliseconds kCollect{4};
+}  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener)
     : pool_(kBuffers, max_ops, slot_bytes),
@@ -44,31 +47,50 @@ RecordingResult Recorder::finish(const SessionInfo& info) {
   return std::exchange(result_, {});
 }
 
+bool Recorder::is_urgent(const Message& message) {
+  return std::holds_alternative<Begin>(message) || std::holds_alternative<Finish>(message) ||
+         std::holds_alternative<Quit>(message);
+}
+
+// Wakes the writer for the first message and when it should not wait for more.
 void Recorder::post(Message message) {
+  bool first = false;
+  bool urgent = false;
   {
     const std::lock_guard lock(mutex_);
+    first = messages_.empty();
+    if (std::holds_alternative<StepBuffer*>(message)) ++steps_queued_;
+    urgent = is_urgent(message) || steps_queued_ == kBatch;
+    urgent_queued_ = urgent_queued_ || urgent;
     messages_.push_back(std::move(message));
   }
-  wake_.notify_one();
+  if (first) wake_.notify_one();
+  if (urgent) urgent_.notify_one();
 }
 
 // ---------------------------------------------------------------- writer thread
 
 void Recorder::run() {
-  for (;;) {
-    Message message;
+  std::vector<Message> batch;
+  for (bool quit = false; !quit;) {
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return !messages_.empty(); });
-      message = std::move(messages_.front());
-      messages_.pop_front();
+      urgent_.wait_for(lock, kCollect, [this] { return urgent_queued_; });
+      batch.swap(messages_);
+      steps_queued_ = 0;
+      urgent_queued_ = false;
     }
-    if (std::holds_alternative<Quit>(message)) return;
-    std::visit(
-        [this](auto& what) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, Quit>) handle(what);
-        },
-        message);
+    for (Message& message : batch) {
+      quit = quit || std::holds_alternative<Quit>(message);
+      std::visit(
+          [this](auto& what) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, Quit>) handle(what);
+          },
+          message);
+    }
+    commit();
+    batch.clear();
   }
 }
 
@@ -93,7 +115,7 @@ void Recorder::handle(std::vector<Token>& tokens) {
 }
 
 void Recorder::handle(StepBuffer* buffer) {
-  const Step step = step_from(*buffer);
+  Step step = step_from(*buffer);
   const KnownGraphPtr graph = buffer->graph;
   const AddressesPtr addresses = buffer->addresses;
   losses_.slot_values_dropped += buffer->slots_lost;
@@ -102,11 +124,10 @@ void Recorder::handle(StepBuffer* buffer) {
   buffer->addresses.reset();
   pool_.release(buffer);
 
-  Step numbered = step;
   if (graph != nullptr && writing()) {
     const auto [known, fresh] = templates_.try_emplace(
         graph, TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)});
-    numbered.graph = known->second;
+    step.graph = known->second;
     if (fresh) {
       if (auto added = writer_->add_template(known->second, graph->graph); !added) {
         fail(added.error());
@@ -114,7 +135,7 @@ void Recorder::handle(StepBuffer* buffer) {
     }
     const auto [allocation, moved] = allocations_.try_emplace(
         addresses, AllocationId{static_cast<std::uint32_t>(allocations_.size() + 1)});
-    numbered.allocation = allocation->second;
+    step.allocation = allocation->second;
     if (moved && writing()) {
       if (auto added = writer_->add_allocation(
               {.id = allocation->second, .graph = known->second, .addresses = *addresses});
@@ -123,22 +144,29 @@ void Recorder::handle(StepBuffer* buffer) {
       }
     }
   }
-  write(numbered, graph);
+  write(std::move(step), graph);
 }
 
 void Recorder::handle(Step& step) {
   if (step.dropped) ++losses_.steps_without_times;
-  write(step, nullptr);
+  write(std::move(step), nullptr);
 }
 
-void Recorder::write(const Step& step, const KnownGraphPtr& graph) {
+void Recorder::write(Step step, const KnownGraphPtr& graph) {
   if (writing()) {
-    auto written = writer_->add_step(step);
-    if (written) written = writer_->commit();
-    if (!written) fail(written.error());
+    if (auto added = writer_->add_step(step); !added) fail(added.error());
   }
-  if (!writing()) ++losses_.steps_not_written;
-  listener_(session_, step, graph);
+  uncommitted_.emplace_back(std::move(step), graph);
+}
+
+// Listeners hear of a step when it is in the file, or is known not to be.
+void Recorder::commit() {
+  if (writing()) {
+    if (auto committed = writer_->commit(); !committed) fail(committed.error());
+  }
+  if (!writing()) losses_.steps_not_written += uncommitted_.size();
+  for (const auto& [step, graph] : uncommitted_) listener_(session_, step, graph);
+  uncommitted_.clear();
 }
 
 void Recorder::fail(const TraceError& error) {
@@ -148,6 +176,7 @@ void Recorder::fail(const TraceError& error) {
 bool Recorder::writing() const { return writer_ != nullptr && error_.empty(); }
 
 void Recorder::handle(Finish& finish) {
+  commit();
   RecordingResult result;
   if (writer_ != nullptr) {
     result.file_bytes = writer_->bytes_written();

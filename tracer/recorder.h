@@ -1,5 +1,7 @@
 // From the inference thread to the file: takes whole steps in pre-allocated
-// buffers, turns them into rows on its own thread, commits each.
+// buffers, turns them into rows on its own thread, commits them together every
+// few milliseconds: waking up for each would take more from inference than the
+// recording itself.
 //
 // begin(), tokens(), acquire(), submit() and finish() belong to the inference
 // thread, between steps. When the disk cannot keep up, steps lose their times,
@@ -8,7 +10,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -62,13 +63,15 @@ class Recorder {
   using Message = std::variant<Begin, std::vector<Token>, StepBuffer*, Step, Finish, Quit>;
 
   void post(Message message);
+  static bool is_urgent(const Message& message);
   void run();
+  void commit();
   void handle(Begin& begin);
   void handle(std::vector<Token>& tokens);
   void handle(StepBuffer* buffer);
   void handle(Step& step);
   void handle(Finish& finish);
-  void write(const Step& step, const KnownGraphPtr& graph);
+  void write(Step step, const KnownGraphPtr& graph);
   void fail(const TraceError& error);
   bool writing() const;
 
@@ -76,8 +79,11 @@ class Recorder {
   StepListener listener_;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Message> messages_;
+  std::condition_variable wake_;    // something came
+  std::condition_variable urgent_;  // it cannot wait for more to come
+  std::vector<Message> messages_;
+  std::size_t steps_queued_ = 0;
+  bool urgent_queued_ = false;
   std::condition_variable finished_;
   bool session_done_ = true;
   RecordingResult result_;
@@ -87,6 +93,7 @@ class Recorder {
   std::string session_;
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
+  std::vector<std::pair<Step, KnownGraphPtr>> uncommitted_;
   LossCounters losses_;
   std::string error_;  // the first; nothing is written after it
   std::thread thread_;

@@ -42,7 +42,7 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   const RecorderSize size = (*engine)->recorder_size();
   Recorder recorder(size.max_ops, size.slot_bytes,
                     [&](const std::string&, const Step&, const KnownGraphPtr&) { ++seen; });
-  const GenerationRequest request = greedy_tokens(8, 200);
+  const GenerationRequest request = greedy_tokens(8, 500);
   SessionInfo info = (*engine)->describe(request);
   const auto file = folder.path() / "s.ttrace";
   recorder.begin(info, file);
@@ -52,8 +52,8 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   const RecordingResult recording = recorder.finish(info);
 
   EXPECT_EQ(result.reason, StopReason::Length) << result.error;
-  EXPECT_EQ(result.generated, 200U);
-  EXPECT_EQ(seen, 200U) << "live listeners are told of every step, written or not";
+  EXPECT_EQ(result.generated, 500U);
+  EXPECT_EQ(seen, 500U) << "live listeners are told of every step, written or not";
   EXPECT_NE(recording.error.find("full"), std::string::npos) << recording.error;
   EXPECT_GT(recording.losses.steps_not_written, 0U);
 
@@ -61,12 +61,12 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   ASSERT_TRUE(reader.has_value()) << reader.error().message;
   const auto steps = reader->step_count();
   ASSERT_TRUE(steps.has_value());
-  EXPECT_EQ(*steps + recording.losses.steps_not_written, 200U) << "nothing committed is lost";
+  EXPECT_EQ(*steps + recording.losses.steps_not_written, 500U) << "nothing committed is lost";
   const auto ended = reader->info();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->state, SessionState::Failed);
   EXPECT_NE(ended->error.find("full"), std::string::npos) << ended->error;
-  std::printf("%u of 200 steps fit 1 MiB; \"%s\"\n", *steps, recording.error.c_str());
+  std::printf("%u of 500 steps fit 1 MiB; \"%s\"\n", *steps, recording.error.c_str());
 
   // The same recorder goes on with the next session.
   const TempFolder roomy;
