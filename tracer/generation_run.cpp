@@ -162,7 +162,7 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
     const bool ends = (!request_.ignore_eos || !request_.sampling.grammar.empty()) &&
                       llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
-    if (!ends) piece = text.push(engine_.piece(token));
+    if (!ends) piece = text.push(engine_.piece(token, /*special=*/false));
     ++result_.generated;
     result_.text += piece;
     add_tokens(std::span(&token, 1), position_, true, false, piece);
