@@ -52,7 +52,9 @@ void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
 
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
-  TracedModel traced(model);
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 2;  // the clock ticks on one of them
+  TracedModel traced(model, context);
   const ModelFacts& facts = traced.engine().facts();
   // Models without memory (BERT, diffusion) evaluate everything anew each time.
   const int runs = facts.embedding_only ? 4 : 1;

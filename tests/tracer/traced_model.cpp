@@ -47,7 +47,7 @@ ContextOptions TracedModel::small_context() {
   ContextOptions context;
   context.context = 512;
   context.batch = context.ubatch = 64;
-  context.threads = 2;
+  context.threads = 1;
   return context;
 }
 

@@ -53,7 +53,7 @@ class TracedModel {
           const std::function<void(std::uint32_t)>& after_progress = {});
 
   Engine& engine() { return *engine_; }
-  static ContextOptions small_context();  // 512 tokens, ubatch 64, two threads
+  static ContextOptions small_context();  // 512 tokens, ubatch 64, one thread
 
  private:
   TempFolder folder_;

@@ -1,0 +1,182 @@
+// Stopping at once, wherever the engine is, and leaving nothing wrong behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <format>
+#include <functional>
+#include <thread>
+
+#include "tests/tracer/traced_model.h"
+
+namespace tt::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Wide enough that one ubatch of its prompt takes a good part of a second.
+std::filesystem::path slow_model() {
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  spec.dims.embd = 1024;
+  spec.dims.ff = 4096;
+  spec.dims.layers = 6;
+  spec.quant = "q8_0";
+  return generated_model(spec);
+}
+
+ContextOptions wide_context() {
+  ContextOptions context = TracedModel::small_context();
+  context.context = 2048;
+  context.batch = context.ubatch = 1024;
+  return context;
+}
+
+// Cancels as soon as `when` says so, from another thread; tells how long it took.
+struct Canceller {
+  Canceller(Engine& engine, std::function<bool(const StepBuffer&)> when)
+      : thread([this, &engine, when = std::move(when)] {
+          while (!give_up) {
+            const StepBuffer* step = engine.probe().in_flight();
+            if (step != nullptr && when(*step)) {
+              asked = Clock::now();
+              engine.cancel();
+              return;
+            }
+            std::this_thread::yield();
+          }
+        }) {}
+  ~Canceller() {
+    give_up = true;
+    thread.join();
+  }
+  std::atomic<bool> give_up{false};
+  std::atomic<Clock::time_point> asked{Clock::time_point{}};
+  std::thread thread;
+};
+
+TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
+  for (const bool exact : {false, true}) {
+    for (const bool known : {false, true}) {
+      SCOPED_TRACE(std::format("exact {}, known graph {}", exact, known));
+      TracedModel traced(slow_model(), wide_context());
+      GenerationRequest request = greedy_tokens(1024, 5);
+      request.exact_timing = exact;
+      const auto begin = Clock::now();
+      if (known) traced.run(request);
+      const auto whole = Clock::now() - begin;
+
+      TracedModel::Run run;
+      double took_ms = 0;
+      {
+        Canceller canceller(traced.engine(), [&](const StepBuffer& step) {
+          return step.ops_done.load() > 20 && step.ops_done.load() < 60;
+        });
+        run = traced.run(request);
+        took_ms = std::chrono::duration<double, std::milli>(Clock::now() - canceller.asked.load())
+                      .count();
+      }
+      EXPECT_EQ(run.result.reason, StopReason::Cancelled);
+      EXPECT_EQ(run.info.state, SessionState::Cancelled);
+      EXPECT_EQ(run.result.generated, 0U);
+      const auto steps = run.steps();
+      ASSERT_EQ(steps.size(), 1U);
+      EXPECT_TRUE(steps[0].aborted);
+      if (known) {
+        // What ran until then is there, and only that.
+        EXPECT_GE(steps[0].op_ends.size(), 20U);
+        EXPECT_LT(steps[0].op_ends.size(), graph_of(run.reader(), steps[0])->ops.size());
+      }
+      EXPECT_TRUE(check_session(run.file).value().empty());
+      std::printf("cancelled a prompt (%s, %s) after %.1f ms%s\n", exact ? "exact" : "fast",
+                  known ? "known" : "new", took_ms,
+                  known ? std::format(" of {:.0f}",
+                                      std::chrono::duration<double, std::milli>(whole).count())
+                              .c_str()
+                        : "");
+      EXPECT_LT(took_ms, 1000);
+
+      // The next request shares the prefix, and must not find what was left of it.
+      GenerationRequest next = greedy_tokens(60, 5);
+      next.reuse_prefix = true;
+      const auto after = traced.run(next);
+      EXPECT_EQ(after.result.reused_tokens, 0U);
+      TracedModel fresh(slow_model(), wide_context());
+      EXPECT_EQ(after.heard.tokens, fresh.run(next).heard.tokens);
+    }
+  }
+}
+
+TEST(Cancel, EndsAGenerationAndTheNextContinuesIt) {
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  TracedModel traced(generated_model(spec));
+  GenerationRequest request = greedy_tokens(20, 400);
+  request.reuse_prefix = true;
+  const auto run = traced.run(request, [&](std::uint32_t generated) {
+    if (generated == 10) traced.engine().cancel();
+  });
+  EXPECT_EQ(run.result.reason, StopReason::Cancelled);
+  EXPECT_GE(run.result.generated, 10U);
+  EXPECT_LE(run.result.generated, 11U);
+  EXPECT_TRUE(check_session(run.file).value().empty());
+
+  const auto next = traced.run(greedy_tokens(20, 15));
+  EXPECT_EQ(next.result.reason, StopReason::Length);
+  for (std::size_t i = 0; i < 20 + run.result.generated; ++i) {
+    EXPECT_EQ(next.heard.tokens[i].id, run.heard.tokens[i].id) << i;
+  }
+}
+
+// A cancel that comes at any op, also between two that are cut apart, is never
+// taken for a whole evaluation.
+TEST(Cancel, AtAnyOpLeavesCleanMemory) {
+  modelgen::ModelSpec spec;
+  spec.shape = "moe";
+  const auto model = generated_model(spec);
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 1;
+  TracedModel traced(model, context);
+  TracedModel fresh(model, context);
+  GenerationRequest request = greedy_tokens(60, 3);
+  const auto expected = fresh.run(request).heard.tokens;
+  request.reuse_prefix = true;
+  int inside = 0;
+  for (std::uint32_t round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    request.exact_timing = round % 2 == 1;
+    {
+      GenerationRequest endless = request;
+      endless.max_tokens = 400;
+      Canceller canceller(traced.engine(),
+                          [&](const StepBuffer& step) { return step.ops_done.load() > round * 5; });
+      const auto run = traced.run(endless);
+      ASSERT_EQ(run.result.reason, StopReason::Cancelled);
+      const auto steps = run.steps();
+      inside += !steps.empty() && steps.back().aborted;
+    }
+    const auto after = traced.run(request);
+    ASSERT_EQ(after.heard.tokens.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(after.heard.tokens[i].id, expected[i].id) << i;
+    }
+  }
+  std::printf("%d of 40 were inside a step\n", inside);
+}
+
+TEST(Cancel, BeforeTheFirstStepEvaluatesNothingMore) {
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  TracedModel traced(generated_model(spec));
+  Heard heard;
+  traced.engine().reset_cancel();
+  traced.engine().cancel();
+  const auto result = traced.engine().generate(greedy_tokens(200, 50), nullptr, heard);
+  EXPECT_EQ(result.reason, StopReason::Cancelled);
+  EXPECT_EQ(result.generated, 0U);
+}
+
+}  // namespace
+}  // namespace tt::testing

@@ -1,0 +1,120 @@
+#include "tracer/step_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace tt::testing {
+namespace {
+
+// Against a naive model: a count of free buffers, and of refusals.
+TEST(StepPool, MatchesACounterWithDrops) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const std::size_t capacity = 1 + random() % 6;
+    StepPool pool(capacity, 16, 64);
+    ASSERT_EQ(pool.capacity(), capacity);
+    std::vector<StepBuffer*> out;
+    std::uint64_t drops = 0;
+    for (int i = 0; i < 200; ++i) {
+      if (random() % 2 == 0) {
+        StepBuffer* buffer = pool.try_acquire();
+        ASSERT_EQ(buffer == nullptr, out.size() == capacity);
+        if (buffer == nullptr) {
+          ++drops;
+        } else {
+          EXPECT_TRUE(std::ranges::find(out, buffer) == out.end()) << "one buffer given out twice";
+          out.push_back(buffer);
+        }
+      } else if (!out.empty()) {
+        const auto which = out.begin() + static_cast<std::ptrdiff_t>(random() % out.size());
+        pool.release(*which);
+        out.erase(which);
+      }
+      ASSERT_EQ(pool.dropped(), drops);
+    }
+  }
+}
+
+TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
+  StepPool pool(1, 16, 64);
+  StepBuffer* buffer = pool.try_acquire();
+  const std::uint64_t generation = buffer->generation.load();
+  buffer->ops_done.store(7);
+  buffer->arena_used = 32;
+  buffer->captured.push_back({.slot = 1, .count = 2, .offset = 0});
+  buffer->stats.push_back({.op = OpId{3}});
+  buffer->slots_lost = 4;
+  buffer->count_mismatch = true;
+  buffer->header.n_tokens = 9;
+  pool.release(buffer);
+
+  StepBuffer* again = pool.try_acquire();
+  ASSERT_EQ(again, buffer);
+  EXPECT_GT(again->generation.load(), generation) << "a live view cannot tell the steps apart";
+  EXPECT_EQ(again->ops_done.load(), 0U);
+  EXPECT_EQ(again->arena_used, 0U);
+  EXPECT_TRUE(again->captured.empty());
+  EXPECT_TRUE(again->stats.empty());
+  EXPECT_EQ(again->slots_lost, 0U);
+  EXPECT_FALSE(again->count_mismatch);
+  EXPECT_EQ(again->header, Step{});
+  EXPECT_EQ(again->graph, nullptr);
+  EXPECT_EQ(again->addresses, nullptr);
+}
+
+TEST(StepPool, TakesBuffersBackFromAnotherThread) {
+  StepPool pool(4, 16, 64);
+  std::mutex mutex;
+  std::vector<StepBuffer*> handed;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (;;) {
+      StepBuffer* buffer = nullptr;
+      const bool last = done.load();
+      {
+        const std::lock_guard lock(mutex);
+        if (!handed.empty()) {
+          buffer = handed.back();
+          handed.pop_back();
+        }
+      }
+      if (buffer != nullptr) {
+        pool.release(buffer);
+      } else if (last) {
+        return;
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::uint64_t taken = 0;
+  std::uint64_t refused = 0;
+  while (taken < 20'000) {
+    StepBuffer* buffer = pool.try_acquire();
+    if (buffer == nullptr) {
+      ++refused;
+      std::this_thread::yield();
+      continue;
+    }
+    ++taken;
+    const std::lock_guard lock(mutex);
+    handed.push_back(buffer);
+  }
+  done = true;
+  writer.join();
+  EXPECT_EQ(pool.dropped(), refused);
+  std::set<StepBuffer*> all;
+  while (StepBuffer* buffer = pool.try_acquire()) all.insert(buffer);
+  EXPECT_EQ(all.size(), pool.capacity());
+}
+
+}  // namespace
+}  // namespace tt::testing
