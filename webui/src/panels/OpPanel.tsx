@@ -49,7 +49,7 @@ export function OpPanel({ store }: { store: Store }) {
     >
       {ops ? (
         <div class="ops-body" data-detail={chosen !== null}>
-          {rows.length === 0 && <Empty>No op matches this filter.</Empty>}
+          {rows.length === 0 && <NoRows recorded={ops.rows.length > 0} />}
           <Grid
             label={`Ops of step ${ops.step}`}
             columns={columns}
@@ -71,6 +71,14 @@ export function OpPanel({ store }: { store: Store }) {
         <Nothing store={store} />
       )}
     </Panel>
+  );
+}
+
+function NoRows({ recorded }: { recorded: boolean }) {
+  return recorded ? (
+    <Empty>No op matches this filter.</Empty>
+  ) : (
+    <Empty>The ops of this step were not recorded: the trace was minimal or lost the step.</Empty>
   );
 }
 

@@ -32,6 +32,10 @@ export function Prompt({ store }: { store: Store }) {
     complaint.value = null;
   };
   const send = (): void => {
+    if (!ready) {
+      complaint.value = 'The server has no model ready yet.';
+      return;
+    }
     const request = requestOf({ ...draft.value, mode }, store.settings.value);
     complaint.value = request.ok ? null : request.error;
     if (request.ok) void store.generate(request.value);

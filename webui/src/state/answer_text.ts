@@ -1,6 +1,6 @@
 // The answer as text. What streams in pieces may end with less than the whole:
 // the server holds back what could become a stop string, and gives the rest
-// only with the run's text.
+// with the run's text (and as a live event of its own, which is not needed then).
 import type { Run, Token } from '../net/types';
 import { isActive } from './state';
 

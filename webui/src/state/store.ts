@@ -22,6 +22,7 @@ const FRAME_MS = 33;
 const HEALTH_RETRY_MS = 1000;
 const POLL_MS = 1000; // of a run while the live connection is away
 const FOLLOW_MS = 500; // at most that often the op table follows the newest step
+const FILL_MS = 500; // at most that often holes are asked for
 const SESSIONS_PAGE = 50;
 const TOKENS_PAGE = 1000;
 const STEPS_PAGE = 200;
@@ -50,6 +51,7 @@ export class Store implements LiveSink {
   private ops: AbortController | null = null;
   private rows: AbortController | null = null;
   private followAt = 0; // not before
+  private fillAt = 0;
   private followTimer: ReturnType<typeof setTimeout> | null = null;
   private awaiting = false;
 
@@ -202,9 +204,14 @@ export class Store implements LiveSink {
         void this.refreshRun();
         void this.pull();
         return;
-      case 'error':
-        this.fault(event.detail || event.code);
+      case 'error': {
+        // Recorded by an earlier run of the server: there is nothing to hear,
+        // but also nothing running any more.
+        const open = this.current.value.open;
+        if (event.code !== 'not_live') this.fault(event.detail || event.code);
+        else if (open) this.ended(open.id);
         return;
+      }
       case 'state': {
         const { state, position, error } = event;
         this.dispatch({
@@ -384,7 +391,16 @@ export class Store implements LiveSink {
       this.changed = false;
       this.dispatch({ type: 'dataArrived', id: open.id });
       this.followNewest();
+      this.fillHoles();
     }, FRAME_MS);
+  }
+
+  // What was sent before this page subscribed may not have been on disk when it
+  // asked then.
+  private fillHoles(): void {
+    if (!this.held.hasHoles() || Date.now() < this.fillAt) return;
+    this.fillAt = Date.now() + FILL_MS;
+    void this.pull();
   }
 
   private followNewest(): void {

@@ -44,6 +44,10 @@ export class TraceData {
     return firstHole(this.steps, from);
   }
 
+  hasHoles(): boolean {
+    return this.missingToken(0) < this.tokens.length || this.missingStep(0) < this.steps.length;
+  }
+
   lastStep(): StepSummary | undefined {
     return this.steps[this.steps.length - 1];
   }

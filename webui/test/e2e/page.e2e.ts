@@ -27,6 +27,7 @@ beforeEach(async () => {
     colorScheme: 'dark',
   });
   page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   foreign = [];
   complaints = [];
   page.on('request', (request) => {
@@ -40,8 +41,12 @@ beforeEach(async () => {
     }
   });
   await page.goto(server.url);
+  await expect.poll(() => runButton().isEnabled(), { timeout: 60_000 }).toBe(true);
 });
 afterEach(async () => {
+  // A test that failed in the middle must not leave its run to the next one.
+  const session = sessionOf(page.url());
+  if (session) await fetch(`${server.url}/api/v1/generate/${session}`, { method: 'DELETE' });
   expect(foreign).toEqual([]);
   expect(complaints).toEqual([]);
   await context.close();
@@ -101,15 +106,16 @@ const seriousFaults = async (): Promise<string[]> => {
 
 describe('a run', () => {
   it('streams tokens and fills the heat map while it goes on', async () => {
-    await run('Once upon a time', { tokens: 400 });
+    await run('Once upon a time', { tokens: 3500 });
     await generated().nth(3).waitFor();
-    const [textBefore, heatBefore] = [await answer().innerText(), await heatPixels()];
-    await generated().nth(20).waitFor();
-    const [textAfter, heatAfter] = [await answer().innerText(), await heatPixels()];
-    expect(await stopButton().isVisible(), 'the run goes on').toBe(true);
-    expect(textAfter.length).toBeGreaterThan(textBefore.length);
-    expect(textAfter.startsWith(textBefore.slice(0, 40))).toBe(true);
-    expect(heatAfter).not.toBe(heatBefore);
+    for (let looks = 0; looks < 3; looks += 1) {
+      const [text, heat] = [await answer().innerText(), await heatPixels()];
+      await expect
+        .poll(async () => (await answer().innerText()).length)
+        .toBeGreaterThan(text.length);
+      await expect.poll(heatPixels).not.toBe(heat);
+      expect(await stopButton().isVisible(), 'the run goes on').toBe(true);
+    }
     await stopButton().click();
     await progress()
       .getByText(/^Stopped after/)
@@ -128,6 +134,15 @@ describe('a run', () => {
     const count = await generated().count();
     await page.waitForTimeout(300);
     expect(await generated().count()).toBe(count);
+    // What was recorded until then stays, and the next run begins at once.
+    const listed = page.locator('.session[aria-current]');
+    await expect.poll(() => listed.innerText()).toContain('cancelled');
+    await promptBox().fill('And on');
+    await page.getByLabel('Max tokens').fill('4');
+    await runButton().click();
+    await progress()
+      .getByText(/^Done: 4/)
+      .waitFor({ timeout: 5000 });
   });
 
   it('marks exact timing', async () => {
@@ -198,13 +213,11 @@ describe('the op table', () => {
 describe('a session', () => {
   it('is found again by its address', async () => {
     await runToEnd('Remember me', 10);
-    const count = await generated().count();
+    await generated().nth(9).waitFor();
+    await expect.poll(() => answer().innerText()).toContain('Remember me');
     const text = await answer().innerText();
     await page.reload();
-    await generated()
-      .nth(count - 1)
-      .waitFor();
-    expect(await answer().innerText()).toBe(text);
+    await expect.poll(() => answer().innerText()).toBe(text);
     await page.locator('.heatmap canvas').waitFor();
     await opGrid().waitFor();
   });
@@ -228,7 +241,7 @@ describe('a session', () => {
 describe('everyone', () => {
   it.each(['dark', 'light'] as const)('can read the %s theme', async (theme) => {
     await page.emulateMedia({ colorScheme: theme });
-    expect(await page.locator('html').getAttribute('data-theme')).toBe(theme);
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
     await runToEnd('For all', 6);
     await opGrid().locator('.vgrid-row').first().click();
     expect(await seriousFaults()).toEqual([]);

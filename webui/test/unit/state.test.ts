@@ -99,6 +99,9 @@ describe('TraceData', () => {
     data.addToken(token(2));
     expect(data.missingToken(0)).toBe(1);
     expect(data.missingToken(2)).toBe(3);
+    expect(data.hasHoles()).toBe(true);
+    data.addToken(token(1));
+    expect(data.hasHoles()).toBe(false);
   });
 
   it('keeps the streamed piece of an incomplete character', () => {
