@@ -215,6 +215,7 @@ Step step_from(const StepBuffer& buffer) {
 
   step.slots.resize(buffer.graph->graph.slots.size());
   for (const CapturedSlot& captured : buffer.captured) {
+    if (captured.count == 0) continue;  // an empty list: nothing to gather in this step
     SlotValues& values = step.slots[captured.slot];
     const std::byte* from = buffer.arena.get() + captured.offset;
     switch (captured.values) {
