@@ -43,12 +43,16 @@ built page with <code>--webui</code>. Then reload.</p>
 </html>
 )";
 
-// Each part a plain name: nothing hidden, nothing that leads up.
+// Each part a plain name: nothing hidden, nothing that leads up or to a root.
 bool is_plain(std::string_view path) {
   if (!path.starts_with('/') || path.contains('\0') || path.contains('\\')) return false;
-  const fs::path parts = fs::path(path.substr(1));
-  return std::ranges::none_of(
-      parts, [](const fs::path& part) { return part.empty() || part.string().starts_with('.'); });
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    const std::size_t end = path.find('/', at + 1);
+    const std::string_view part = path.substr(at + 1, end - at - 1);
+    if (part.empty() || part.starts_with('.')) return false;
+    at = end;
+  }
+  return true;
 }
 
 const char* type_of(const fs::path& path) {

@@ -1,0 +1,139 @@
+// tt record as a person uses it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "tests/format/temp_folder.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Record : public ::testing::Test {
+ protected:
+  struct Result {
+    int code = 0;
+    std::string out, err;
+  };
+  // Runs `tt record` in the test's folder, by a shell.
+  Result record(const std::string& arguments) {
+    const std::string command = std::format("cd {} && {} record {} >out 2>err",
+                                            folder.path().string(), TT_PROGRAM, arguments);
+    const int status = std::system(command.c_str());
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .out = contents("out"),
+            .err = contents("err")};
+  }
+  std::string contents(const char* name) const {
+    std::ifstream file(folder.path() / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  SessionReader open(const char* name) const {
+    auto reader = SessionReader::open(folder.path() / name);
+    EXPECT_TRUE(reader.has_value());
+    return *std::move(reader);
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
+  }
+  testing::TempFolder folder;
+};
+
+TEST_F(Record, WritesASessionAndStreamsTheAnswer) {
+  const Result result = record("-p 'Once upon a time' -n 12 --temp 0 --ignore-eos -o a.ttrace");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_FALSE(result.out.empty());
+  EXPECT_NE(result.err.find("12 generated (length)"), std::string::npos) << result.err;
+  const SessionReader reader = open("a.ttrace");
+  EXPECT_EQ(reader.info()->state, SessionState::Done);
+  std::string text;
+  for (const Token& token : *reader.tokens(0, 1000))
+    if (token.generated) text += token.text;
+  EXPECT_EQ(result.out, text + "\n");
+  EXPECT_TRUE(check_session(folder.path() / "a.ttrace")->empty());
+  EXPECT_EQ(files(), 3u);  // the session, out and err: no file of its own name stays
+}
+
+TEST_F(Record, ReadsPromptsFromFilesAndTokens) {
+  std::ofstream(folder.path() / "prompt.txt") << "The wind";
+  EXPECT_EQ(record("-f prompt.txt -n 2 -o f.ttrace").code, 0);
+  EXPECT_EQ(open("f.ttrace").info()->title, "The wind");
+  EXPECT_EQ(record("-f - -n 2 -o s.ttrace < prompt.txt").code, 0);
+  EXPECT_EQ(open("s.ttrace").info()->title, "The wind");
+  EXPECT_EQ(record("--tokens 300,301,302 -n 2 --ignore-eos -o t.ttrace").code, 0);
+  EXPECT_EQ(open("t.ttrace").tokens(0, 3)->at(2).id, 302);
+  EXPECT_EQ(record("-p Hello --chat -n 2 --level minimal -q -o c.ttrace").code, 0);
+  EXPECT_EQ(open("c.ttrace").info()->level, Level::Minimal);
+}
+
+TEST_F(Record, KeepsAFileThatIsThere) {
+  std::ofstream(folder.path() / "a.ttrace") << "mine";
+  const Result kept = record("-p x -n 1 -o a.ttrace");
+  EXPECT_EQ(kept.code, 1);
+  EXPECT_NE(kept.err.find("--force"), std::string::npos) << kept.err;
+  EXPECT_EQ(contents("a.ttrace"), "mine");
+  EXPECT_EQ(record("-p x -n 1 --force -o a.ttrace").code, 0);
+  EXPECT_TRUE(open("a.ttrace").info().has_value());
+}
+
+TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* says;
+  };
+  const Case cases[] = {{"-p x", 2, "--output"},
+                        {"-p x -o a.ttrace --nope", 2, "--nope"},
+                        {"-p x --tokens 1 -o a.ttrace", 2, "excludes"},
+                        {"-p '' -o a.ttrace", 1, "empty"},
+                        {"-f absent.txt -o a.ttrace", 1, "absent.txt"},
+                        {"-p x -m absent.gguf -o a.ttrace", 1, "absent.gguf"},
+                        {"-p x -o no/such/folder/a.ttrace", 1, "no/such/folder"},
+                        {"-p x --grammar '(' -o a.ttrace", 1, "rammar"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const Result result = record(c.arguments);
+    EXPECT_EQ(result.code, c.code);
+    EXPECT_NE(result.err.find(c.says), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(files(), 2u);
+  }
+}
+
+TEST_F(Record, AnInterruptFinishesTheFile) {
+  const fs::path out = folder.path() / "a.ttrace";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (chdir(folder.path().c_str()) != 0 || std::freopen("out", "w", stdout) == nullptr ||
+        std::freopen("err", "w", stderr) == nullptr)
+      _exit(99);
+    execl(TT_PROGRAM, TT_PROGRAM, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
+          out.c_str(), nullptr);
+    _exit(99);
+  }
+  for (int i = 0; i < 3000 && contents("out").size() < 20; ++i) std::this_thread::sleep_for(10ms);
+  kill(child, SIGINT);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130) << contents("err");
+  EXPECT_EQ(open("a.ttrace").info()->state, SessionState::Cancelled);
+  EXPECT_TRUE(check_session(out)->empty());
+}
+
+}  // namespace
+}  // namespace tt

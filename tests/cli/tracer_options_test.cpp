@@ -1,0 +1,95 @@
+#include "cli/options/tracer_options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace tt {
+namespace {
+
+std::vector<std::string> long_names(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tt");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return arguments_of(static_cast<int>(pointers.size()), pointers.data());
+}
+
+TEST(Arguments, LlamaCppsShortNamesOfSeveralLettersBecomeLong) {
+  EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
+            (std::vector<std::string>{"--n-gpu-layers", "3", "--ubatch-size", "64", "-m", "x", "--",
+                                      "-ub"}));
+  EXPECT_EQ(long_names({}), std::vector<std::string>{});
+}
+
+struct Parsed {
+  ModelOptions model;
+  ContextOptions context;
+  std::optional<int> exit_code;
+};
+
+Parsed parsed(std::vector<std::string> arguments) {
+  Parsed out;
+  CLI::App app("test", "test");
+  add_model_options(app, out.model);
+  add_context_options(app, out.context);
+  name_environment(app);
+  out.exit_code = parse(app, long_names(std::move(arguments)));
+  return out;
+}
+
+TEST(TracerOptions, EveryOneReachesItsField) {
+  const Parsed p =
+      parsed({"-m",    "a b.gguf",  "-ngl", "3",   "--no-mmap", "--mlock", "--no-repack",
+              "--rpc", "h1:1,h2:2", "-c",   "0",   "-b",        "64",      "-ub",
+              "32",    "-t",        "3",    "-tb", "4",         "-fa",     "off",
+              "-ctk",  "q8_0",      "-ctv", "bf16"});
+  ASSERT_FALSE(p.exit_code.has_value());
+  EXPECT_EQ(p.model.path, "a b.gguf");
+  EXPECT_EQ(p.model.gpu_layers, 3);
+  EXPECT_FALSE(p.model.mmap);
+  EXPECT_TRUE(p.model.mlock);
+  EXPECT_FALSE(p.model.repack);
+  EXPECT_EQ(p.model.rpc_servers, (std::vector<std::string>{"h1:1", "h2:2"}));
+  EXPECT_EQ(p.context.context, 0u);
+  EXPECT_EQ(p.context.batch, 64u);
+  EXPECT_EQ(p.context.ubatch, 32u);
+  EXPECT_EQ(p.context.threads, 3);
+  EXPECT_EQ(p.context.threads_batch, 4);
+  EXPECT_EQ(p.context.flash_attention, FlashAttention::Off);
+  EXPECT_EQ(p.context.cache_type_k, "q8_0");
+  EXPECT_EQ(p.context.cache_type_v, "bf16");
+}
+
+TEST(TracerOptions, TheEnvironmentIsAskedAndArgumentsWin) {
+  setenv("TT_CTX_SIZE", "77", 1);
+  setenv("TT_MMAP", "false", 1);
+  setenv("TT_FLASH_ATTN", "on", 1);
+  EXPECT_EQ(parsed({}).context.context, 77u);
+  EXPECT_FALSE(parsed({}).model.mmap);
+  EXPECT_EQ(parsed({}).context.flash_attention, FlashAttention::On);
+  EXPECT_EQ(parsed({"-c", "88"}).context.context, 88u);
+  EXPECT_TRUE(parsed({"--mmap"}).model.mmap);
+  for (const char* name : {"TT_CTX_SIZE", "TT_MMAP", "TT_FLASH_ATTN"}) unsetenv(name);
+}
+
+TEST(TracerOptions, MistakesAreExitCodeTwo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--nope"},
+                                             {"-c"},
+                                             {"-c", "-1"},
+                                             {"-c", "x"},
+                                             {"-ub", "0"},
+                                             {"-fa", "si"},
+                                             {"-ctk", "q9"},
+                                             {"--rpc", ":1"},
+                                             {"--rpc", "h:"},
+                                             {"surplus"}}) {
+    SCOPED_TRACE(arguments.front());
+    EXPECT_EQ(parsed(arguments).exit_code, 2);
+  }
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,201 @@
+// Damaged models: the trial run in a child either loads them or dies in our
+// place, and what it let pass does load here.
+#include "tracer/model_check.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <print>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/format/temp_folder.h"
+#include "tracer/backends.h"
+#include "tracer/engine.h"
+#include "tracer/gguf_index.h"
+#include "tracer/modelgen/model_writer.h"
+
+namespace tt {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where the tensors' data begins: the smallest offset of any.
+std::size_t header_bytes(const std::filesystem::path& path) {
+  const auto index = GgufIndex::open(path);
+  EXPECT_TRUE(index.has_value());
+  std::uint64_t first = std::filesystem::file_size(path);
+  for (const GgufTensor& tensor : index->tensors()) first = std::min(first, tensor.file.offset);
+  return first;
+}
+
+// One change of what stands before the weights.
+std::string mutated(std::string bytes, std::size_t header, std::uint32_t seed) {
+  std::mt19937 dice(seed);
+  const auto anywhere = [&](std::size_t size) { return dice() % (header - size); };
+  switch (seed % 6) {
+    case 0: {  // one bit
+      bytes[anywhere(1)] ^= static_cast<char>(1 << dice() % 8);
+      break;
+    }
+    case 1: {  // one byte
+      bytes[anywhere(1)] = static_cast<char>(dice());
+      break;
+    }
+    case 2: {  // a number that matters
+      const std::uint32_t values[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xffffffff, 1u << 20};
+      std::memcpy(bytes.data() + anywhere(4), &values[dice() % std::size(values)], 4);
+      break;
+    }
+    case 3: {  // a long number that matters
+      const std::uint64_t values[] = {0, 1, ~0ull, 1ull << 31, 1ull << 32, 1ull << 40, 1ull << 63};
+      std::memcpy(bytes.data() + anywhere(8), &values[dice() % std::size(values)], 8);
+      break;
+    }
+    case 4: {  // truncated, mostly inside of the header
+      bytes.resize(dice() % 4 == 0 ? dice() % bytes.size() : dice() % header);
+      break;
+    }
+    case 5: {  // a stretch copied over another
+      const std::size_t size = 1 + dice() % 64;
+      bytes.replace(anywhere(size), size, bytes.substr(anywhere(size), size));
+      break;
+    }
+  }
+  return bytes;
+}
+
+TEST(ModelCheck, ThousandMutationsAreLoadedOrRefusedAndNeverEndThisProcess) {
+  const testing::TempFolder folder;
+  const auto sound = folder.path() / "sound.gguf";
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  spec.dims.layers = 2;
+  spec.dims.embd = 64;
+  spec.dims.heads = 2;
+  spec.dims.kv_heads = 2;
+  spec.dims.ff = 128;
+  spec.quant = "f32";
+  const auto made = modelgen::write_model(spec, sound);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  ASSERT_TRUE(check_model(TT_CHECKER, sound).has_value());
+  const std::string whole = contents(sound);
+  const std::size_t header = header_bytes(sound);
+
+  constexpr std::uint32_t kMutations = 1000;
+  std::atomic<std::uint32_t> next = 0;
+  std::mutex mutex;
+  std::vector<std::filesystem::path> passed;
+  std::uint32_t refused = 0, died = 0, late = 0;
+  std::map<std::string, int> deaths;
+  const auto work = [&] {
+    for (std::uint32_t seed = 0; (seed = next++) < kMutations;) {
+      const auto path = folder.path() / std::format("m{}.gguf", seed);
+      std::ofstream(path, std::ios::binary) << mutated(whole, header, seed);
+      const auto verdict = check_model(TT_CHECKER, path, 20s);
+      const std::scoped_lock lock(mutex);
+      if (verdict) {
+        passed.push_back(path);
+        continue;
+      }
+      std::filesystem::remove(path);
+      EXPECT_NE(verdict.error().find(path.filename().string()), std::string::npos)
+          << verdict.error();
+      if (verdict.error().find("crashed") != std::string::npos) {
+        ++died;
+        ++deaths[verdict.error().substr(verdict.error().find('('))];
+      } else if (verdict.error().find("did not finish") != std::string::npos) {
+        ++late;
+      } else {
+        ++refused;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 0; i < std::max(2u, std::thread::hardware_concurrency()); ++i)
+      workers.emplace_back(work);
+  }
+  std::println("{} mutations: {} load, {} are refused, {} killed the child, {} took too long",
+               kMutations, passed.size(), refused, died, late);
+  for (const auto& [last, count] : deaths) std::println("  {} x {}", count, last.substr(0, 150));
+  EXPECT_EQ(passed.size() + refused + died + late, kMutations);
+  EXPECT_GT(refused, kMutations / 4);
+  EXPECT_EQ(late, 0u);
+
+  // What passed loads here with the server's usual options: this process lives.
+  load_backends({});
+  ContextOptions context;
+  context.context = 256;
+  context.batch = context.ubatch = 128;
+  for (const auto& path : passed) {
+    ModelOptions model;
+    model.path = path;
+    const auto engine = Engine::load(model, context, {});
+    EXPECT_TRUE(engine.has_value()) << path << ": " << engine.error().message;
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(ModelCheck, SaysWhatIsWrong) {
+  const testing::TempFolder folder;
+  const std::string whole = contents(TT_BUNDLED_MODEL);
+  struct Case {
+    const char* name;
+    std::string bytes, says;
+  };
+  const Case cases[] = {
+      {"empty.gguf", "", "GGUF"},
+      {"text.gguf", "hello", "not a GGUF file"},
+      {"cut.gguf", whole.substr(0, 4000), "truncated"},
+      {"half.gguf", whole.substr(0, whole.size() / 2), "half.gguf"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto path = folder.path() / c.name;
+    std::ofstream(path, std::ios::binary) << c.bytes;
+    const auto verdict = check_model(TT_CHECKER, path);
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_NE(verdict.error().find(c.says), std::string::npos) << verdict.error();
+    EXPECT_NE(verdict.error().find(c.name), std::string::npos) << verdict.error();
+  }
+  EXPECT_FALSE(check_model(TT_CHECKER, folder.path() / "absent.gguf").has_value());
+  EXPECT_TRUE(check_model(TT_CHECKER, TT_BUNDLED_MODEL).has_value());
+}
+
+TEST(ModelCheck, ANoCheckerAndASlowOneAreErrors) {
+  const auto missing = check_model("/nonexistent/checker", TT_BUNDLED_MODEL);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_NE(missing.error().find("/nonexistent/checker"), std::string::npos);
+  // A program that waits for as long as its argument says.
+  const auto late = check_model("/usr/bin/sleep", "1000", 200ms);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_NE(late.error().find("did not finish"), std::string::npos);
+
+  std::stop_source stop;
+  std::jthread soon([&] {
+    std::this_thread::sleep_for(100ms);
+    stop.request_stop();
+  });
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_FALSE(check_model("/usr/bin/sleep", "1000", 60s, stop.get_token()).has_value());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
+}  // namespace
+}  // namespace tt

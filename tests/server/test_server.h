@@ -1,0 +1,165 @@
+// The server as main wires it, in this process, on a free port, with a folder
+// of its own; and a client for it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "server/door/door.h"
+#include "server/live_hub.h"
+#include "server/routes.h"
+#include "tests/format/temp_folder.h"
+#include "tests/server_door/raw_client.h"
+#include "tracer/backends.h"
+#include "tracer/generation_queue.h"
+
+namespace tt::test {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+inline bool eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds patience = 60s) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+struct Answer {
+  int status = 0;
+  json body;
+  std::string type;
+};
+
+struct TestServerOptions {
+  std::filesystem::path model = TT_BUNDLED_MODEL;
+  std::filesystem::path checker;  // empty: not tried first
+  ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
+  DoorOptions door;
+  std::filesystem::path page = "/nonexistent";
+};
+
+class TestServer {
+ public:
+  explicit TestServer(TestServerOptions options = {})
+      : sessions(folder.path()),
+        page(options.page),
+        door(options.door, hub),
+        queue({.model = {.path = options.model},
+               .context = options.context,
+               .data_dir = folder.path(),
+               .checker = options.checker},
+              hub) {
+    hub.start({.send = [this](auto client, auto opcode,
+                              auto message) { return door.send(client, opcode, message); },
+               .status = [this](const std::string& id) { return queue.status(id); },
+               .in_flight = [this](std::uint32_t from) { return queue.in_flight(from); },
+               .n_layers = [this] { return queue.facts().value_or(ModelFacts{}).n_layers; }});
+    add_model_routes(door.http(), queue);
+    add_generate_routes(door.http(), queue);
+    add_session_routes(door.http(), sessions);
+    add_page_routes(door.http(), page);
+    const auto address = door.start("127.0.0.1", 0);
+    EXPECT_TRUE(address.has_value());
+    if (address) port = address->port;
+  }
+  ~TestServer() { stop(); }
+  void stop() {
+    queue.stop();
+    hub.stop();
+    door.stop();
+  }
+
+  Answer get(const std::string& path) { return answer_of(client().Get(path)); }
+  Answer del(const std::string& path) { return answer_of(client().Delete(path)); }
+  Answer post(const std::string& path, const std::string& body) {
+    return answer_of(client().Post(path, body, "application/json"));
+  }
+  httplib::Client client() const {
+    httplib::Client made("127.0.0.1", port);
+    made.set_read_timeout(60, 0);
+    return made;
+  }
+  bool loaded() {
+    return eventually([&] { return queue.load_state().phase != LoadState::Phase::Loading; }) &&
+           queue.load_state().phase == LoadState::Phase::Ready;
+  }
+  // The id of an accepted request.
+  std::string generate(const json& body) {
+    const Answer accepted = post("/api/v1/generate", body.dump());
+    EXPECT_EQ(accepted.status, 202) << accepted.body;
+    return accepted.status == 202 ? accepted.body["id"].get<std::string>() : "";
+  }
+  json state_of(const std::string& id) { return get("/api/v1/generate/" + id).body; }
+  json when_ended(const std::string& id) {
+    json last;
+    EXPECT_TRUE(eventually([&] {
+      last = state_of(id);
+      return last["state"] != "queued" && last["state"] != "running";
+    }));
+    return last;
+  }
+
+  testing::TempFolder folder;
+  SessionStore sessions;
+  StaticFiles page;
+  LiveHub hub;
+  Door door;
+  GenerationQueue queue;
+  std::uint16_t port = 0;
+
+ private:
+  static Answer answer_of(const httplib::Result& result) {
+    if (!result) return {};
+    return {.status = result->status,
+            .body = json::parse(result->body, nullptr, false),
+            .type = result->get_header_value("Content-Type")};
+  }
+};
+
+// A live client that reads on a thread of its own until it is told to stop.
+class LiveListener {
+ public:
+  explicit LiveListener(std::uint16_t port, int receive_buffer_bytes = 0)
+      : socket_(port, "", receive_buffer_bytes) {
+    EXPECT_EQ(socket_.handshake().status, 101);
+  }
+  void say(const json& message) { socket_.send(kText, message.dump()); }
+  WsFrame read() { return socket_.read(); }
+  // The next text message.
+  json read_event() {
+    for (;;) {
+      const WsFrame frame = read();
+      if (frame.opcode == kText) return json::parse(frame.payload);
+      if (frame.opcode != kBinary && frame.opcode != kPing) {
+        ADD_FAILURE() << "the connection ended with frame " << frame.opcode;
+        return {};
+      }
+    }
+  }
+
+ private:
+  WsClient socket_;
+};
+
+inline void need_backends() {
+  static const bool loaded = [] {
+    load_backends({});
+    return true;
+  }();
+  (void)loaded;
+}
+
+}  // namespace tt::test
