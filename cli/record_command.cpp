@@ -236,7 +236,8 @@ int run(RecordOptions& options) {
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
                          .data_dir = folder,
-                         .checker = installation.checker},
+                         .checker = installation.checker,
+                         .self_check_model = installation.bundled_model},
                         teller);
   if (const auto loaded = wait_for_model(queue, line); !loaded) {
     line.clear();

@@ -45,7 +45,9 @@ void LiveHub::post(Event event, std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
     if (stopping_) return;
     if (bytes > 0 && queued_bytes_ + bytes > kMostQueuedBytes) {
-      ++missed_;
+      if (events_.empty() || !std::holds_alternative<Missed>(events_.back().event))
+        events_.push_back({Missed{0}, 0});
+      ++std::get<Missed>(events_.back().event).events;
       return;
     }
     events_.push_back({std::move(event), bytes});
@@ -106,7 +108,6 @@ void LiveHub::run() {
   auto next_look = Clock::now();
   for (;;) {
     std::deque<Queued> events;
-    std::uint64_t missed = 0;
     bool stopping = false;
     const bool looks = clients_->wants_looks();
     {
@@ -119,10 +120,8 @@ void LiveHub::run() {
       }
       events.swap(events_);
       queued_bytes_ = 0;
-      missed = std::exchange(missed_, 0);
       stopping = stopping_;
     }
-    if (missed > 0) clients_->missed(missed);
     for (const Queued& queued : events) tell(*clients_, queued.event);
     if (stopping) return;
     if (Clock::now() >= next_look) {
@@ -142,6 +141,7 @@ void LiveHub::tell(LiveClients& clients, const Event& event) {
           [&](const Progressed& e) { clients.progress(e.status); },
           [&](const TokenMade& e) { clients.token(e.session, e.token, e.piece); },
           [&](const TextEnded& e) { clients.text(e.session, e.rest); },
+          [&](const Missed& e) { clients.missed(e.events); },
           [&](const StepWritten& e) { clients.step(e.session, e.id, e.step.get(), e.graph.get()); },
       },
       event);

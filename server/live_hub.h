@@ -7,8 +7,8 @@
 //   GenerationQueue queue(options, hub);
 //   hub.start({...});                       // what to send with and to look at
 //
-// The queue is bounded in bytes; what does not fit is counted and told to all
-// who listen. Without a connected client nothing is copied.
+// The queue is bounded in bytes; what does not fit is counted in its place and
+// told to all who listen. Without a connected client nothing is copied.
 #pragma once
 
 #include <atomic>
@@ -80,6 +80,9 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     std::unique_ptr<const Step> step;  // null: nobody was connected
     KnownGraphPtr graph;
   };
+  struct Missed {
+    std::uint64_t events;
+  };
   using Event = std::variant<Opened, Said, Closed, StateChanged, Progressed, TokenMade, TextEnded,
                              StepWritten>;
   struct Queued {
@@ -97,7 +100,6 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   std::condition_variable wake_;
   std::deque<Queued> events_;
   std::size_t queued_bytes_ = 0;
-  std::uint64_t missed_ = 0;
   bool stopping_ = false;
   std::unique_ptr<LiveClients> clients_;  // the hub's thread
   std::thread thread_;

@@ -51,6 +51,7 @@ void run_until_stopped(tt::StopSignals& signals, const tt::GenerationQueue& queu
   while (!signals.wait(100ms)) {
     const tt::LoadState load = queue.load_state();
     if (load.phase == Phase::Loading) continue;
+    if (!load.warning.empty()) log.warn(load.warning);
     if (load.phase == Phase::Failed) {
       log.error(load.error);
     } else if (const auto facts = queue.facts()) {
@@ -85,7 +86,8 @@ int main(int argc, char** argv) {
   tt::GenerationQueue queue({.model = options->model,
                              .context = options->context,
                              .data_dir = options->data_dir,
-                             .checker = installation.checker},
+                             .checker = installation.checker,
+                             .self_check_model = installation.bundled_model},
                             hub);
   hub.start({.send = [&](auto client, auto opcode,
                          auto message) { return door.send(client, opcode, message); },

@@ -7,6 +7,7 @@
 
 #include "tracer/model_check.h"
 #include "tracer/recorder.h"
+#include "tracer/self_check.h"
 
 namespace tt {
 
@@ -59,6 +60,8 @@ struct GenerationQueue::Impl final : GenerationListener {
   bool stopping = false;
   std::stop_source stop_loading;
 
+  bool exact_only = false;  // the self-check failed: fast times are not to be trusted
+  std::string self_check_fact;
   std::unique_ptr<Engine> engine;  // set once by the inference thread, under the mutex
   std::unique_ptr<Recorder> recorder;
   std::thread thread;
@@ -74,7 +77,10 @@ void GenerationQueue::Impl::run() {
 bool GenerationQueue::Impl::load() {
   const auto fail = [&](std::string message) {
     const std::lock_guard lock(mutex);
-    load_state = {.phase = LoadState::Phase::Failed, .progress = 0, .error = std::move(message)};
+    load_state = {.phase = LoadState::Phase::Failed,
+                  .progress = 0,
+                  .error = std::move(message),
+                  .warning = {}};
     return false;
   };
   if (!options.checker.empty()) {
@@ -98,7 +104,8 @@ bool GenerationQueue::Impl::load() {
   const std::lock_guard lock(mutex);
   recorder = std::move(made);
   engine = *std::move(loaded);
-  load_state = {.phase = LoadState::Phase::Ready, .progress = 1, .error = {}};
+  load_state = {
+      .phase = LoadState::Phase::Ready, .progress = 1, .error = {}, .warning = std::move(warning)};
   return true;
 }
 
@@ -285,8 +292,12 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
         checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
         checked.error().message);
   }
+  if (impl_->exact_only) request.exact_timing = true;
   auto job = std::make_shared<Job>();
   job->info = engine->describe(request);
+  if (!impl_->self_check_fact.empty()) {
+    job->info.facts.emplace_back("trace.self_check", impl_->self_check_fact);
+  }
   job->status.id = job->info.id;
   job->status.max_tokens = request.max_tokens;
   job->request = std::move(request);

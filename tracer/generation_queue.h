@@ -54,8 +54,9 @@ class GenerationQueue {
   struct Options {
     ModelOptions model;
     ContextOptions context;
-    std::filesystem::path data_dir;  // session files: data_dir/<id>.ttrace
-    std::filesystem::path checker;   // tt-check-model; empty: load without trying first
+    std::filesystem::path data_dir;            // session files: data_dir/<id>.ttrace
+    std::filesystem::path checker{};           // tt-check-model; empty: load without trying first
+    std::filesystem::path self_check_model{};  // the bundled one; empty: trust the library
     std::size_t max_queued = 64;
   };
   // `listener` outlives the queue.

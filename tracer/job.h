@@ -33,6 +33,7 @@ struct LoadState {
   enum class Phase : std::uint8_t { Loading, Ready, Failed } phase = Phase::Loading;
   float progress = 0;  // 0..1
   std::string error;
+  std::string warning{};  // the library does not behave as tested
 };
 
 }  // namespace tt
