@@ -90,7 +90,8 @@ Json to_json(const ModelEntry& model) {
            {"size_bytes", model.size},
            {"state", state_text(model.load.phase)},
            {"load_progress", model.load.progress},
-           {"error", text_or_null(model.load.error)}};
+           {"error", text_or_null(model.load.error)},
+           {"warning", text_or_null(model.load.warning)}};
   if (!model.facts) return out;
   const ModelFacts& facts = *model.facts;
   out.update(Json{{"description", facts.description},
@@ -120,7 +121,8 @@ Json health_json(const ModelEntry& model) {
           {"model", model.facts ? Json(name_of(model)) : Json()},
           {"model_state", state_text(model.load.phase)},
           {"load_progress", model.load.progress},
-          {"error", text_or_null(model.load.error)}};
+          {"error", text_or_null(model.load.error)},
+          {"warning", text_or_null(model.load.warning)}};
 }
 
 Json to_json(const JobStatus& status) {

@@ -84,7 +84,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     std::uint64_t events;
   };
   using Event = std::variant<Opened, Said, Closed, StateChanged, Progressed, TokenMade, TextEnded,
-                             StepWritten>;
+                             StepWritten, Missed>;
   struct Queued {
     Event event;
     std::size_t bytes;

@@ -88,6 +88,17 @@ bool GenerationQueue::Impl::load() {
         check_model(options.checker, options.model.path, kCheckPatience, stop_loading.get_token());
     if (!sound) return fail(sound.error());
   }
+  std::string warning;
+  if (!options.self_check_model.empty()) {
+    const auto checked = self_check(options.self_check_model);
+    exact_only = !checked;
+    self_check_fact = checked ? std::format("passed, {} ops", checked->ops) : checked.error();
+    warning = checked ? checked->warning
+                      : std::format(
+                            "This libllama does not call back as the probe expects ({}). "
+                            "Every session is timed exactly, which is slower.",
+                            checked.error());
+  }
   auto loaded = Engine::load(options.model, options.context, [this](float progress) {
     const std::lock_guard lock(mutex);
     load_state.progress = progress;
