@@ -2,8 +2,8 @@
 //
 // One iteration is one step of a known graph of 379 ops in 691 nodes (a decode of
 // the tinyllama shape), as llama.cpp drives it: every node listed, every op
-// ticked, the buffer handed back. No kernel runs between the callbacks, so caches are warmer than in a
-// real step; token_bench has the real one.
+// ticked, the buffer handed back. No kernel runs between the callbacks, so caches are warmer than
+// in a real step; token_bench has the real one.
 #include <benchmark/benchmark.h>
 #include <ggml.h>
 #include <llama.h>

@@ -93,7 +93,7 @@ class Traced final : public Context {
          const std::filesystem::path& file)
       : Context(model, (probe.attach(params), params)),
         probe_(probe),
-        recorder_(32768, 1U << 20,
+        recorder_(8192, 1U << 20,
                   [](const std::string&, const tt::Step&, const tt::KnownGraphPtr&) {}) {
     info_.id = "bench";
     recorder_.begin(info_, file);

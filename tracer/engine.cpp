@@ -378,7 +378,10 @@ RecorderSize Engine::recorder_size() const {
       std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
       std::uint64_t{facts.n_embd} * sizeof(std::int64_t) + 256;
   const std::uint64_t bytes = per_token * facts.ubatch + std::uint64_t{facts.context} * 16;
-  return {.max_ops = 32768,
+  // Architectures have up to some 100 ops a layer; a graph with more loses its
+  // times, and is counted.
+  const std::size_t ops = std::size_t{facts.n_layers} * 256 + 1024;
+  return {.max_ops = ops,
           .slot_bytes =
               static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, 16U << 20))};
 }

@@ -16,7 +16,7 @@ struct ModelOptions {
   std::int32_t gpu_layers = 0;
   bool mmap = true;
   bool mlock = false;
-  bool repack = true;                    // rewrite weights for faster kernels at load
+  bool repack = true;                      // rewrite weights for faster kernels at load
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 

@@ -93,6 +93,11 @@ bool Probe::end_step(bool aborted) {
     buffer->addresses = instance_->addresses();
     instance_->last_used = ++use_counter_;
     const auto expected = static_cast<std::uint32_t>(instance_->ops().size());
+    if (expected > buffer->max_ops) {
+      buffer->header.dropped = true;
+      buffer->header.timing = Timing::None;
+      buffer->ops_done.store(0, std::memory_order_release);
+    }
     if (mode_ == Mode::Matching && !aborted && ticks_ + device_ops_ != expected) {
       // Boundaries differ from what was learned: these times belong to unknown
       // ops. From now on this graph is cut after every op.

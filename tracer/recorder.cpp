@@ -7,8 +7,8 @@
 namespace tt {
 
 namespace {
-constexpr std::size_t kBuffers = 8;  // steps that may wait for the disk
-constexpr std::size_t kBatch = 4;    // as many do not wait for company any longer
+constexpr std::size_t kBuffers = 64;  // steps that may wait for the disk
+constexpr std::size_t kBatch = 8;     // as many do not wait for company any longer
 constexpr std::chrono::milliseconds kCollect{4};
 }  // namespace
 
@@ -25,11 +25,9 @@ Recorder::~Recorder() {
 // ---------------------------------------------------------------- inference thread
 
 void Recorder::begin(const SessionInfo& info, const std::filesystem::path& file) {
-  {
-    const std::lock_guard lock(mutex_);
-    session_done_ = false;
-  }
   post(Begin{info, file});
+  std::unique_lock lock(mutex_);
+  settled_.wait(lock, [this] { return session_open_; });
 }
 
 void Recorder::tokens(std::vector<Token> tokens) { post(std::move(tokens)); }
@@ -43,7 +41,7 @@ void Recorder::submit_without_times(Step step) { post(std::move(step)); }
 RecordingResult Recorder::finish(const SessionInfo& info) {
   post(Finish{info});
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return session_done_; });
+  settled_.wait(lock, [this] { return !session_open_; });
   return std::exchange(result_, {});
 }
 
@@ -107,6 +105,15 @@ void Recorder::handle(Begin& begin) {
   } else {
     fail(writer.error());
   }
+  set_open(true);
+}
+
+void Recorder::set_open(bool open) {
+  {
+    const std::lock_guard lock(mutex_);
+    session_open_ = open;
+  }
+  settled_.notify_all();
 }
 
 void Recorder::handle(std::vector<Token>& tokens) {
@@ -120,6 +127,7 @@ void Recorder::handle(StepBuffer* buffer) {
   const AddressesPtr addresses = buffer->addresses;
   losses_.slot_values_dropped += buffer->slots_lost;
   losses_.count_mismatches += buffer->count_mismatch ? 1 : 0;
+  losses_.steps_without_times += step.dropped ? 1 : 0;
   buffer->graph.reset();
   buffer->addresses.reset();
   pool_.release(buffer);
@@ -192,12 +200,8 @@ void Recorder::handle(Finish& finish) {
   result.error = error_;
   templates_.clear();
   allocations_.clear();
-  {
-    const std::lock_guard lock(mutex_);
-    result_ = std::move(result);
-    session_done_ = true;
-  }
-  finished_.notify_all();
+  result_ = std::move(result);
+  set_open(false);
 }
 
 // ---------------------------------------------------------------- a step as a value

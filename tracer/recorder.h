@@ -43,6 +43,7 @@ class Recorder {
   Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener);
   ~Recorder();
 
+  // Waits until the file is there: no step has to wait for that.
   void begin(const SessionInfo& info, const std::filesystem::path& file);
   void tokens(std::vector<Token> tokens);
   StepBuffer* acquire();  // null: record the step without times
@@ -72,6 +73,7 @@ class Recorder {
   void handle(Step& step);
   void handle(Finish& finish);
   void write(Step step, const KnownGraphPtr& graph);
+  void set_open(bool open);
   void fail(const TraceError& error);
   bool writing() const;
 
@@ -84,8 +86,8 @@ class Recorder {
   std::vector<Message> messages_;
   std::size_t steps_queued_ = 0;
   bool urgent_queued_ = false;
-  std::condition_variable finished_;
-  bool session_done_ = true;
+  std::condition_variable settled_;  // session_open_ changed
+  bool session_open_ = false;
   RecordingResult result_;
 
   // Writer thread only.

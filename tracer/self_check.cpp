@@ -39,12 +39,12 @@ std::expected<std::vector<Seen>, std::string> run(const llama_model* model, Prob
   for (const int count : kTokens) {
     std::vector<llama_token> tokens(static_cast<std::size_t>(count), 5);
     StepBuffer* buffer = pool.try_acquire();
-    probe.begin_step(buffer, {.exact = exact,
-                              .stats_of = nullptr,
-                              .epoch = std::chrono::steady_clock::now()});
+    probe.begin_step(
+        buffer, {.exact = exact, .stats_of = nullptr, .epoch = std::chrono::steady_clock::now()});
     const int answer = llama_decode(context.get(), llama_batch_get_one(tokens.data(), count));
     probe.end_step(answer != 0);
-    Seen one{.graph = buffer->graph, .step = step_from(*buffer), .mismatch = buffer->count_mismatch};
+    Seen one{
+        .graph = buffer->graph, .step = step_from(*buffer), .mismatch = buffer->count_mismatch};
     buffer->graph.reset();
     pool.release(buffer);
     if (answer != 0 || one.graph == nullptr) return std::unexpected("a decode was not seen");

@@ -10,8 +10,8 @@
 namespace tt {
 
 struct SelfCheck {
-  std::size_t ops = 0;        // of one decode
-  std::string warning;        // the library is not a tested version; empty: it is
+  std::size_t ops = 0;  // of one decode
+  std::string warning;  // the library is not a tested version; empty: it is
 };
 
 // Runs a prompt and two decodes with fast times and again exactly, and compares

@@ -60,8 +60,7 @@ TracedModel::TracedModel(const std::filesystem::path& model, ContextOptions cont
   engine_ = *std::move(loaded);
   const RecorderSize size = engine_->recorder_size();
   recorder_ = std::make_unique<Recorder>(
-      size.max_ops, size.slot_bytes,
-      [](const std::string&, const Step&, const KnownGraphPtr&) {});
+      size.max_ops, size.slot_bytes, [](const std::string&, const Step&, const KnownGraphPtr&) {});
 }
 
 TracedModel::Run TracedModel::run(const GenerationRequest& request,

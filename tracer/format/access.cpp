@@ -226,8 +226,8 @@ void for_each_access(const GraphTemplate& graph, std::span<const Access> accesse
     if (values == nullptr) continue;
     if (is_row_by_row(graph, access)) {
       for (const std::int64_t id : distinct_rows(graph.tensor(access.tensor), values->ints)) {
-        out.range = file_range(graph, access.tensor,
-                               static_cast<std::uint64_t>(id) * access.stride, access.unit.v);
+        out.range = file_range(graph, access.tensor, static_cast<std::uint64_t>(id) * access.stride,
+                               access.unit.v);
         row(out);
       }
       continue;
