@@ -24,19 +24,4 @@ export default tseslint.config(
     },
   },
   { files: ['src/net/**', 'test/**'], rules: { 'no-restricted-globals': 'off' } },
-  {
-    files: ['test/**/*.mjs'],
-    languageOptions: {
-      globals: {
-        process: 'readonly',
-        Buffer: 'readonly',
-        console: 'readonly',
-        setTimeout: 'readonly',
-        setImmediate: 'readonly',
-        setInterval: 'readonly',
-        clearInterval: 'readonly',
-        URL: 'readonly',
-      },
-    },
-  },
 );

@@ -25,6 +25,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.e2e.ts'],
           fileParallelism: false,
           testTimeout: 60_000,
+          expect: { poll: { timeout: 10_000 } },
           hookTimeout: 120_000,
         },
       },

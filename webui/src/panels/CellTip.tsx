@@ -2,7 +2,7 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { Tip } from './HeatMap';
 
-const WIDTH = 264;
+const WIDTH = 292; // as in layout.css
 const HEIGHT = 150;
 
 export function CellTip({ tip }: { tip: ReadonlySignal<Tip | null> }) {

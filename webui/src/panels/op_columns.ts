@@ -17,16 +17,17 @@ function sourceLines(op: Op): string {
 export function opColumns(ops: readonly Op[]): readonly Column<Op>[] {
   const longest = ops.reduce((most, op) => Math.max(most, duration(op)), 1);
   const start = ops.reduce((least, op) => Math.min(least, op.begin_ns), ops[0]?.begin_ns ?? 0);
-  const what = (op: Op): string => [op.component, op.role].filter(Boolean).join(' · ');
+  const what = (op: Op): string =>
+    op.role === '' || op.role === op.component ? op.component : `${op.component} · ${op.role}`;
   // prettier-ignore
   return [
     { key: 'op', title: '#', hint: 'Order of execution', width: 46, align: 'right', text: (op) => String(op.op) },
-    { key: 'name', title: 'op', width: 112, mono: true, text: (op) => op.name, exact: (op) => (op.nodes > 1 ? `${op.name}, ${op.nodes} nodes fused` : op.name) },
+    { key: 'name', title: 'op', width: 120, mono: true, text: (op) => op.name, exact: (op) => (op.nodes > 1 ? `${op.name}, ${op.nodes} nodes fused` : op.name) },
     { key: 'tensor', title: 'tensor', width: 112, grow: 1, mono: true, text: (op) => op.tensor },
     { key: 'shape', title: 'shape', width: 104, align: 'right', text: (op) => formatShape(op.shape), exact: (op) => op.shape.join(' × ') },
     { key: 'type', title: 'type', width: 50, text: (op) => op.type },
     { key: 'layer', title: 'layer', width: 48, align: 'right', text: (op) => (op.layer === null ? '–' : String(op.layer)), exact: (op) => (op.layer === null ? 'outside of layers' : `layer ${op.layer}`) },
-    { key: 'component', title: 'component · role', width: 116, text: what, tone: (op) => op.component },
+    { key: 'component', title: 'component · role', width: 108, text: what, tone: (op) => op.component },
     { key: 'device', title: 'device', width: 54, text: (op) => op.device },
     { key: 'begin', title: 'begin', hint: 'After the begin of the step', width: 74, align: 'right', text: (op) => formatNs(op.begin_ns - start), exact: (op) => `${exactNs(op.begin_ns)} after the session’s start` },
     { key: 'duration', title: 'duration', width: 86, align: 'right', text: (op) => formatNs(duration(op)), exact: (op) => exactNs(duration(op)), bar: (op) => duration(op) / longest },

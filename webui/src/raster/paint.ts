@@ -97,12 +97,12 @@ function paintRaster(ctx: Ctx, { raster, layout, first, last }: HeatScene): void
   ctx.drawImage(cells, x, layout.plot.y, columnX(layout, last) - x, layout.plot.h);
 }
 
-// Columns without a step: a faint diagonal, so that "nothing" is not mistaken
-// for "little".
+// Columns without a step, and steps whose times were lost: a faint diagonal, so
+// that "nothing" is not mistaken for "little".
 function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { plot } = scene.layout;
   for (const [from, to, step] of runs(scene)) {
-    if (step !== NO_STEP) continue;
+    if (step !== NO_STEP && !scene.data.steps[step]?.dropped) continue;
     const x0 = columnX(scene.layout, from);
     const x1 = columnX(scene.layout, to);
     clipped(ctx, { x: x0, y: plot.y, w: x1 - x0, h: plot.h }, () => {
@@ -201,7 +201,7 @@ function paintTokens(ctx: Ctx, scene: HeatScene, palette: Palette): void {
     const token = data.tokens[index];
     const text = token ? visibleText(token.text) || `#${token.id}` : '';
     ctx.save();
-    ctx.translate(columnX(layout, column + 0.5), top + 6);
+    ctx.translate(columnX(layout, column + 0.5), top + 9);
     ctx.rotate(-Math.PI / 2);
     ctx.fillStyle = token?.generated ? palette.text : palette.dim;
     ctx.fillText(text.length > 8 ? `${text.slice(0, 7)}…` : text, 0, 0);

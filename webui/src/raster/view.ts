@@ -29,11 +29,11 @@ const RIGHT = 96;
 const SUMS = 30;
 const MARKS = 7;
 const GAP = 4;
-const TOKEN_TEXT = 62; // below the plot, where each token's text has room
+const TOKEN_TEXT = 65; // below the plot, where each token's text has room
 const TOKEN_NUMBERS = 32;
 export const TEXT_CELL = 13; // narrower columns are only numbered
 const WIDEST_CELL = 26;
-const TALLEST_CELL = 38;
+const TALLEST_CELL = 46;
 const FEWEST_COLUMNS = 4;
 
 export interface Box {

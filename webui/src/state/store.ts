@@ -5,9 +5,9 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import { sentence, type Api, type ApiError } from '../net/api';
 import type { LiveSink, LiveStatus } from '../net/live';
 import type { OpsFrame } from '../net/frames';
-import type { GenerateRequest, LiveEvent, LiveKind, Run } from '../net/types';
+import type { GenerateRequest, LiveEvent, LiveKind, Run, Token } from '../net/types';
 import { loadSettings, saveSettings, type Settings } from './settings';
-import { initialState, isActive, reduce, type Action, type State } from './state';
+import { initialState, isActive, reduce, type Action, type OpenSession, type State } from './state';
 import { TraceData } from './trace_data';
 import { fromHash, toHash, type Address } from './url';
 
@@ -22,7 +22,7 @@ const FRAME_MS = 33;
 const HEALTH_RETRY_MS = 1000;
 const POLL_MS = 1000; // of a run while the live connection is away
 const FOLLOW_MS = 500; // at most that often the op table follows the newest step
-const FILL_MS = 500; // at most that often holes are asked for
+const FILL_MS = 500; // at most that often what lacks is asked for
 const SESSIONS_PAGE = 50;
 const TOKENS_PAGE = 1000;
 const STEPS_PAGE = 200;
@@ -143,9 +143,10 @@ export class Store implements LiveSink {
     const open = this.current.value.open;
     if (!open) return;
     this.dispatch({ type: 'followSet', id: open.id, follow: false });
-    if (open.step === step) return;
-    this.showStep(open.id, step);
-    history.pushState(null, '', toHash({ session: open.id, step }));
+    if (open.step !== step) this.showStep(open.id, step);
+    // Also where following had come to this step by itself: now it was chosen.
+    const hash = toHash({ session: open.id, step });
+    if (location.hash !== hash) history.pushState(null, '', hash);
   }
 
   follow(): void {
@@ -202,7 +203,7 @@ export class Store implements LiveSink {
       case 'subscribed':
         // Whatever happened before this moment was not sent to this page.
         void this.refreshRun();
-        void this.pull();
+        if (this.current.value.open?.run?.state !== 'queued') void this.pull();
         return;
       case 'error': {
         // Recorded by an earlier run of the server: there is nothing to hear,
@@ -233,7 +234,7 @@ export class Store implements LiveSink {
         void this.pull();
         return;
       case 'token':
-        if (this.isOpen(event.session)) this.held.addToken(event.token);
+        if (this.isOpen(event.session)) this.hear(event.token);
         this.touch();
         return;
       case 'step':
@@ -280,6 +281,8 @@ export class Store implements LiveSink {
     const follow = address.step === null;
     this.dispatch({ type: 'opened', id, run, follow });
     this.live?.watch(id, KINDS);
+    // A request that was just sent has no file yet; what it says live comes first.
+    if (run) return;
     void this.refreshInfo(id);
     void this.refreshRun();
     void this.pull();
@@ -391,16 +394,24 @@ export class Store implements LiveSink {
       this.changed = false;
       this.dispatch({ type: 'dataArrived', id: open.id });
       this.followNewest();
-      this.fillHoles();
+      this.catchUp(open);
     }, FRAME_MS);
+  }
+
+  private hear(token: Token): void {
+    if (token.generated) this.held.addToken(token);
+    else this.held.announceToken(token.index);
   }
 
   // What was sent before this page subscribed may not have been on disk when it
   // asked then.
-  private fillHoles(): void {
-    if (!this.held.hasHoles() || Date.now() < this.fillAt) return;
+  private catchUp(open: OpenSession): void {
+    const unknown = open.info.is !== 'ready';
+    const holes = this.held.hasHoles();
+    if ((!unknown && !holes) || Date.now() < this.fillAt) return;
     this.fillAt = Date.now() + FILL_MS;
-    void this.pull();
+    if (unknown) void this.refreshInfo(open.id);
+    if (holes) void this.pull();
   }
 
   private followNewest(): void {

@@ -30,6 +30,12 @@ export class TraceData {
     this.tokens[token.index] = token;
   }
 
+  // A token is known to be there, its text is not: a live event says only what
+  // the answer grows by, which is nothing for a token of the prompt.
+  announceToken(index: number): void {
+    if (index >= this.tokens.length) this.tokens.length = index + 1;
+  }
+
   addStep(step: StepSummary): void {
     this.steps[step.step] = step;
     if (this.flight && step.step >= this.flight.step) this.flight = null;

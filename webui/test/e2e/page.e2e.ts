@@ -46,7 +46,9 @@ beforeEach(async () => {
 afterEach(async () => {
   // A test that failed in the middle must not leave its run to the next one.
   const session = sessionOf(page.url());
-  if (session) await fetch(`${server.url}/api/v1/generate/${session}`, { method: 'DELETE' });
+  if (session) {
+    await page.evaluate((id) => fetch(`api/v1/generate/${id}`, { method: 'DELETE' }), session);
+  }
   expect(foreign).toEqual([]);
   expect(complaints).toEqual([]);
   await context.close();

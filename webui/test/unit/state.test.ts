@@ -104,6 +104,16 @@ describe('TraceData', () => {
     expect(data.hasHoles()).toBe(false);
   });
 
+  it('asks for the text of a token that was only announced', () => {
+    const data = new TraceData();
+    data.announceToken(1);
+    expect(data.hasHoles()).toBe(true);
+    data.addToken(token(0));
+    data.addToken(token(1));
+    data.announceToken(1);
+    expect(data.tokens.map((one) => one?.text)).toEqual(['t0', 't1']);
+  });
+
   it('keeps the streamed piece of an incomplete character', () => {
     const data = new TraceData();
     data.addToken(token(0, { generated: true, text: '' }));
