@@ -42,6 +42,17 @@ TEST(DoorHttp, KeepsTheConnectionForManyRequests) {
   }
 }
 
+TEST(DoorHttp, KeepsTheConnectionAfterARequestThatAnnouncesNoBody) {
+  TestDoor server;
+  RawClient client(server.port);
+  for (int i = 0; i < 3; ++i) {
+    const RawResponse response =
+        client.exchange("DELETE /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.body, "gone") << i;
+  }
+}
+
 TEST(DoorHttp, AnswersPipelinedRequestsInOrder) {
   TestDoor server;
   RawClient client(server.port);

@@ -90,6 +90,9 @@ class TestDoor {
     http.Get("/hello", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("hello", "text/plain");
     });
+    http.Delete("/hello", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("gone", "text/plain");
+    });
     http.Get("/cookie", [](const httplib::Request& request, httplib::Response& response) {
       response.set_content(std::to_string(request.get_header_value("Cookie").size()), "text/plain");
     });

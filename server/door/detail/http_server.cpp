@@ -53,6 +53,18 @@ void leave_out_brotli(httplib::Request& request) {
   request.set_header("Accept-Encoding", kept.empty() ? "identity" : kept);
 }
 
+// A request that announces no body has none. The library waits for the body of a
+// DELETE all the same, and then does not keep the connection.
+void say_that_no_body_follows(std::string& head) {
+  const auto parsed = parse_request_head(head);
+  if (!parsed || parsed->method == "GET" || parsed->method == "HEAD" ||
+      parsed->count("Content-Length") > 0 || parsed->count("Transfer-Encoding") > 0) {
+    return;
+  }
+  constexpr std::string_view kLineEnd = "\r\n";
+  head.insert(head.size() - kLineEnd.size(), "Content-Length: 0\r\n");
+}
+
 // What cpp-httplib reads a request from and writes its response to. The head
 // comes from memory, the body straight from the socket and never more of it
 // than asked for: what follows belongs to the next request.
@@ -185,6 +197,7 @@ After HttpServer::answer(const Connection& connection, std::size_t head_bytes, b
   // The doorman saw them all, and nobody else reads.
   if (got != static_cast<ssize_t>(head_bytes)) return After::Close;
 
+  say_that_no_body_follows(head);
   RequestStream stream(connection, std::move(head), timeouts_);
   then_close = then_close || svr_sock_ == INVALID_SOCKET;
   bool closed = false;
