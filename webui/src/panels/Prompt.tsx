@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { sentence } from '../net/api';
 import type { Message, Model } from '../net/types';
-import { allowedMode, emptyDraft, requestOf, type Draft, type PromptMode } from '../state/request';
+import { promptMode, emptyDraft, requestOf, type Draft, type PromptMode } from '../state/request';
 import type { Settings } from '../state/settings';
 import type { Store } from '../state/store';
 import { Panel } from '../ui/Panel';
@@ -14,6 +14,7 @@ import { currentModel } from './TopBar';
 
 export function Prompt({ store }: { store: Store }) {
   const draft = useSignal<Draft>(emptyDraft);
+  const chosen = useSignal<PromptMode | null>(null);
   const complaint = useSignal<string | null>(null);
   const reachable = useMemo(() => store.select(({ health }) => health !== null), [store]).value;
   const submit = useMemo(() => store.select((state) => state.submit), [store]).value;
@@ -26,9 +27,13 @@ export function Prompt({ store }: { store: Store }) {
   ).value;
   const loaded = model?.state === 'loaded' ? model : undefined;
   const ready = loaded !== undefined && reachable;
-  const mode = allowedMode(draft.value.mode, loaded);
+  const mode = promptMode(chosen.value, loaded);
   const change = (part: Partial<Draft>): void => {
     draft.value = { ...draft.value, ...part };
+    complaint.value = null;
+  };
+  const choose = (next: PromptMode): void => {
+    chosen.value = next;
     complaint.value = null;
   };
   const send = (): void => {
@@ -45,7 +50,7 @@ export function Prompt({ store }: { store: Store }) {
     <Panel
       title="Prompt"
       class="prompt"
-      tools={<Modes mode={mode} model={loaded} change={change} />}
+      tools={<Modes mode={mode} model={loaded} choose={choose} />}
     >
       <form
         onSubmit={(event) => {
@@ -95,7 +100,11 @@ function settingsLine(s: Settings): string {
 
 type Change = (part: Partial<Draft>) => void;
 
-function Modes(props: { mode: PromptMode; model: Model | undefined; change: Change }) {
+function Modes(props: {
+  mode: PromptMode;
+  model: Model | undefined;
+  choose: (mode: PromptMode) => void;
+}) {
   const noText = props.model !== undefined && !props.model.has_vocabulary;
   const noChat = noText || props.model?.has_chat_template === false;
   return (
@@ -119,9 +128,7 @@ function Modes(props: { mode: PromptMode; model: Model | undefined; change: Chan
         },
         { value: 'tokens', text: 'Tokens', hint: 'Token ids' },
       ]}
-      choose={(mode) => {
-        props.change({ mode });
-      }}
+      choose={props.choose}
     />
   );
 }
@@ -186,6 +193,7 @@ function Messages({ draft, store, change }: { draft: Draft; store: Store; change
           </select>
           <textarea
             aria-label={`Message ${index + 1}`}
+            placeholder={message.role === 'user' ? 'What do you want to say to the model?' : ''}
             rows={message.role === 'user' ? 3 : 2}
             value={message.content}
             onInput={(event) => {

@@ -68,12 +68,14 @@ function promptOf(draft: Draft): Result<Prompt, string> {
   }
 }
 
-// The mode that the model can take; text where nothing is known yet.
-export function allowedMode(
-  mode: PromptMode,
+// The mode that was chosen, where the model can take it. A model with a chat
+// template was trained on conversations, so that is where it begins.
+export function promptMode(
+  chosen: PromptMode | null,
   model: { has_vocabulary: boolean; has_chat_template: boolean } | undefined,
 ): PromptMode {
-  if (!model) return mode;
+  if (!model) return chosen ?? 'text';
   if (!model.has_vocabulary) return 'tokens';
-  return mode === 'chat' && !model.has_chat_template ? 'text' : mode;
+  const usual = model.has_chat_template ? 'chat' : 'text';
+  return chosen === 'chat' ? usual : (chosen ?? usual);
 }

@@ -70,6 +70,7 @@ interface Wish {
 }
 
 async function run(prompt: string, { tokens, timing = 'fast' }: Wish): Promise<void> {
+  await page.getByRole('radio', { name: 'Text' }).check();
   await page.getByText('Settings').click();
   await page.getByLabel('Max tokens').fill(String(tokens));
   await page.getByLabel('Seed').fill('7');
@@ -147,6 +148,19 @@ describe('a run', () => {
       .waitFor({ timeout: 5000 });
   });
 
+  it('takes messages, and goes on after the answer', async () => {
+    await page.getByLabel('Message 1', { exact: true }).fill('Tell me a story about a frog.');
+    await runButton().click();
+    await progress()
+      .getByText(/^Done: /)
+      .waitFor();
+    await page.getByRole('button', { name: 'Continue after the answer' }).click();
+    const reply = page.getByLabel('Message 2', { exact: true });
+    expect((await reply.inputValue()).trim()).not.toBe('');
+    expect(await page.getByLabel('Role of message 2').inputValue()).toBe('assistant');
+    expect(await page.getByLabel('Role of message 3').inputValue()).toBe('user');
+  });
+
   it('marks exact timing', async () => {
     await run('A short one', { tokens: 4, timing: 'exact' });
     await progress()
@@ -160,7 +174,7 @@ describe('a run', () => {
 
   it('refuses an empty prompt in words', async () => {
     await runButton().click();
-    await page.getByRole('alert').getByText('Write a prompt first').waitFor();
+    await page.getByRole('alert').getByText('Write a message first').waitFor();
   });
 });
 

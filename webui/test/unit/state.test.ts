@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/net/types';
 import { tailOf } from '../../src/state/answer_text';
-import { allowedMode, emptyDraft, requestOf } from '../../src/state/request';
+import { promptMode, emptyDraft, requestOf } from '../../src/state/request';
 import { defaultSettings, parseSettings } from '../../src/state/settings';
 import { speedOf } from '../../src/state/speed';
 import { initialState, reduce, type Action, type State } from '../../src/state/state';
@@ -207,11 +207,19 @@ describe('requestOf', () => {
   });
 });
 
-describe('allowedMode', () => {
-  it('takes what the model can', () => {
-    const model = { has_vocabulary: true, has_chat_template: false };
-    expect(allowedMode('chat', model)).toBe('text');
-    expect(allowedMode('chat', { ...model, has_chat_template: true })).toBe('chat');
-    expect(allowedMode('text', { ...model, has_vocabulary: false })).toBe('tokens');
+describe('promptMode', () => {
+  const plain = { has_vocabulary: true, has_chat_template: false };
+  const chat = { has_vocabulary: true, has_chat_template: true };
+  const bare = { has_vocabulary: false, has_chat_template: false };
+  it.each([
+    [null, undefined, 'text'],
+    [null, plain, 'text'],
+    [null, chat, 'chat'],
+    ['chat', plain, 'text'],
+    ['text', chat, 'text'],
+    ['tokens', chat, 'tokens'],
+    ['text', bare, 'tokens'],
+  ] as const)('%s with %j is %s', (chosen, model, mode) => {
+    expect(promptMode(chosen, model)).toBe(mode);
   });
 });
