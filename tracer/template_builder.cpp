@@ -169,6 +169,11 @@ class Builder {
     while (sources > 0 && from.src[sources - 1] == nullptr) --sources;
     for (std::size_t i = 0; i < sources; ++i) node.src.push_back(tensor_id(from.src[i]));
     node.output = tensor_id(&from);
+    // Flash attention's output has no name in llama.cpp ("node_24").
+    if (Tensor& output = built_.graph.tensors[node.output.v];
+        from.op == GGML_OP_FLASH_ATTN_EXT && output.component == Component::Other) {
+      output.component = Component::Attention;
+    }
     built_.graph.nodes.push_back(std::move(node));
   }
 
