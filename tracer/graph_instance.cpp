@@ -1,19 +1,10 @@
 #include "tracer/graph_instance.h"
 
-#include <ggml-backend.h>
-
 #include <algorithm>
 
 namespace tt {
 
 namespace {
-
-bool is_on_host(const ggml_tensor& tensor) {
-  const ggml_backend_buffer_t buffer = tensor.buffer != nullptr || tensor.view_src == nullptr
-                                           ? tensor.buffer
-                                           : tensor.view_src->buffer;
-  return buffer == nullptr || ggml_backend_buffer_is_host(buffer);
-}
 
 // The same template met at other addresses is the same object.
 KnownGraphPtr intern(GraphTemplate graph, std::span<const std::unique_ptr<GraphInstance>> known) {

@@ -352,11 +352,7 @@ void Probe::capture_learning() {
     for (std::size_t i = 0; i < sources.count; ++i) {
       const ggml_tensor* source = sources.tensors[i];
       if (std::ranges::find(captured_from_, source) != captured_from_.end()) continue;
-      const ggml_backend_buffer_t buffer = source->buffer != nullptr || source->view_src == nullptr
-                                               ? source->buffer
-                                               : source->view_src->buffer;
-      const bool on_host = buffer == nullptr || ggml_backend_buffer_is_host(buffer);
-      if (copy_slot(*source, slot_copy_for(*nodes_[node]), on_host, kNone, *buffer_)) {
+      if (copy_slot(*source, slot_copy_for(*nodes_[node]), is_on_host(*source), kNone, *buffer_)) {
         captured_from_.push_back(source);
       }
     }

@@ -64,6 +64,13 @@ SlotCopy slot_copy_for(const ggml_tensor& node) {
   return node.op == GGML_OP_FLASH_ATTN_EXT ? SlotCopy::AttendedCells : SlotCopy::Values;
 }
 
+bool is_on_host(const ggml_tensor& tensor) {
+  const ggml_backend_buffer_t buffer = tensor.buffer != nullptr || tensor.view_src == nullptr
+                                           ? tensor.buffer
+                                           : tensor.view_src->buffer;
+  return buffer == nullptr || ggml_backend_buffer_is_host(buffer);
+}
+
 bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
                StepBuffer& buffer) noexcept {
   if (buffer.captured.size() == buffer.captured.capacity()) return false;

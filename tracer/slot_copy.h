@@ -15,6 +15,10 @@ namespace tt {
 enum class SlotCopy : std::uint8_t { Values, AttendedCells };
 SlotCopy slot_copy_for(const ggml_tensor& node);
 
+// Whether the tensor's bytes can be read through its pointer: not on another
+// device, and not repacked. A view lives where what it views lives.
+bool is_on_host(const ggml_tensor& tensor);
+
 // Appends to arena and `captured`. False when it did not fit (nothing is added).
 // `on_host` false: the tensor lives on another device and is fetched (exact mode).
 bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
