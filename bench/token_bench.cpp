@@ -181,12 +181,19 @@ void measure(const Options& options, const std::string& shape) {
     }
   }
   auto index = tt::GgufIndex::open(model_path);
-  if (!index) std::exit(1);
+  if (!index) {
+    std::fprintf(stderr, "%s\n", index.error().c_str());
+    std::exit(1);
+  }
   llama_model_params model_params = llama_model_default_params();
   std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
   model_params.devices = no_devices.data();
   const tt::LlamaModel model(llama_model_load_from_file(model_path.c_str(), model_params));
-  if (!model) std::exit(1);
+  if (!model) {
+    std::fprintf(stderr, "%s: llama.cpp cannot load it; remove it, it is written anew\n",
+                 model_path.c_str());
+    std::exit(1);
+  }
 
   llama_context_params params = context_params(options);
   Context plain(model.get(), params);
