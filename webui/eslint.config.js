@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/'] },
+  { ignores: ['dist/', 'node_modules/', 'src/net/schema.d.ts'] },
   js.configs.recommended,
   {
     files: ['**/*.{ts,tsx}'],

@@ -2,7 +2,7 @@
 // nothing here throws. An AbortSignal ends a call whose answer nobody wants any
 // more; it then gives an error of kind 'aborted'.
 import { err, ok, type Result } from '../result';
-import { Mismatch, nullable, num, object, or, str, type Check } from './check';
+import { Mismatch, object, optional, str, type Check } from './check';
 import * as wire from './types';
 
 export type ApiError =
@@ -18,7 +18,10 @@ export type ApiError =
 
 export type Answer<T> = Promise<Result<T, ApiError>>;
 
-const problem = object({ title: or('', str), detail: or('', str), status: nullable(num) });
+const problem = object<{ title?: string; detail?: string }>({
+  title: optional(str),
+  detail: optional(str),
+});
 
 async function call<T>(
   method: 'GET' | 'POST' | 'DELETE',
@@ -45,7 +48,12 @@ async function call<T>(
 function refusal(status: number, text: string): ApiError {
   try {
     const said = problem(JSON.parse(text), '');
-    return { kind: 'refused', status, title: said.title || `HTTP ${status}`, detail: said.detail };
+    return {
+      kind: 'refused',
+      status,
+      title: said.title ?? `HTTP ${status}`,
+      detail: said.detail ?? '',
+    };
   } catch {
     return { kind: 'refused', status, title: `HTTP ${status}`, detail: text.slice(0, 200) };
   }
@@ -69,7 +77,7 @@ const id = encodeURIComponent;
 export const api = {
   health: () => call('GET', 'health', wire.health),
   models: () => call('GET', 'models', wire.models),
-  generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.accepted, { body }),
+  generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
   run: (session: string) => call('GET', `generate/${id(session)}`, wire.run),
   cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
   sessions: (offset: number, limit: number) =>

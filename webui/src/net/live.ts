@@ -4,7 +4,7 @@
 import type { Result } from '../result';
 import { Mismatch } from './check';
 import { decodeOpsFrame, type OpsFrame } from './frames';
-import { liveEvent, type LiveEvent, type LiveKind } from './types';
+import { liveEvent, type LiveEvent, type LiveKind } from './live_events';
 
 export type LiveStatus =
   | { readonly is: 'connecting' }
@@ -92,7 +92,7 @@ export class Live {
       this.failures = 0;
       this.greeted = true;
       this.sessionOf.clear();
-      this.sink.status({ is: 'open', server: event.server });
+      this.sink.status({ is: 'open', server: event.server ?? '' });
       for (const [session, kinds] of this.wanted) this.send({ type: 'subscribe', session, kinds });
     } else if (event.type === 'subscribed') {
       this.sessionOf.set(event.number, event.session);

@@ -1,264 +1,123 @@
-// The wire types of the server's HTTP and live interface, as checks: each type
-// is derived from the check that admits it. Times (`_ns`) are nanoseconds since
-// the session's start (exact in a double for 104 days), sizes are bytes.
-import {
-  anything,
-  bool,
-  list,
-  map,
-  nullable,
-  num,
-  object,
-  oneOf,
-  or,
-  str,
-  type Check,
-  type Checked,
-} from './check';
+// The wire types: generated from api/openapi.yaml (`npm run types` writes
+// schema.d.ts), here given their short names and the checks that admit them.
+// Times (`_ns`) are nanoseconds since the session's start (exact in a double
+// for 104 days), sizes are bytes.
+import { bool, list, nullable, num, object, oneOf, str } from './check';
+import type { components, operations } from './schema';
 
-export const health = object({
-  status: oneOf('ok', 'loading'),
-  version: str,
-  model: nullable(str),
-  load_progress: or(0, num),
-});
-export type Health = Checked<typeof health>;
+type Schemas = components['schemas'];
+export type Health = Schemas['Health'];
+export type Version = Schemas['Version'];
+export type Model = Schemas['Model'];
+export type Message = Schemas['Message'];
+export type GenerateRequest = Schemas['GenerateRequest'];
+export type Run = Schemas['Generation'];
+export type RunState = Run['state'];
+export type Session = Schemas['Session'];
+export type SessionState = Schemas['SessionState'];
+export type Token = Schemas['Token'];
+export type StepSummary = Schemas['StepSummary'];
+export type Phase = Schemas['Phase'];
+export type Op = Schemas['Op'];
+export type OpSource = Op['sources'][number];
+export type Access = Schemas['Access'];
+export type Node = Schemas['Node'];
+export type Tensor = Schemas['Tensor'];
+export type LayerSubgraph = Schemas['LayerSubgraph'];
+export type GraphNode = LayerSubgraph['nodes'][number];
+export type GraphEdge = LayerSubgraph['edges'][number];
+export type Category = GraphNode['category'];
+export type ProblemCode = Schemas['Problem']['code'];
+export type Level = NonNullable<GenerateRequest['level']>;
+export type TimingMode = NonNullable<GenerateRequest['timing']>;
 
-export const model = object({
+export type SessionQuery = NonNullable<operations['sessions']['parameters']['query']>;
+export type SessionSort = NonNullable<SessionQuery['sort']>;
+export type OpSort = NonNullable<NonNullable<operations['ops']['parameters']['query']>['sort']>;
+
+export const health = object<Health>({ status: oneOf('ok', 'loading'), version: str });
+export const model = object<Model>({
   name: str,
   path: str,
   size_bytes: num,
-  state: oneOf('available', 'loading', 'loaded', 'failed'),
-  load_progress: or(0, num),
-  error: nullable(str),
-  description: or('', str),
-  architecture: or('', str),
-  n_layers: or(0, num),
-  n_embd: or(0, num),
-  n_heads: or(0, num),
-  n_heads_kv: or(0, num),
-  n_experts: or(0, num),
-  n_experts_used: or(0, num),
-  n_vocab: or(0, num),
-  context: or(0, num),
-  has_vocabulary: or(true, bool),
-  has_chat_template: or(false, bool),
-  has_encoder: or(false, bool),
-  embedding_only: or(false, bool),
-  recurrent: or(false, bool),
-  hybrid: or(false, bool),
-  threads: or(0, num),
+  state: oneOf('available', 'loading', 'loaded', 'unloading', 'failed'),
 });
-export type Model = Checked<typeof model>;
-export const models = object({ models: list(model) });
+export const models = object<{ folder?: string | null; models: readonly Model[] }>({
+  models: list(model),
+});
+export type Models = ReturnType<typeof models>;
 
-const runState = oneOf('queued', 'running', 'done', 'cancelled', 'failed');
-export type RunState = Checked<typeof runState>;
+export const runState = oneOf('queued', 'running', 'done', 'cancelled', 'failed');
+export const run = object<Run>({ id: str, state: runState });
 
-export const accepted = object({ id: str, state: runState, position: or(0, num) });
-export type Accepted = Checked<typeof accepted>;
-
-export const run = object({
+export const session = object<Session>({ id: str, state: str, start_utc_ns: num, file_bytes: num });
+export const sessions = object<{ total: number; sessions: readonly Session[] }>({
+  total: num,
+  sessions: list(session),
+});
+export type SessionPage = ReturnType<typeof sessions>;
+export const deleted = object<{ id: string; restore_until_utc_ns: number }>({
   id: str,
-  state: runState,
-  position: or(0, num),
-  prompt_tokens: or(0, num),
-  prompt_done: or(0, num),
-  generated: or(0, num),
-  max_tokens: or(0, num),
-  text: or('', str),
-  stop_reason: nullable(str),
-  error: nullable(str),
+  restore_until_utc_ns: num,
 });
-export type Run = Checked<typeof run>;
 
-export const session = object({
-  id: str,
-  title: or('', str),
-  state: str,
-  error: nullable(str),
-  start_utc_ns: num,
-  level: or('', str),
-  exact_timing: or(false, bool),
-  n_layers: or(0, num),
-  steps: or(0, num),
-  tokens: or(0, num),
-  file_bytes: or(0, num),
-  losses: or({}, map(num)),
-  facts: or({}, map(anything)),
+export const token = object<Token>({ index: num, id: num, generated: bool, text: str });
+export const tokens = object<{ total: number; tokens: readonly Token[] }>({
+  total: num,
+  tokens: list(token),
 });
-export type Session = Checked<typeof session>;
-export const sessions = object({ total: num, sessions: list(session) });
-export type SessionPage = Checked<typeof sessions>;
-
-export const token = object({
-  index: num,
-  id: num,
-  position: or(0, num),
-  generated: or(false, bool),
-  reused: or(false, bool),
-  text: or('', str),
-});
-export type Token = Checked<typeof token>;
-export const tokens = object({ total: num, tokens: list(token) });
-export type TokenPage = Checked<typeof tokens>;
 
 // `layers` has one entry per layer and a last one for ops outside of any layer.
-export const stepSummary = object({
+export const stepSummary = object<StepSummary>({
   step: num,
   phase: str,
   timing: str,
-  template: or(0, num),
+  template: num,
   begin_ns: num,
   end_ns: num,
   first_token: num,
   n_tokens: num,
-  ops: or(0, num),
-  accesses: or(0, num),
-  bytes_read: or(0, num),
-  bytes_written: or(0, num),
-  dropped: or(false, bool),
-  aborted: or(false, bool),
-  layers: object({ ns: list(num), bytes: list(num) }),
+  layers: object<StepSummary['layers']>({ ns: list(num), bytes: list(num) }),
 });
-export type StepSummary = Checked<typeof stepSummary>;
-export const steps = object({ total: num, steps: list(stepSummary) });
-export type StepPage = Checked<typeof steps>;
-
-const opSource = object({
-  tensor: str,
-  type: or('', str),
-  shape: or([], list(num)),
-  kind: or('', str),
-  source: or('', str),
+export const steps = object<{ total: number; steps: readonly StepSummary[] }>({
+  total: num,
+  steps: list(stepSummary),
 });
-export type OpSource = Checked<typeof opSource>;
 
-export const op = object({
+export const op = object<Op>({
   op: num,
   name: str,
-  tensor: or('', str),
-  type: or('', str),
-  shape: or([], list(num)),
+  tensor: str,
+  shape: list(num),
   layer: nullable(num),
-  component: or('', str),
-  role: or('', str),
-  device: or('', str),
   begin_ns: num,
   end_ns: num,
-  nodes: or(1, num),
-  bytes_read: or(0, num),
-  bytes_written: or(0, num),
-  sources: or([], list(opSource)),
+  bytes_read: num,
+  bytes_written: num,
+  sources: list(object<OpSource>({ tensor: str, shape: list(num) })),
 });
-export type Op = Checked<typeof op>;
-export const ops = object({ total: num, ops: list(op) });
-export type OpPage = Checked<typeof ops>;
+export const ops = object<{ total: number; ops: readonly Op[] }>({ total: num, ops: list(op) });
 
-const fileRange = object({ index: num, offset: num, length: num });
-export const access = object({
-  op: num,
-  tensor: str,
-  kind: or('', str),
-  write: or(false, bool),
-  bytes: or(0, num),
-  source: or('', str),
-  file: nullable(fileRange),
-  address: nullable(str),
-  component: or('', str),
-  role: or('', str),
-  category: or('', str),
-  expert: nullable(num),
-  rank: nullable(num),
-  score: nullable(num),
+export const access = object<Access>({ op: num, tensor: str, write: bool, bytes: num });
+export const accesses = object<{ total: number; accesses: readonly Access[] }>({
+  total: num,
+  accesses: list(access),
 });
-export type Access = Checked<typeof access>;
-export const accesses = object({ total: num, accesses: list(access) });
-export type AccessPage = Checked<typeof accesses>;
 
-// What the page asks the server to do.
-export type Level = 'off' | 'minimal' | 'detailed' | 'verbose';
-export type TimingMode = 'fast' | 'exact';
-export interface Message {
-  readonly role: 'system' | 'user' | 'assistant';
-  readonly content: string;
-}
-export interface GenerateRequest {
-  readonly prompt?: string;
-  readonly messages?: readonly Message[];
-  readonly tokens?: readonly number[];
-  readonly max_tokens: number;
-  readonly temperature: number;
-  readonly top_k: number;
-  readonly top_p: number;
-  readonly min_p: number;
-  readonly repeat_penalty: number;
-  readonly seed?: number;
-  readonly ignore_eos: boolean;
-  readonly reuse_prefix: boolean;
-  readonly level: Level;
-  readonly timing: TimingMode;
-  readonly stats_pattern?: string;
-}
-
-// What the server says over /api/v1/live.
-export type LiveKind = 'token' | 'step' | 'op' | 'progress';
-
-const ofSession = { session: str };
-const helloEvent = object({ type: oneOf('hello'), protocol: num, server: or('', str) });
-const subscribedEvent = object({ type: oneOf('subscribed'), ...ofSession, number: num });
-const errorEvent = object({ type: oneOf('error'), code: or('', str), detail: or('', str) });
-const stateEvent = object({
-  type: oneOf('state'),
-  ...ofSession,
-  state: runState,
-  position: or(0, num),
-  error: nullable(str),
+export const node = object<Node>({ node: num, op: str, tensor: num, sources: list(nullable(num)) });
+export const nodes = object<{ total: number; nodes: readonly Node[] }>({
+  total: num,
+  nodes: list(node),
 });
-const progressEvent = object({
-  type: oneOf('progress'),
-  ...ofSession,
-  prompt_done: num,
-  prompt_tokens: num,
-  generated: num,
-  max_tokens: num,
+export const tensor = object<Tensor>({ tensor: num, name: str, shape: list(num), size: num });
+export const tensors = object<{ total: number; tensors: readonly Tensor[] }>({
+  total: num,
+  tensors: list(tensor),
 });
-const lossEvent = object({ type: oneOf('loss'), ...ofSession, frames: num });
-const eventType = object({ type: str });
 
-export type LiveEvent =
-  | Checked<typeof helloEvent>
-  | Checked<typeof subscribedEvent>
-  | Checked<typeof errorEvent>
-  | Checked<typeof stateEvent>
-  | Checked<typeof progressEvent>
-  | Checked<typeof lossEvent>
-  | { readonly type: 'token'; readonly session: string; readonly token: Token }
-  | { readonly type: 'step'; readonly session: string; readonly step: StepSummary };
-
-const sessionField = object(ofSession);
-
-// Null for a kind of event that this page does not know: a newer server may
-// send more.
-export const liveEvent: Check<LiveEvent | null> = (v, path) => {
-  switch (eventType(v, path).type) {
-    case 'hello':
-      return helloEvent(v, path);
-    case 'subscribed':
-      return subscribedEvent(v, path);
-    case 'error':
-      return errorEvent(v, path);
-    case 'state':
-      return stateEvent(v, path);
-    case 'progress':
-      return progressEvent(v, path);
-    case 'loss':
-      return lossEvent(v, path);
-    case 'token':
-      return { type: 'token', ...sessionField(v, path), token: token(v, path) };
-    case 'step':
-      return { type: 'step', ...sessionField(v, path), step: stepSummary(v, path) };
-    default:
-      return null;
-  }
-};
+export const layerSubgraph = object<LayerSubgraph>({
+  template: num,
+  layer: num,
+  nodes: list(object<GraphNode>({ tensor: num, name: str, shape: list(num), category: str })),
+  edges: list(object<GraphEdge>({ from: num, to: num })),
+});

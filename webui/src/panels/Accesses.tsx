@@ -66,7 +66,7 @@ function List({ accesses }: { accesses: readonly Access[] }) {
 
 function where(access: Access): string {
   const { file, expert, rank, score } = access;
-  const parts = [access.kind, access.source];
+  const parts: string[] = [access.kind, access.source];
   if (expert !== null) {
     const chosen = rank === null ? '' : `, rank ${rank}`;
     parts.push(`expert ${expert}${chosen}${score === null ? '' : `, score ${score.toFixed(3)}`}`);

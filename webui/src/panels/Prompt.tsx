@@ -105,7 +105,7 @@ function Modes(props: {
   model: Model | undefined;
   choose: (mode: PromptMode) => void;
 }) {
-  const noText = props.model !== undefined && !props.model.has_vocabulary;
+  const noText = props.model?.has_vocabulary === false;
   const noChat = noText || props.model?.has_chat_template === false;
   return (
     <Segmented

@@ -73,7 +73,11 @@ function Row(props: { store: Store; session: Session; current: boolean }) {
         {session.start_utc_ns > 0 ? formatAgo(session.start_utc_ns, store.now.value) : ''}
       </span>
       <span class="session-facts">
-        {current ? <LiveCounts store={store} session={session} /> : <Counts {...session} />}
+        {current ? (
+          <LiveCounts store={store} session={session} />
+        ) : (
+          <Counts tokens={session.tokens ?? 0} steps={session.steps ?? 0} />
+        )}
         {session.exact_timing ? ', exact' : ''}
         {session.state === 'done' ? '' : `, ${session.state}`}
       </span>
@@ -84,7 +88,7 @@ function Row(props: { store: Store; session: Session; current: boolean }) {
   );
 }
 
-function Counts({ tokens, steps }: { tokens: number; steps: number }) {
+function Counts({ tokens = 0, steps = 0 }: { tokens?: number; steps?: number }) {
   return (
     <>
       {plural(tokens, 'token')}, {plural(steps, 'step')}
@@ -98,8 +102,8 @@ function LiveCounts({ store, session }: { store: Store; session: Session }) {
   const { tokens, steps } = store.data;
   return (
     <Counts
-      tokens={Math.max(tokens.length, session.tokens)}
-      steps={Math.max(steps.length, session.steps)}
+      tokens={Math.max(tokens.length, session.tokens ?? 0)}
+      steps={Math.max(steps.length, session.steps ?? 0)}
     />
   );
 }

@@ -37,7 +37,7 @@ function SessionStatus({ store }: { store: Store }) {
       {info && (
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
-      {info && info.level !== '' && <span>trace {info.level}</span>}
+      {info?.level !== undefined && <span>trace {info.level}</span>}
       <span class={open.lostFrames > 0 ? 'warn' : 'dim'}>
         {formatCount(open.lostFrames)} live frames dropped
       </span>

@@ -61,23 +61,26 @@ function ModelInfo({ store }: { store: Store }) {
         </div>
       );
     }
+    case 'unloading':
+      return <div class="model">{model.name}, unloading</div>;
     case 'loaded':
       return <LoadedModel model={model} />;
   }
 }
 
 function LoadedModel({ model }: { model: Model }) {
+  const { n_heads = 0, n_heads_kv = 0, n_experts = 0, n_experts_used = 0 } = model;
   const facts = [
-    model.architecture,
-    plural(model.n_layers, 'layer'),
-    `${formatCount(model.n_embd)} wide`,
-    model.n_heads_kv > 0 && model.n_heads_kv !== model.n_heads
-      ? `${model.n_heads} heads, ${model.n_heads_kv} KV`
-      : plural(model.n_heads, 'head'),
-    model.n_experts > 0 ? `${model.n_experts_used} of ${model.n_experts} experts` : '',
+    model.architecture ?? '',
+    plural(model.n_layers ?? 0, 'layer'),
+    `${formatCount(model.n_embd ?? 0)} wide`,
+    n_heads_kv > 0 && n_heads_kv !== n_heads
+      ? `${n_heads} heads, ${n_heads_kv} KV`
+      : plural(n_heads, 'head'),
+    n_experts > 0 ? `${n_experts_used} of ${n_experts} experts` : '',
     kindOf(model),
-    `context ${formatCount(model.context)}`,
-    plural(model.threads, 'thread'),
+    `context ${formatCount(model.context ?? 0)}`,
+    plural(model.threads ?? 0, 'thread'),
   ];
   return (
     <div

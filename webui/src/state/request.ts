@@ -1,6 +1,6 @@
 // From what stands in the form to a request, or to the sentence that says what
 // is wrong with it. Pure.
-import type { GenerateRequest, Message } from '../net/types';
+import type { GenerateRequest, Message, Model } from '../net/types';
 import { err, ok, type Result } from '../result';
 import type { Settings } from './settings';
 
@@ -72,10 +72,10 @@ function promptOf(draft: Draft): Result<Prompt, string> {
 // template was trained on conversations, so that is where it begins.
 export function promptMode(
   chosen: PromptMode | null,
-  model: { has_vocabulary: boolean; has_chat_template: boolean } | undefined,
+  model: Pick<Model, 'has_vocabulary' | 'has_chat_template'> | undefined,
 ): PromptMode {
   if (!model) return chosen ?? 'text';
-  if (!model.has_vocabulary) return 'tokens';
+  if (model.has_vocabulary === false) return 'tokens';
   const usual = model.has_chat_template ? 'chat' : 'text';
   return chosen === 'chat' ? usual : (chosen ?? usual);
 }

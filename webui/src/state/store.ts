@@ -5,7 +5,8 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import { sentence, type Api, type ApiError } from '../net/api';
 import type { LiveSink, LiveStatus } from '../net/live';
 import type { OpsFrame } from '../net/frames';
-import type { GenerateRequest, LiveEvent, LiveKind, Run, Token } from '../net/types';
+import type { LiveEvent, LiveKind } from '../net/live_events';
+import type { GenerateRequest, Run, Token } from '../net/types';
 import { loadSettings, saveSettings, type Settings } from './settings';
 import { initialState, isActive, reduce, type Action, type OpenSession, type State } from './state';
 import { TraceData } from './trace_data';
@@ -29,6 +30,21 @@ const STEPS_PAGE = 200;
 // A step that has just ended may not be on disk yet.
 const FRESH_TRIES = 8;
 const FRESH_WAIT_MS = 150;
+
+const EMPTY_RUN: Run = {
+  id: '',
+  model: '',
+  state: 'queued',
+  position: 0,
+  prompt_tokens: 0,
+  prompt_done: 0,
+  reused_tokens: 0,
+  generated: 0,
+  max_tokens: 0,
+  text: '',
+  stop_reason: null,
+  error: null,
+};
 
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
@@ -101,19 +117,8 @@ export class Store implements LiveSink {
     const answer = await this.api.generate(request);
     this.dispatch({ type: 'submitSettled', error: answer.ok ? null : answer.error });
     if (!answer.ok) return;
-    const { id, state, position } = answer.value;
-    const run: Run = {
-      id,
-      state,
-      position,
-      prompt_tokens: 0,
-      prompt_done: 0,
-      generated: 0,
-      max_tokens: request.max_tokens,
-      text: '',
-      stop_reason: null,
-      error: null,
-    };
+    const run: Run = { ...EMPTY_RUN, ...answer.value };
+    const { id } = run;
     this.open({ session: id, step: null }, run);
     history.pushState(null, '', toHash({ session: id, step: null }));
     void this.refreshSessions();
@@ -209,12 +214,13 @@ export class Store implements LiveSink {
         // Recorded by an earlier run of the server: there is nothing to hear,
         // but also nothing running any more.
         const open = this.current.value.open;
-        if (event.code !== 'not_live') this.fault(event.detail || event.code);
+        if (event.code !== 'not_live')
+          this.fault(event.detail ?? event.code ?? 'The live connection refused a command.');
         else if (open) this.ended(open.id);
         return;
       }
       case 'state': {
-        const { state, position, error } = event;
+        const { state, position = 0, error = null } = event;
         this.dispatch({
           type: 'runChanged',
           id: event.session,
@@ -234,11 +240,11 @@ export class Store implements LiveSink {
         void this.pull();
         return;
       case 'token':
-        if (this.isOpen(event.session)) this.hear(event.token);
+        if (this.isOpen(event.session)) this.hear(event);
         this.touch();
         return;
       case 'step':
-        if (this.isOpen(event.session)) this.held.addStep(event.step);
+        if (this.isOpen(event.session)) this.held.addStep(event);
         this.touch();
         return;
     }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { nextSort, parseFilter, queryOps } from '../../src/grid/op_query';
+import type { OpSource } from '../../src/net/types';
 import { op } from './make';
 
-const weight = {
+const weight: OpSource = {
   tensor: 'blk.0.attn_q.weight',
   type: 'Q4_K',
   shape: [8],

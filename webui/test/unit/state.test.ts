@@ -11,7 +11,9 @@ import { op, step, token } from './make';
 
 const RUN: Run = {
   id: 'a',
+  model: 'm',
   state: 'running',
+  reused_tokens: 0,
   position: 0,
   prompt_tokens: 5,
   prompt_done: 5,
