@@ -9,12 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "analysis/access_table.h"
-#include "analysis/op_table.h"
 #include "analysis/page.h"
 #include "analysis/session_overview.h"
-#include "analysis/step_summary.h"
 #include "tracer/job.h"
 #include "tracer/model_facts.h"
 
@@ -48,16 +46,15 @@ struct SessionEntry {
 };
 Json to_json(const SessionEntry& session);
 
-Json to_json(const Token& token);
-Json to_json(const StepSummary& step);
-Json to_json(const GraphTemplate& graph, const OpRow& op);
-Json to_json(const GraphTemplate& graph, const AccessRow& access);
-
-// {"total": n, "steps": [...]}
+// {"total": n, "sessions": [...]}
 Json to_json(const Page<SessionEntry>& sessions);
-Json to_json(const Page<Token>& tokens);
-Json to_json(const Page<StepSummary>& steps);
-Json to_json(const OpTable& ops);
-Json to_json(const AccessTable& accesses);
+
+// A page under the name of its rows, each as `row_json` says.
+template <class Row, class RowJson>
+Json page_json(const char* name, const Page<Row>& page, RowJson row_json) {
+  Json rows = Json::array();
+  for (const Row& row : page.rows) rows.push_back(row_json(row));
+  return {{"total", page.total}, {name, std::move(rows)}};
+}
 
 }  // namespace tt

@@ -1,6 +1,6 @@
 #include "api/live_events.h"
 
-#include "api/json.h"
+#include "api/trace_json.h"
 #include "api/version.h"
 
 namespace tt {

@@ -16,6 +16,8 @@ namespace tt {
 void add_model_routes(httplib::Server& http, const GenerationQueue& queue);
 void add_generate_routes(httplib::Server& http, GenerationQueue& queue);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
+// What a session recorded: tokens, steps, ops, accesses.
+void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
 // Last: everything else is a file of the page, or is not there.
 void add_page_routes(httplib::Server& http, const StaticFiles& files);
 
