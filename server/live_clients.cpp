@@ -198,10 +198,11 @@ void LiveClients::step(const std::string& session, StepId id, const Step* step,
       }
       if (to.kinds.step) {
         if (summary.empty()) {
-          summary = step_event(session, graph == nullptr
-                                            ? step_summary(nullptr, {}, *step, ports_.n_layers())
-                                            : step_summary(&graph->graph, graph->accesses, *step,
-                                                           ports_.n_layers()));
+          const std::uint32_t layers = ports_.n_layers(session);
+          summary = step_event(session,
+                               graph == nullptr
+                                   ? step_summary(nullptr, {}, *step, layers)
+                                   : step_summary(&graph->graph, graph->accesses, *step, layers));
         }
         send(client, session, to, summary);
       }
@@ -243,24 +244,27 @@ void LiveClients::missed(std::uint64_t events) {
 // ---------------------------------------------------------------- the step in flight
 
 void LiveClients::look() {
-  std::uint32_t from = kNone;
-  for (auto& [id, client] : clients_) {
-    for (auto& [session, to] : client.sessions) {
-      tell_losses(id, session, to);
-      if (!to.kinds.op || to.ended || session != looked_at_) continue;
-      from = std::min(from, to.next_step == looked_step_ ? to.ops_sent : 0);
-    }
-  }
+  for (auto& [id, client] : clients_)
+    for (auto& [session, to] : client.sessions) tell_losses(id, session, to);
   forget_ended();
+  for (auto& [session, live] : sessions_)
+    if (live.state == JobState::Running) look(session, live);
+}
+
+void LiveClients::look(const std::string& session, Session& live) {
+  std::uint32_t from = kNone;
+  each(session, [&](ClientId, Subscription& to) {
+    if (to.kinds.op) from = std::min(from, to.next_step == live.looked_at ? to.ops_sent : 0);
+  });
+  if (from == kNone) return;
   const auto goes_on = [&](const StepInFlight& step) {
-    return step.first == 0 || (step.session == looked_at_ && step.step == looked_step_);
+    return step.first == 0 || step.step == live.looked_at;
   };
-  auto flight = ports_.in_flight(from == kNone ? 0 : from);
-  if (flight && !goes_on(*flight)) flight = ports_.in_flight(0);
+  auto flight = ports_.in_flight(session, from);
+  if (flight && !goes_on(*flight)) flight = ports_.in_flight(session, 0);
   if (!flight || !goes_on(*flight)) return;
-  looked_at_ = flight->session;
-  looked_step_ = flight->step;
-  each(flight->session, [&](ClientId id, Subscription& to) {
+  live.looked_at = flight->step;
+  each(session, [&](ClientId id, Subscription& to) {
     if (to.kinds.op && to.next_step == flight->step) send_new(id, to, *flight);
   });
 }

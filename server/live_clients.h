@@ -27,8 +27,10 @@ struct LivePorts {
   // Queues a message for a client; false: no room, or the client is gone.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
   std::function<std::optional<JobStatus>(const std::string& session)> status;
-  std::function<std::optional<StepInFlight>(std::uint32_t from_op)> in_flight;
-  std::function<std::uint32_t()> n_layers;  // of the loaded model
+  // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
+  std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
+      in_flight;
+  std::function<std::uint32_t(const std::string& session)> n_layers;  // of the model it runs on
 };
 
 class LiveClients {
@@ -73,6 +75,7 @@ class LiveClients {
   struct Session {
     JobState state = JobState::Queued;
     StepId next_step;  // steps before it are written
+    StepId looked_at;  // by the last look: most looks go on where it ended
   };
 
   bool send(ClientId client, std::string_view text);
@@ -83,6 +86,8 @@ class LiveClients {
   void send_rest(ClientId client, const std::string& session, Subscription& to, StepId id,
                  const Step& step, bool timed);
   void send_new(ClientId client, Subscription& to, const StepInFlight& flight);
+
+  void look(const std::string& session, Session& live);
 
   void subscribe(ClientId id, Client& client, const LiveCommand& command);
   void subscribe_all(ClientId id, Client& client, LiveKinds kinds);
@@ -96,9 +101,6 @@ class LiveClients {
   LivePorts ports_;
   std::map<ClientId, Client> clients_;
   std::map<std::string, Session> sessions_;  // queued and running ones
-  // Of the last look: most looks go on where it ended.
-  std::string looked_at_;
-  StepId looked_step_;
 };
 
 }  // namespace tt

@@ -89,11 +89,17 @@ int main(int argc, char** argv) {
                              .checker = installation.checker,
                              .self_check_model = installation.bundled_model},
                             hub);
-  hub.start({.send = [&](auto client, auto opcode,
-                         auto message) { return door.send(client, opcode, message); },
-             .status = [&](const std::string& id) { return queue.status(id); },
-             .in_flight = [&](std::uint32_t from) { return queue.in_flight(from); },
-             .n_layers = [&] { return queue.facts().value_or(tt::ModelFacts{}).n_layers; }});
+  hub.start(
+      {.send = [&](auto client, auto opcode,
+                   auto message) { return door.send(client, opcode, message); },
+       .status = [&](const std::string& id) { return queue.status(id); },
+       .in_flight =
+           [&](const std::string& id, std::uint32_t from) {
+             auto step = queue.in_flight(from);
+             return step && step->session == id ? step : std::nullopt;
+           },
+       .n_layers =
+           [&](const std::string&) { return queue.facts().value_or(tt::ModelFacts{}).n_layers; }});
   tt::add_model_routes(door.http(), queue);
   tt::add_generate_routes(door.http(), queue);
   tt::add_session_routes(door.http(), sessions);

@@ -38,8 +38,9 @@ struct Stage {
                    if (found == statuses.end()) return std::nullopt;
                    return found->second;
                  },
-                 .in_flight = [this](std::uint32_t from) -> std::optional<StepInFlight> {
-                   if (!flight) return std::nullopt;
+                 .in_flight = [this](const std::string& id,
+                                     std::uint32_t from) -> std::optional<StepInFlight> {
+                   if (!flight || flight->session != id) return std::nullopt;
                    StepInFlight look = *flight;
                    look.first = from;
                    look.ends.erase(
@@ -47,7 +48,7 @@ struct Stage {
                        look.ends.begin() + std::min<std::ptrdiff_t>(from, std::ssize(look.ends)));
                    return look;
                  },
-                 .n_layers = [] { return 0u; }}) {}
+                 .n_layers = [](const std::string&) { return 0u; }}) {}
 
   void state(const std::string& id, JobState job_state) {
     JobStatus status;

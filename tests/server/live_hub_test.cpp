@@ -21,24 +21,25 @@ constexpr ClientId kMe{1};
 
 struct Stage {
   void start() {
-    hub.start({.send =
-                   [this](ClientId, Opcode opcode, std::span<const std::byte> bytes) {
-                     const auto* text = reinterpret_cast<const char*>(bytes.data());
-                     if (opcode == Opcode::Text) {
-                       events.push_back(json::parse(text, text + bytes.size()));
-                     } else {
-                       frames.push_back(*decode_ops_frame(bytes));
-                     }
-                     return true;
-                   },
-               .status = [this](const std::string& id) -> std::optional<JobStatus> {
-                 return status(id, JobState::Running);
-               },
-               .in_flight = [this](std::uint32_t) -> std::optional<StepInFlight> {
-                 ++looks;
-                 return std::nullopt;
-               },
-               .n_layers = [] { return 0u; }});
+    hub.start(
+        {.send =
+             [this](ClientId, Opcode opcode, std::span<const std::byte> bytes) {
+               const auto* text = reinterpret_cast<const char*>(bytes.data());
+               if (opcode == Opcode::Text) {
+                 events.push_back(json::parse(text, text + bytes.size()));
+               } else {
+                 frames.push_back(*decode_ops_frame(bytes));
+               }
+               return true;
+             },
+         .status = [this](const std::string& id) -> std::optional<JobStatus> {
+           return status(id, JobState::Running);
+         },
+         .in_flight = [this](const std::string&, std::uint32_t) -> std::optional<StepInFlight> {
+           ++looks;
+           return std::nullopt;
+         },
+         .n_layers = [](const std::string&) { return 0u; }});
   }
   static JobStatus status(const std::string& id, JobState state) {
     JobStatus out;

@@ -62,11 +62,17 @@ class TestServer {
                .data_dir = folder.path(),
                .checker = options.checker},
               hub) {
-    hub.start({.send = [this](auto client, auto opcode,
-                              auto message) { return door.send(client, opcode, message); },
-               .status = [this](const std::string& id) { return queue.status(id); },
-               .in_flight = [this](std::uint32_t from) { return queue.in_flight(from); },
-               .n_layers = [this] { return queue.facts().value_or(ModelFacts{}).n_layers; }});
+    hub.start(
+        {.send = [this](auto client, auto opcode,
+                        auto message) { return door.send(client, opcode, message); },
+         .status = [this](const std::string& id) { return queue.status(id); },
+         .in_flight =
+             [this](const std::string& id, std::uint32_t from) {
+               auto step = queue.in_flight(from);
+               return step && step->session == id ? step : std::nullopt;
+             },
+         .n_layers =
+             [this](const std::string&) { return queue.facts().value_or(ModelFacts{}).n_layers; }});
     add_model_routes(door.http(), queue);
     add_generate_routes(door.http(), queue);
     add_session_routes(door.http(), sessions);
