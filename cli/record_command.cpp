@@ -225,8 +225,9 @@ int run(RecordOptions& options) {
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
 
   const InterruptGuard guard;
-  load_backends([&](std::string_view text) {
-    if (options.verbose) std::fwrite(text.data(), 1, text.size(), stderr);
+  load_backends([&](LibraryLine level, std::string_view text) {
+    if (options.verbose && level >= LibraryLine::Warning)
+      std::fwrite(text.data(), 1, text.size(), stderr);
   });
   Teller teller;
   StatusLine line(!options.quiet);

@@ -1,33 +1,79 @@
-// What the server tells the person who started it: lines on stderr.
+// What the server tells the people who run it: one line per event on stderr, as
+// text or as JSON, each with fields that a machine can look for.
+//
+//   const Log log({.level = LogLevel::Info, .json = false});
+//   log.info("the session has ended", {{"session", id}, {"ms", 12}});
+//   const Log library = log.of("llama.cpp");  // its lines say so: component=llama.cpp
+//
+//   2026-11-21T03:29:26.123+01:00 info the session has ended session=... ms=12
+//   {"time":"2026-11-21T02:29:26.123456Z","level":"info","message":"...","session":"...","ms":12}
+//
+// A value: copies write to the same place. Any thread; lines are written whole,
+// by the caller, so whoever must not wait for a disk or a terminal does not log.
+// Whatever stands in a text, one call is one line: control characters are
+// escaped, in JSON invalid UTF-8 is replaced. Secrets, prompts and answers are
+// never given to it.
 #pragma once
 
-#include <cstdio>
-#include <format>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
+
+namespace spdlog {
+class logger;
+}
 
 namespace tt {
 
+enum class LogLevel : std::uint8_t { Trace, Debug, Info, Warning, Error };
+
+struct LogOptions {
+  LogLevel level = LogLevel::Info;  // the least that is written
+  bool json = false;
+};
+
+// Borrows texts for the length of the call. Named by a word that is not time, level, message or
+// component.
+struct LogField {
+  LogField(std::string_view field, std::string_view text) : name(field), value(text) {}
+  LogField(std::string_view field, std::integral auto number)
+      : name(field), value(static_cast<std::int64_t>(number)) {}
+  LogField(std::string_view field, std::floating_point auto number)
+      : name(field), value(static_cast<double>(number)) {}
+
+  std::string_view name;
+  std::variant<std::string_view, std::int64_t, double> value;
+};
+using LogFields = std::initializer_list<LogField>;
+
 class Log {
  public:
-  explicit Log(bool verbose) : verbose_(verbose) {}
-  void info(std::string_view text) const { line("", text); }
-  void warn(std::string_view text) const { line("warning: ", text); }
-  void error(std::string_view text) const { line("error: ", text); }
-  void detail(std::string_view text) const {  // with --verbose
-    if (verbose_) line("", text);
+  explicit Log(LogOptions options);
+  Log of(std::string_view component) const;
+
+  bool writes(LogLevel level) const;
+  void write(LogLevel level, std::string_view message, LogFields fields = {}) const;
+  void debug(std::string_view message, LogFields fields = {}) const {
+    write(LogLevel::Debug, message, fields);
+  }
+  void info(std::string_view message, LogFields fields = {}) const {
+    write(LogLevel::Info, message, fields);
+  }
+  void warn(std::string_view message, LogFields fields = {}) const {
+    write(LogLevel::Warning, message, fields);
+  }
+  void error(std::string_view message, LogFields fields = {}) const {
+    write(LogLevel::Error, message, fields);
   }
 
  private:
-  // One write per line: threads do not mix theirs.
-  static void line(std::string_view kind, std::string_view text) {
-    while (text.ends_with('\n')) text.remove_suffix(1);
-    if (text.empty()) return;
-    const std::string out = std::format("tt-server: {}{}\n", kind, text);
-    std::fwrite(out.data(), 1, out.size(), stderr);
-  }
-
-  bool verbose_;
+  std::shared_ptr<spdlog::logger> lines_;
+  bool json_;
+  std::string component_;
 };
 
 }  // namespace tt

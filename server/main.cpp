@@ -21,15 +21,27 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// A step quieter than the library says: what matters of it, this program says itself.
+tt::LogLevel level_of(tt::LibraryLine kind) {
+  switch (kind) {
+    case tt::LibraryLine::Debug:
+    case tt::LibraryLine::Info:
+      return tt::LogLevel::Trace;
+    case tt::LibraryLine::Warning:
+      return tt::LogLevel::Debug;
+    case tt::LibraryLine::Error:
+      return tt::LogLevel::Warning;
+  }
+  return tt::LogLevel::Warning;
+}
+
 // False when the folder cannot be used; says so.
 bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
-    log.error(
-        std::format("the folder for sessions, {}, cannot be made: {}. Choose another with "
-                    "--data-dir",
-                    folder.string(), failed.message()));
+    log.error("the folder for sessions cannot be made; choose another with --data-dir",
+              {{"folder", folder.string()}, {"reason", failed.message()}});
     return false;
   }
   const auto recovered = tt::recover_sessions(folder);
@@ -38,8 +50,8 @@ bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
     return true;
   }
   for (const auto& session : *recovered) {
-    log.info(std::format("recovered {} ({} steps), which an earlier run left unfinished",
-                         session.path.filename().string(), session.steps));
+    log.info("recovered a session that an earlier run left unfinished",
+             {{"session", session.path.stem().string()}, {"steps", session.steps}});
   }
   return true;
 }
@@ -55,9 +67,11 @@ void run_until_stopped(tt::StopSignals& signals, const tt::GenerationQueue& queu
     if (load.phase == Phase::Failed) {
       log.error(load.error);
     } else if (const auto facts = queue.facts()) {
-      log.info(std::format("{} is loaded: {}, {} layers, room for {} tokens, {} threads",
-                           queue.model_options().path.filename().string(), facts->description,
-                           facts->n_layers, facts->context, facts->threads));
+      log.info("the model is loaded", {{"model", queue.model_options().path.filename().string()},
+                                       {"description", facts->description},
+                                       {"layers", facts->n_layers},
+                                       {"context", facts->context},
+                                       {"threads", facts->threads}});
     }
     while (!signals.wait(24h)) {
     }
@@ -71,9 +85,11 @@ int main(int argc, char** argv) {
   const tt::Installation installation = tt::installation_of_this_program();
   const auto options = tt::parse_server_options(argc, argv, installation);
   if (!options) return options.error();
-  const tt::Log log(options->verbose);
+  const tt::Log log(options->log);
   tt::StopSignals signals;
-  tt::load_backends([&log](std::string_view line) { log.detail(line); });
+  tt::load_backends([library = log.of("llama.cpp")](tt::LibraryLine kind, std::string_view line) {
+    library.write(level_of(kind), line);
+  });
   if (!prepare_folder(options->data_dir, log)) return 1;
 
   tt::SessionStore sessions(options->data_dir);
@@ -81,7 +97,9 @@ int main(int argc, char** argv) {
   tt::LiveHub hub;
   tt::DoorOptions door_options;
   door_options.allowed_hosts = options->allowed_hosts;
-  door_options.log = [&log](std::string_view line) { log.detail(line); };
+  door_options.log = [library = log.of("libwebsockets")](std::string_view line) {
+    library.debug(line);
+  };
   tt::Door door(door_options, hub);
   tt::GenerationQueue queue({.model = options->model,
                              .context = options->context,
@@ -113,7 +131,7 @@ int main(int argc, char** argv) {
   }
   std::println("{}", address->url());
   std::fflush(stdout);
-  log.info(std::format("sessions are recorded in {}", options->data_dir.string()));
+  log.info("listening", {{"url", address->url()}, {"data_dir", options->data_dir.string()}});
 
   run_until_stopped(signals, queue, log);
   log.info("stopping; a second signal ends at once");

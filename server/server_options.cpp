@@ -1,6 +1,7 @@
 #include "server/server_options.h"
 
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "api/version.h"
@@ -51,7 +52,16 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
       ->capture_default_str();
   app.add_option("--webui", options.webui, "Folder of the built page (default: the installed one)")
       ->type_name("DIR");
-  app.add_flag("--verbose", options.verbose, "Say more on stderr");
+  const std::map<std::string, LogLevel> levels = {{"trace", LogLevel::Trace},
+                                                  {"debug", LogLevel::Debug},
+                                                  {"info", LogLevel::Info},
+                                                  {"warning", LogLevel::Warning},
+                                                  {"error", LogLevel::Error}};
+  app.add_option("--log-level", options.log.level,
+                 "Least that is said on stderr: trace, debug, info (default), warning or error")
+      ->type_name("LEVEL")
+      ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description(""));
+  app.add_flag("--log-json", options.log.json, "Say it as one JSON object a line");
   name_environment(app);
 
   if (const auto exit_code = parse(app, arguments_of(argc, argv)))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options/installation.h"
+#include "server/log.h"
 #include "tracer/model_options.h"
 
 namespace tt {
@@ -20,7 +21,7 @@ struct ServerOptions {
   std::filesystem::path data_dir;
   std::filesystem::path webui;
   std::vector<std::string> allowed_hosts;
-  bool verbose = false;
+  LogOptions log;
 };
 
 // Reads arguments and environment. The error is the exit code: 0 after --help

@@ -17,14 +17,27 @@ namespace tt {
 namespace {
 
 // llama.cpp's logger is global, so its sink has to be.
-std::function<void(std::string_view)>& log_sink() {
-  static std::function<void(std::string_view)> sink;
+LibraryLog& log_sink() {
+  static LibraryLog sink;
   return sink;
 }
 
+// What continues a line is left out: dots of progress.
 void forward_log(ggml_log_level level, const char* text, void*) {
-  if (level != GGML_LOG_LEVEL_WARN && level != GGML_LOG_LEVEL_ERROR) return;
-  if (log_sink()) log_sink()(text);
+  if (!log_sink()) return;
+  switch (level) {
+    case GGML_LOG_LEVEL_DEBUG:
+      return log_sink()(LibraryLine::Debug, text);
+    case GGML_LOG_LEVEL_INFO:
+      return log_sink()(LibraryLine::Info, text);
+    case GGML_LOG_LEVEL_WARN:
+      return log_sink()(LibraryLine::Warning, text);
+    case GGML_LOG_LEVEL_ERROR:
+      return log_sink()(LibraryLine::Error, text);
+    case GGML_LOG_LEVEL_NONE:
+    case GGML_LOG_LEVEL_CONT:
+      return;
+  }
 }
 
 // Whether something listens at "host:port". The library ends the process when nothing does.
@@ -62,7 +75,7 @@ constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
 
-void load_backends(std::function<void(std::string_view)> log) {
+void load_backends(LibraryLog log) {
   log_sink() = std::move(log);
   llama_log_set(&forward_log, nullptr);
   llama_backend_init();

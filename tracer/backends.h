@@ -9,11 +9,14 @@
 
 namespace tt {
 
+// What llama.cpp says, from any thread.
+enum class LibraryLine { Debug, Info, Warning, Error };
+using LibraryLog = std::function<void(LibraryLine, std::string_view)>;
+
 // Loads the backends that can be timed per op, and leaves out those that cannot
 // (BLAS runs whole matrix multiplications as one split). Call from main, once,
-// before any model is loaded. `log` gets the library's warnings and errors, from
-// any thread.
-void load_backends(std::function<void(std::string_view)> log);
+// before any model is loaded. `log` may be empty.
+void load_backends(LibraryLog log);
 
 // Adds the devices of llama.cpp RPC servers ("host:port"). The error says which failed.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);

@@ -204,6 +204,7 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
       {{"-ngl", "x"}, {}, 2},
       {{"-fa", "maybe"}, {}, 2},
       {{"-ctk", "q9"}, {}, 2},
+      {{"--log-level", "loud"}, {}, 2},
       {{"--rpc", "nowhere"}, {}, 2},
       {{}, {"TT_CTX_SIZE=many"}, 2},
       {{"--help"}, {}, 0},
@@ -241,9 +242,10 @@ TEST(Program, EveryOptionIsDocumentedAndHasAVariable) {
   Program program({"--help"});
   const std::string help = program.read_all();
   for (const char* name :
-       {"MODEL", "N_GPU_LAYERS", "MMAP", "MLOCK", "REPACK", "RPC", "CTX_SIZE", "BATCH_SIZE",
-        "UBATCH_SIZE", "THREADS", "THREADS_BATCH", "FLASH_ATTN", "CACHE_TYPE_K", "CACHE_TYPE_V",
-        "HOST", "PORT", "DATA_DIR", "WEBUI", "VERBOSE"}) {
+       {"MODEL",         "N_GPU_LAYERS", "MMAP",         "MLOCK",        "REPACK",
+        "RPC",           "CTX_SIZE",     "BATCH_SIZE",   "UBATCH_SIZE",  "THREADS",
+        "THREADS_BATCH", "FLASH_ATTN",   "CACHE_TYPE_K", "CACHE_TYPE_V", "HOST",
+        "PORT",          "DATA_DIR",     "WEBUI",        "LOG_LEVEL",    "LOG_JSON"}) {
     EXPECT_NE(help.find(std::string("TT_") + name + ")"), std::string::npos) << name;
   }
   EXPECT_EQ(program.wait(), 0);

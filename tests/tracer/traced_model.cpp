@@ -11,7 +11,7 @@ namespace tt::testing {
 
 void need_backends() {
   static const bool loaded = [] {
-    load_backends([](std::string_view) {});
+    load_backends({});
     return true;
   }();
   (void)loaded;

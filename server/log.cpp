@@ -1,0 +1,132 @@
+#include "server/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include <algorithm>
+#include <format>
+#include <nlohmann/json.hpp>
+
+namespace tt {
+
+namespace {
+
+constexpr const char* kTextLine = "%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v";
+constexpr const char* kJsonLine = R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)";
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::Trace:
+      return spdlog::level::trace;
+    case LogLevel::Debug:
+      return spdlog::level::debug;
+    case LogLevel::Info:
+      return spdlog::level::info;
+    case LogLevel::Warning:
+      return spdlog::level::warn;
+    case LogLevel::Error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// C0, DEL, and of C1 the two bytes that UTF-8 makes of it.
+std::size_t control_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+  return byte(0) == 0xC2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) <= 0x9F ? 2 : 0;
+}
+
+// No line break, and nothing that a terminal would obey.
+std::string without_controls(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t control = control_bytes(text);
+    for (std::size_t i = 0; i < control; ++i) {
+      out += std::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    }
+    if (control == 0) out += text.front();
+    text.remove_prefix(std::max<std::size_t>(control, 1));
+  }
+  return out;
+}
+
+// As it is where it is one word, else in quotes.
+std::string text_value(std::string_view text) {
+  const bool is_word = !text.empty() && std::ranges::none_of(text, [](char c) {
+    return c == ' ' || c == '"' || c == '=' || c == '\\';
+  });
+  if (is_word) return without_controls(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return without_controls(quoted + '"');
+}
+
+std::string text_of_fields(std::string_view component, std::string_view message, LogFields fields) {
+  std::string line = without_controls(message);
+  if (!component.empty()) line += " component=" + text_value(component);
+  for (const LogField& field : fields) {
+    line += std::format(" {}=", field.name);
+    if (const auto* text = std::get_if<std::string_view>(&field.value)) {
+      line += text_value(*text);
+    } else if (const auto* number = std::get_if<std::int64_t>(&field.value)) {
+      line += std::to_string(*number);
+    } else {
+      line += std::format("{}", std::get<double>(field.value));
+    }
+  }
+  return line;
+}
+
+// An object without its opening brace.
+std::string json_of_fields(std::string_view component, std::string_view message, LogFields fields) {
+  nlohmann::ordered_json line;
+  line["message"] = message;
+  if (!component.empty()) line["component"] = component;
+  for (const LogField& field : fields) {
+    std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
+  }
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(1);
+}
+
+}  // namespace
+
+// Made here and not registered with spdlog, which would keep it for everyone.
+Log::Log(LogOptions options)
+    : lines_(std::make_shared<spdlog::logger>(
+          "tt-server", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())),
+      json_(options.json) {
+  lines_->set_formatter(options.json ? std::make_unique<spdlog::pattern_formatter>(
+                                           kJsonLine, spdlog::pattern_time_type::utc)
+                                     : std::make_unique<spdlog::pattern_formatter>(kTextLine));
+  lines_->set_level(spdlog_level(options.level));
+}
+
+Log Log::of(std::string_view component) const {
+  Log other = *this;
+  other.component_ = component;
+  return other;
+}
+
+bool Log::writes(LogLevel level) const { return lines_->should_log(spdlog_level(level)); }
+
+void Log::write(LogLevel level, std::string_view message, LogFields fields) const {
+  if (!writes(level)) return;
+  message = trimmed(message);
+  if (message.empty()) return;
+  const std::string line = json_ ? json_of_fields(component_, message, fields)
+                                 : text_of_fields(component_, message, fields);
+  lines_->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+}  // namespace tt
