@@ -1,18 +1,74 @@
 #include "server/answers.h"
 
+#include <algorithm>
 #include <charconv>
 #include <format>
+#include <functional>
 #include <limits>
 
 namespace tt {
 
+namespace {
+
+// Whether the entity tags of an If-None-Match field, "a", W/"b"..., hold `tag`.
+// Weak and strong are the same here (RFC 9110, 13.1.2). '*' matches nothing: the
+// answer to this very target may still be a problem.
+bool holds_tag(std::string_view tags, std::string_view tag) {
+  for (std::size_t at = 0; at < tags.size();) {
+    const std::size_t open = tags.find('"', at);
+    if (open == tags.npos) return false;
+    const std::size_t close = tags.find('"', open + 1);
+    if (close == tags.npos) return false;
+    if (tags.substr(open, close + 1 - open) == tag) return true;
+    at = close + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
 void answer(httplib::Response& response, const Json& json, int status) {
   response.status = status;
-  response.set_header("Cache-Control", "no-store");
+  if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
   response.set_content(text_of(json), "application/json");
 }
 
+bool unchanged(const httplib::Request& request, httplib::Response& response,
+               const std::optional<std::string>& tag) {
+  if (!tag) {
+    response.set_header("Cache-Control", "no-store");
+    return false;
+  }
+  // With the target in it, a tag of one answer is never taken for another's.
+  const std::string etag =
+      std::format("\"{}-{:x}\"", *tag, std::hash<std::string>{}(request.target));
+  response.set_header("Cache-Control", "private, no-cache");
+  // Weak: compressed and not, it is the same answer in other bytes.
+  response.set_header("ETag", "W/" + etag);
+  if (!holds_tag(request.get_header_value("If-None-Match"), etag)) return false;
+  response.status = 304;
+  return true;
+}
+
+std::optional<Problem> refuse_unknown(const httplib::Request& request,
+                                      std::initializer_list<std::string_view> names) {
+  for (const auto& [name, value] : request.params) {
+    if (std::ranges::find(names, name) == names.end()) {
+      std::string known;
+      for (const std::string_view one : names) known += std::format(" \"{}\"", one);
+      return Problem{Fault::BadRequest, std::format("There is no parameter \"{}\" here{}{}.", name,
+                                                    known.empty() ? "" : "; these are:", known)};
+    }
+    if (request.get_param_value_count(name) > 1) {
+      return Problem{Fault::BadRequest, std::format("\"{}\" is given twice.", name)};
+    }
+  }
+  return std::nullopt;
+}
+
 void answer(httplib::Response& response, const Problem& problem) {
+  response.headers.erase("ETag");
+  response.headers.erase("Cache-Control");
   response.status = status_of(problem.fault);
   response.set_header("Cache-Control", "no-store");
   if (response.status == 503) response.set_header("Retry-After", "2");

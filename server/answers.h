@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <expected>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "analysis/page.h"
 #include "api/json.h"
@@ -13,8 +16,25 @@
 
 namespace tt {
 
+// An answer is not kept by anyone, unless unchanged() has said otherwise of it.
 void answer(httplib::Response& response, const Json& json, int status = 200);
 void answer(httplib::Response& response, const Problem& problem);
+
+// First in every handler of a GET about a session, when its parameters are
+// understood:
+//
+//   if (unchanged(request, response, sessions.tag(id))) return;
+//
+// True: the client has this very answer already; 304 is said, nothing is left to
+// do. Else the answer will carry an ETag. `tag` names the state of what the
+// answer is about (SessionStore::tag()); without one it may be another the next
+// moment, and is not kept.
+bool unchanged(const httplib::Request& request, httplib::Response& response,
+               const std::optional<std::string>& tag);
+
+// A problem when the query has a parameter that is none of `names`, or one twice.
+std::optional<Problem> refuse_unknown(const httplib::Request& request,
+                                      std::initializer_list<std::string_view> names);
 
 // A query parameter that is a whole number from 0 to `most`; none when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(

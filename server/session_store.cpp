@@ -1,6 +1,8 @@
 #include "server/session_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <format>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +19,17 @@ TraceError no_such_session(const std::string& id) {
           "There is no session \"" + id + "\". GET /api/v1/sessions lists them."};
 }
 
+std::int64_t ns_of(fs::file_time_type time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
 }  // namespace
+
+SessionStore::SessionStore(fs::path folder)
+    : folder_(std::move(folder)), program_([] {
+        std::error_code none;
+        return std::format("{:x}", ns_of(fs::last_write_time("/proc/self/exe", none)));
+      }()) {}
 
 bool is_session_id(std::string_view id) {
   constexpr std::size_t kLongest = 200;
@@ -79,6 +91,16 @@ std::expected<SessionEntry, TraceError> SessionStore::entry(const std::string& i
   const std::scoped_lock lock(mutex_);
   known_[id] = {.stamp = *stamp, .entry = entry};
   return entry;
+}
+
+std::optional<std::string> SessionStore::tag(const std::string& id) {
+  if (!is_session_id(id)) return std::nullopt;
+  const auto stamp = stamp_of(path_of(id));
+  const auto known = stamp ? entry(id) : std::unexpected(stamp.error());
+  if (!known || !known->overview || known->overview->info.state == SessionState::Running)
+    return std::nullopt;
+  return std::format("{:x}-{:x}-{:x}-{:x}-{}", ns_of(stamp->changed), stamp->bytes,
+                     ns_of(stamp->wal_changed), stamp->wal_bytes, program_);
 }
 
 std::expected<Page<SessionEntry>, TraceError> SessionStore::list(PageRange range) {

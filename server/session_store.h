@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ bool is_session_id(std::string_view id);
 
 class SessionStore {
  public:
-  explicit SessionStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit SessionStore(std::filesystem::path folder);
 
   // Newest first (ids begin with the time); one being recorded is listed, too.
   // A file that cannot be read is listed with the reason. Only the files of the
@@ -32,6 +33,11 @@ class SessionStore {
   std::expected<Page<SessionEntry>, TraceError> list(PageRange range);
   std::expected<SessionEntry, TraceError> entry(const std::string& id);
   std::expected<SessionReader, TraceError> open(const std::string& id) const;
+  // Names the state that the session's file is in, and the program that answers
+  // about it: as long as it is the same, so are the answers. None while it is
+  // recorded, and of what is not there or cannot be read. Looks at the file's
+  // size and time, not into it.
+  std::optional<std::string> tag(const std::string& id);
 
  private:
   // What tells that a file is as it was: of the file and of the WAL beside it.
@@ -49,6 +55,7 @@ class SessionStore {
   static std::expected<Stamp, TraceError> stamp_of(const std::filesystem::path& path);
 
   const std::filesystem::path folder_;
+  const std::string program_;  // which one this is: another may answer otherwise
   std::mutex mutex_;
   std::map<std::string, Known> known_;
 };
