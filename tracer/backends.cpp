@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <format>
 #include <utility>
+
+#include "tracer/gguf_index.h"
 
 namespace tt {
 
@@ -71,6 +74,19 @@ bool listens(const std::string& server) {
   return connected;
 }
 
+bool has_amx_buffers() {
+  ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  if (cpu == nullptr) return false;
+  const auto extra =
+      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
+          ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
+  ggml_backend_buffer_type_t* buffers = extra == nullptr ? nullptr : extra(cpu);
+  for (; buffers != nullptr && *buffers != nullptr; ++buffers) {
+    if (std::string_view(ggml_backend_buft_name(*buffers)) == "AMX") return true;
+  }
+  return false;
+}
+
 constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
@@ -103,6 +119,15 @@ std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>&
     ggml_backend_register(devices);
   }
   return {};
+}
+
+std::string repacking_fault(const GgufIndex& model) {
+  if (!has_amx_buffers() || !std::ranges::any_of(model.tensors(), [](const GgufTensor& tensor) {
+        return tensor.name.ends_with(".attn_k_b.weight") && tensor.ne[2] > 1;
+      })) {
+    return {};
+  }
+  return "this llama.cpp cannot keep MLA weights in AMX buffers";
 }
 
 LibraryVersions library_versions() {

@@ -21,6 +21,13 @@ void load_backends(LibraryLog log);
 // Adds the devices of llama.cpp RPC servers ("host:port"). The error says which failed.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
 
+class GgufIndex;
+
+// Why this machine's llama.cpp cannot run `model` with repacked weights; empty: it can. With
+// AMX buffers, making a context aborts inside ggml when the model has the three-dimensional
+// weights of MLA (seen with the tested versions). After load_backends().
+std::string repacking_fault(const GgufIndex& model);
+
 struct LibraryVersions {
   std::string llama, ggml, ggml_commit;
   bool tested = false;      // the probe's tests ran with exactly these

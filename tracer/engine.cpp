@@ -163,10 +163,14 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   if (auto added = add_rpc_servers(options.rpc_servers); !added) {
     return error(Kind::BadOption, added.error());
   }
-  auto model = load_model(options, progress);
+  ModelOptions usable = options;
+  const std::string fault = options.repack ? repacking_fault(*index) : "";
+  if (!fault.empty()) usable.repack = false;
+  auto model = load_model(usable, progress);
   if (!model) return std::unexpected(model.error());
 
-  auto impl = std::make_unique<Impl>(Impl{.model_options = options,
+  auto impl = std::make_unique<Impl>(Impl{.model_options = std::move(usable),
+                                          .repacking_fault = fault,
                                           .context_options = context,
                                           .facts = {},
                                           .index = *std::move(index),
@@ -437,7 +441,9 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("context.size", std::to_string(facts.context));
   add("context.ubatch", std::to_string(facts.ubatch));
   add("context.threads", std::to_string(facts.threads));
-  add("context.repack", impl_->model_options.repack ? "on" : "off");
+  add("context.repack", impl_->model_options.repack      ? "on"
+                        : impl_->repacking_fault.empty() ? "off"
+                                                         : "off: " + impl_->repacking_fault);
   add("context.mmap", impl_->model_options.mmap ? "on" : "off");
   add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
   for (const auto& fact : impl_->host) info.facts.push_back(fact);

@@ -14,6 +14,7 @@ namespace tt {
 
 struct Engine::Impl {
   ModelOptions model_options;
+  std::string repacking_fault;  // why weights are not repacked though that was asked for
   ContextOptions context_options;
   ModelFacts facts;
   GgufIndex index;

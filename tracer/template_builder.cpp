@@ -142,9 +142,13 @@ class Builder {
 
   Source source_of(const ggml_tensor& from, ggml_backend_buffer_t buffer, const Tensor& tensor) {
     if (buffer != nullptr && !ggml_backend_buffer_is_host(buffer)) {
-      // Repacked weights are in memory, but not in ggml's plain layout, so not "host".
-      if (tensor.buffer.starts_with("CPU")) return Source::Repacked;
-      return Source::Device;
+      // Repacked weights (CPU_REPACK, AMX) are in memory, but not in ggml's plain layout, so not
+      // "host".
+      ggml_backend_dev_t device =
+          ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
+      const bool in_memory =
+          device == nullptr || ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+      return in_memory ? Source::Repacked : Source::Device;
     }
     switch (tensor.kind) {
       case TensorKind::Kv:

@@ -34,6 +34,7 @@ inline LoadedModel load_model(const std::filesystem::path& path, bool embeddings
   LoadedModel loaded;
   llama_model_params model_params = llama_model_default_params();
   model_params.n_gpu_layers = 0;
+  model_params.use_extra_bufts = false;  // AMX buffers abort with MLA weights
   loaded.model.reset(llama_model_load_from_file(path.c_str(), model_params));
   if (loaded.model) {
     llama_context_params params = llama_context_default_params();

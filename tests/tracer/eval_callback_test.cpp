@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "tests/tracer/traced_model.h"
+#include "tracer/backends.h"
+#include "tracer/gguf_index.h"
 
 namespace tt::testing {
 namespace {
@@ -65,11 +67,16 @@ struct Independent {
 Independent eval_callback(const std::filesystem::path& model, const std::string& prompt) {
   const TempFolder folder;
   const ContextOptions context = TracedModel::small_context();
+  need_backends();
+  const auto index = GgufIndex::open(model);
+  EXPECT_TRUE(index.has_value());
+  const char* repack = index && repacking_fault(*index).empty() ? "--repack" : "--no-repack";
   const std::string command = std::format(
-      "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 --swa-full > '{}' "
-      "2> '{}'",
+      "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 --swa-full {} "
+      "> '{}' 2> '{}'",
       TT_LOG_FLUSH, TT_EVAL_CALLBACK, model.string(), prompt, context.context, context.batch,
-      context.ubatch, context.threads, (folder / "nodes").string(), (folder / "log").string());
+      context.ubatch, context.threads, repack, (folder / "nodes").string(),
+      (folder / "log").string());
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   Independent result;
   Line node;

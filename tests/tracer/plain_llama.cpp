@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "tests/tracer/traced_model.h"
+#include "tracer/backends.h"
+#include "tracer/gguf_index.h"
 
 namespace tt::testing {
 
@@ -19,6 +21,9 @@ PlainLlama::PlainLlama(const std::filesystem::path& model, const ContextOptions&
   std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
   model_params.devices = no_devices.data();
   model_params.n_gpu_layers = 0;
+  const auto index = GgufIndex::open(model);
+  if (!index) throw std::runtime_error(index.error());
+  model_params.use_extra_bufts = repacking_fault(*index).empty();
   model_.reset(llama_model_load_from_file(model.c_str(), model_params));
   if (!model_) throw std::runtime_error("llama.cpp cannot load " + model.string());
 
