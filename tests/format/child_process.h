@@ -2,10 +2,12 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 namespace tt::testing {
 
@@ -37,6 +39,24 @@ class ChildProcess {
 
  private:
   pid_t pid_;
+};
+
+// A T that children made afterwards share with this process: what they tell outlives them.
+template <class T>
+class Shared {
+ public:
+  Shared()
+      : page_(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        value_(new (page_) T) {}
+  ~Shared() { munmap(page_, sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  T* operator->() { return value_; }
+  T& operator*() { return *value_; }
+
+ private:
+  void* page_;
+  T* value_;
 };
 
 }  // namespace tt::testing

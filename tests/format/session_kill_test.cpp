@@ -2,14 +2,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <fstream>
-#include <new>
 #include <sstream>
 
 #include "tests/format/child_process.h"
@@ -37,21 +35,7 @@ struct Told {
   char message[400] = "";
 };
 
-class SharedTold {
- public:
-  SharedTold()
-      : page_(
-            mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
-        told_(new (page_) Told) {}
-  ~SharedTold() { munmap(page_, sizeof(Told)); }
-  SharedTold(const SharedTold&) = delete;
-  SharedTold& operator=(const SharedTold&) = delete;
-  Told* operator->() { return told_; }
-
- private:
-  void* page_;
-  Told* told_;
-};
+using SharedTold = testing::Shared<Told>;
 
 // Writes the steps of `session` over and over until something ends it.
 TraceError write_for_ever(const fs::path& file, const RandomSession& session,
