@@ -1,0 +1,186 @@
+// What the benches of the server share: servers as processes, a streamed
+// request, a live client, medians. Node's own fetch and WebSocket, no packages.
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const tree = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+export const program = (name) => join(tree, 'build/release/bin', name);
+export const bundledModel = join(tree, 'tracer/modelgen/bundled/pocket.gguf');
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const now = () => performance.now(); // ms
+
+// "--rounds 5 --model x.gguf" over defaults; numbers stay numbers.
+export function options(defaults) {
+  const chosen = { ...defaults };
+  for (let i = 2; i < process.argv.length; i += 2) {
+    const name = process.argv[i].replace(/^--/, '');
+    if (!(name in defaults) || process.argv[i + 1] === undefined) {
+      console.error(`options: ${Object.entries(defaults).map(([k, v]) => `--${k} ${v}`).join(' ')}`);
+      process.exit(2);
+    }
+    const value = process.argv[i + 1];
+    chosen[name] = typeof defaults[name] === 'number' ? Number(value) : value;
+  }
+  return chosen;
+}
+
+// A file, or one of the shapes that `tt model` knows: made once, kept beside other temporary files.
+export function modelFile(model) {
+  if (existsSync(model)) return model;
+  const file = join(tmpdir(), `tt-bench-${model}.gguf`);
+  if (!existsSync(file)) execFileSync(program('tt'), ['model', model, '-q', '-o', file]);
+  return file;
+}
+
+export function quantile(values, q) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+}
+export const median = (values) => quantile(values, 0.5);
+
+export function machine() {
+  return `${cpus().length} cores of ${cpus()[0].model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+}
+
+// A server process; stop() waits until it has ended. `args` get the port.
+export class Server {
+  constructor(program, args, env = {}) {
+    this.data = mkdtempSync(join(tmpdir(), 'tt-bench-'));
+    this.started = now();
+    const full = args.map((arg) => arg.replace('{data}', this.data));
+    this.child = spawn(program, full, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+    this.said = '';
+    for (const pipe of [this.child.stdout, this.child.stderr])
+      pipe.on('data', (part) => (this.said = (this.said + part).slice(-20000)));
+    this.ended = new Promise((resolve) => this.child.once('exit', resolve));
+  }
+
+  // Until `ready(url)` says so; gives the milliseconds since the start of the process.
+  async ready(url, ready) {
+    for (;;) {
+      if (this.child.exitCode !== null) throw new Error(`the server ended: ${this.said}`);
+      try {
+        this.url = typeof url === 'function' ? url(this.said) : url;
+        if (this.url && (await ready(this.url))) return now() - this.started;
+      } catch {
+        // not listening yet
+      }
+      await sleep(2);
+    }
+  }
+
+  // CPU seconds of the whole process so far.
+  cpuSeconds() {
+    const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+  // Memory that no file backs, in bytes; open descriptors.
+  memory() {
+    const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
+    return Number(/RssAnon:\s+(\d+)/.exec(status)[1]) * 1024;
+  }
+  descriptors() {
+    return readdirSync(`/proc/${this.child.pid}/fd`).length;
+  }
+
+  async stop() {
+    if (this.child.exitCode === null) this.child.kill('SIGTERM');
+    await this.ended;
+    rmSync(this.data, { recursive: true, force: true });
+  }
+}
+
+export async function startOurs(o, more = []) {
+  const server = new Server(program('tt-server'), [
+    '-m', modelFile(o.model), '-t', String(o.threads), '-c', String(o.context), '--port', '0',
+    '--data-dir', '{data}', ...more,
+  ]);
+  server.loadMs = await server.ready(
+    (said) => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0],
+    async (url) => (await (await fetch(`${url}/api/v1/health`)).json()).model_state === 'loaded',
+  );
+  return server;
+}
+
+// Posts and reads server-sent events: `each(type, data)` for every one.
+export async function stream(url, body, each) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  let rest = '';
+  for await (const part of response.body.pipeThrough(new TextDecoderStream())) {
+    rest += part;
+    const events = rest.split(/\r?\n\r?\n/);
+    rest = events.pop();
+    for (const event of events) {
+      const type = /^event: ?(.*)$/m.exec(event)?.[1] ?? 'message';
+      const data = /^data: ?(.*)$/m.exec(event)?.[1];
+      if (data && data !== '[DONE]') each(type, JSON.parse(data));
+    }
+  }
+}
+
+// One request of ours: milliseconds to the first token, tokens per second after it.
+export async function generate(url, body) {
+  const started = now();
+  const times = [];
+  let session = '';
+  await stream(`${url}/api/v1/generate`, { ...body, stream: true }, (type, data) => {
+    session = data.session ?? session;
+    if (type === 'token' && data.generated) times.push(now());
+  });
+  return { session, ...pace(started, times) };
+}
+
+export function pace(started, times) {
+  return {
+    firstMs: times[0] - started,
+    tokensPerSecond: ((times.length - 1) * 1000) / (times.at(-1) - times[0]),
+    tokens: times.length,
+  };
+}
+
+// A live client that acknowledges what it gets. `reads: false`: it stops acknowledging, which is
+// what a client that does not read looks like to the server.
+export class LiveClient {
+  constructor(url, { reads = true, onFrame = () => {} } = {}) {
+    this.bytes = this.acked = 0;
+    this.lost = 0;
+    this.socket = new WebSocket(`${url.replace('http', 'ws')}/api/v1/live`);
+    this.socket.binaryType = 'arraybuffer';
+    this.closed = new Promise((resolve) => this.socket.addEventListener('close', resolve));
+    this.socket.addEventListener('message', ({ data }) => {
+      const text = typeof data === 'string';
+      this.bytes += text ? Buffer.byteLength(data) : data.byteLength;
+      if (text) {
+        const message = JSON.parse(data);
+        if (message.type === 'loss') this.lost += 1;
+      } else {
+        onFrame(data);
+      }
+      if (reads && this.bytes - this.acked >= 128 * 1024) {
+        this.acked = this.bytes;
+        this.socket.send(JSON.stringify({ type: 'ack', bytes: this.bytes }));
+      }
+    });
+    this.open = new Promise((resolve, reject) => {
+      this.socket.addEventListener('open', resolve);
+      this.socket.addEventListener('error', reject);
+    });
+  }
+  async subscribe(session, kinds) {
+    await this.open;
+    this.socket.send(JSON.stringify({ type: 'subscribe', session, kinds }));
+  }
+  async close() {
+    this.socket.close();
+    await this.closed;
+  }
+}

@@ -1,0 +1,71 @@
+// What do 16 live clients cost the generation, and how late do they see an op?
+// Budget: tokens per second at least 0.97 of those without clients, 95 % of ops
+// seen within 100 ms; the server's CPU per client and second is stated.
+//
+// One inference thread; this process, which is all clients, is bound to another
+// core (taskset). All kinds are subscribed, one of the clients never
+// acknowledges. Generations with and without clients alternate.
+import { execFileSync } from 'node:child_process';
+import { LiveClient, generate, machine, median, options, quantile, startOurs } from './harness.mjs';
+
+const o = options({
+  model: 'tinyllama-1.1b',
+  rounds: 10,
+  clients: 16,
+  threads: 1,
+  context: 2048,
+  tokens: 96,
+  core: 1,
+});
+execFileSync('taskset', ['-cp', String(o.core), String(process.pid)]);
+const server = await startOurs(o);
+const body = { prompt: 'Once upon a time', max_tokens: o.tokens, temperature: 0, ignore_eos: true, reuse_prefix: false };
+await generate(server.url, body);
+
+const speeds = { without: [], with: [] };
+const cpu = { without: [], with: [] }; // seconds of CPU per second
+const lags = [];
+let lost = 0;
+
+async function measured(kind) {
+  const cpuBefore = server.cpuSeconds();
+  const before = performance.now();
+  const result = await generate(server.url, body);
+  cpu[kind].push(((server.cpuSeconds() - cpuBefore) * 1000) / (performance.now() - before));
+  speeds[kind].push(result.tokensPerSecond);
+  return result.session;
+}
+
+for (let round = 0; round < o.rounds; ++round) {
+  await measured('without');
+  const seen = []; // wall clock of arrival (ms), ends (ns since the session's start)
+  const clients = Array.from(
+    { length: o.clients },
+    (_, i) =>
+      new LiveClient(server.url, {
+        reads: i !== 0,
+        onFrame: (data) => {
+          const head = new DataView(data);
+          if (head.getUint16(4, true) !== 1) return;
+          const rows = head.getUint32(20, true);
+          const ends = new Float64Array(data, 32 + Math.ceil((rows * 4) / 8) * 8 + rows * 8, rows);
+          seen.push({ at: Date.now(), ends: Float64Array.from(ends) });
+        },
+      }),
+  );
+  for (const client of clients) await client.subscribe('*', ['token', 'step', 'op', 'routing', 'progress']);
+  const id = await measured('with');
+  const { start_utc_ns } = await (await fetch(`${server.url}/api/v1/sessions/${id}`)).json();
+  for (const { at, ends } of seen) for (const end of ends) lags.push(at - (start_utc_ns + end) / 1e6);
+  lost += clients.slice(1).reduce((sum, client) => sum + client.lost, 0);
+  for (const client of clients) await client.close();
+}
+await server.stop();
+
+const without = median(speeds.without);
+const with_ = median(speeds.with);
+const extra = median(cpu.with) - median(cpu.without);
+console.log(`${machine()}; ${o.model}, ${o.threads} inference thread, ${o.clients} clients, ${o.rounds} rounds`);
+console.log(`tokens per second: ${without.toFixed(2)} without, ${with_.toFixed(2)} with clients: ratio ${(with_ / without).toFixed(3)} (budget 0.97)`);
+console.log(`ops seen after: median ${median(lags).toFixed(1)} ms, 95 % within ${quantile(lags, 0.95).toFixed(1)} ms (budget 100 ms), ${lags.length} sightings`);
+console.log(`server CPU per client and second: ${((extra / o.clients) * 1000).toFixed(2)} ms; losses told to reading clients: ${lost}`);

@@ -1,0 +1,76 @@
+// Is tt-server, tracing everything to disk, as quick as Debian's llama-server on
+// the same model, prompt and settings? Budget: load, time to first token and
+// tokens per second at least 0.97 of its figures.
+//
+// One round starts one server after the other, in turns which is first; each is
+// waited for until its model is loaded, answers the prompt once to be warm, and
+// then `requests` times. Ratios are of medians over all rounds.
+import { Server, generate, machine, median, modelFile, now, options, pace, startOurs, stream } from './harness.mjs';
+
+const o = options({
+  theirs: 'llama-server',
+  model: 'tinyllama-1.1b',
+  rounds: 5,
+  requests: 3,
+  threads: 2,
+  context: 2048,
+  tokens: 96,
+});
+const prompt = 'The model reads its weights from memory, layer by layer. '.repeat(12);
+
+async function ours() {
+  const server = await startOurs(o);
+  const one = () =>
+    generate(server.url, {
+      prompt, max_tokens: o.tokens, temperature: 0, ignore_eos: true, reuse_prefix: false,
+    });
+  return { server, one };
+}
+
+async function theirs() {
+  const port = 20000 + Math.floor(Math.random() * 20000);
+  const server = new Server(o.theirs, [
+    '-m', modelFile(o.model), '-t', String(o.threads), '-c', String(o.context), '--host', '127.0.0.1',
+    '--port', String(port), '-np', '1', '-ngl', '0', '--no-webui',
+  ]);
+  server.loadMs = await server.ready(
+    `http://127.0.0.1:${port}`,
+    async (url) => (await fetch(`${url}/health`)).status === 200,
+  );
+  const one = async () => {
+    const started = now();
+    const times = [];
+    await stream(
+      `${server.url}/completion`,
+      {
+        prompt, n_predict: o.tokens, temperature: 0, ignore_eos: true, cache_prompt: false, stream: true,
+      },
+      (_, data) => {
+        if (!data.stop) times.push(now());
+      },
+    );
+    return pace(started, times);
+  };
+  return { server, one };
+}
+
+const figures = { ours: [], theirs: [] };
+for (let round = 0; round < o.rounds; ++round) {
+  const order = round % 2 ? ['theirs', 'ours'] : ['ours', 'theirs'];
+  for (const who of order) {
+    const { server, one } = await (who === 'ours' ? ours() : theirs());
+    await one();
+    for (let i = 0; i < o.requests; ++i) figures[who].push({ loadMs: server.loadMs, ...(await one()) });
+    await server.stop();
+  }
+  console.error(`round ${round + 1} of ${o.rounds}`);
+}
+const of = (who, what) => median(figures[who].map((figure) => figure[what]));
+console.log(`${machine()}; ${o.model}, ${o.threads} threads, ${o.rounds} rounds of ${o.requests} requests`);
+console.log('                         tt-server  llama-server  ratio (1: equal, more: we are quicker)');
+for (const [what, unit, less] of [['loadMs', 'ms to load', true], ['firstMs', 'ms to first token', true],
+                                  ['tokensPerSecond', 'tokens per second', false]]) {
+  const a = of('ours', what);
+  const b = of('theirs', what);
+  console.log(`${unit.padEnd(22)} ${a.toFixed(1).padStart(11)} ${b.toFixed(1).padStart(13)} ${(less ? b / a : a / b).toFixed(3).padStart(6)}`);
+}

@@ -1,0 +1,70 @@
+// Does a server that runs for long keep its memory and its handles? Budget: over
+// an hour, memory within 5 % of what it was after the first ten minutes, no
+// descriptor more.
+//
+// Generations follow each other; live clients come, some vanish without a word,
+// some never acknowledge; sessions are read, renamed, deleted, restored.
+import { LiveClient, bundledModel, generate, machine, median, options, sleep, startOurs } from './harness.mjs';
+
+const o = options({
+  model: bundledModel,
+  minutes: 60,
+  warm: 10,
+  threads: 1,
+  context: 1024,
+});
+const server = await startOurs(o);
+const started = Date.now();
+const minutes = () => (Date.now() - started) / 60000;
+const random = (n) => Math.floor(Math.random() * n);
+const api = (path, init) => fetch(`${server.url}/api/v1${path}`, init);
+const counts = { generations: 0, clients: 0, deleted: 0, restored: 0, refused: 0 };
+
+async function generations() {
+  while (minutes() < o.minutes) {
+    const result = await generate(server.url, {
+      prompt: 'Once upon a time', max_tokens: 20 + random(200), temperature: 1, ignore_eos: true,
+    });
+    ++counts.generations;
+    const list = await (await api('/sessions?limit=1000')).json();
+    await (await api(`/sessions/${result.session}/steps?limit=50`)).arrayBuffer();
+    for (const { id } of list.sessions.slice(10)) {
+      counts.deleted += (await api(`/sessions/${id}`, { method: 'DELETE' })).ok;
+      if (random(10) === 0) counts.restored += (await api(`/sessions/${id}/restore`, { method: 'POST' })).ok;
+    }
+  }
+}
+
+async function clients() {
+  while (minutes() < o.minutes) {
+    const client = new LiveClient(server.url, { reads: random(4) !== 0 });
+    try {
+      await client.subscribe('*', ['token', 'step', 'op', 'routing', 'progress']);
+      ++counts.clients;
+      await sleep(random(5000));
+      await client.close();
+    } catch {
+      ++counts.refused;
+    }
+  }
+}
+
+const samples = []; // { minute, bytes, descriptors }
+async function watch() {
+  while (minutes() < o.minutes) {
+    samples.push({ minute: minutes(), bytes: server.memory(), descriptors: server.descriptors() });
+    await sleep(5000);
+  }
+}
+await Promise.all([generations(), clients(), clients(), clients(), watch()]);
+await sleep(3000);
+const ended = { bytes: server.memory(), descriptors: server.descriptors() };
+await server.stop();
+
+const within = (from, to) => samples.filter(({ minute }) => minute >= from && minute < to);
+const warm = within(o.warm * 0.8, o.warm * 1.2);
+const late = within(o.minutes * 0.9, o.minutes);
+const mib = (list) => median(list.map(({ bytes }) => bytes)) / 2 ** 20;
+console.log(`${machine()}; ${o.minutes} minutes: ${JSON.stringify(counts)}`);
+console.log(`memory that no file backs: ${mib(warm).toFixed(1)} MiB after ${o.warm} minutes, ${mib(late).toFixed(1)} MiB at the end: ${(100 * (mib(late) / mib(warm) - 1)).toFixed(1)} % (budget 5 %)`);
+console.log(`descriptors: median ${median(warm.map((s) => s.descriptors))} then, ${median(late.map((s) => s.descriptors))} at the end, ${ended.descriptors} with nobody there`);
