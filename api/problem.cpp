@@ -29,6 +29,11 @@ constexpr std::array kRows = {
     Row{Fault::NewerVersion, 500, "newer_version", "The file is from a newer version"},
     Row{Fault::DiskFull, 507, "disk_full", "The disk is full"},
     Row{Fault::StorageFailed, 500, "storage_failed", "The file cannot be read or written"},
+    Row{Fault::SessionRunning, 409, "session_running", "The session is being recorded"},
+    Row{Fault::SessionExists, 409, "session_exists", "There is a session of that id"},
+    Row{Fault::SessionElsewhere, 409, "session_elsewhere",
+        "The session's file is not the server's"},
+    Row{Fault::QuotaReached, 507, "quota_reached", "There is no room for more sessions"},
     Row{Fault::ModelLoading, 503, "model_loading", "The model is still loading"},
     Row{Fault::ModelFailed, 503, "model_failed", "The model is not loaded"},
     Row{Fault::QueueFull, 503, "queue_full", "Too many requests are waiting"},
@@ -52,6 +57,12 @@ Fault fault_of(TraceError::Kind kind) {
       return Fault::NewerVersion;
     case TraceError::Kind::Damaged:
       return Fault::Damaged;
+    case TraceError::Kind::Running:
+      return Fault::SessionRunning;
+    case TraceError::Kind::Exists:
+      return Fault::SessionExists;
+    case TraceError::Kind::NotOurs:
+      return Fault::SessionElsewhere;
     case TraceError::Kind::DiskFull:
       return Fault::DiskFull;
     case TraceError::Kind::ReadOnly:

@@ -12,23 +12,27 @@ namespace tt {
 // Every way in which a request can fail, as clients see it: `code` in the body
 // and in openapi.yaml. The table in problem.cpp gives each its status.
 enum class Fault {
-  BadJson,        // bad_json: the body is no JSON object
-  BadRequest,     // bad_request: a field or parameter is not what it should be
-  BadPrompt,      // bad_prompt: understood, but this model cannot take it
-  TooLong,        // too_long: more tokens than fit
-  BodyTooLarge,   // body_too_large
-  NotFound,       // not_found: no such route, session, step or request
-  Damaged,        // session_damaged
-  NotASession,    // not_a_session
-  NewerVersion,   // newer_version: the file was made by a later tensor-trace
-  DiskFull,       // disk_full
-  StorageFailed,  // storage_failed: the system refused to read or write
-  ModelLoading,   // model_loading: try again in a moment
-  ModelFailed,    // model_failed: the model could not be loaded
-  QueueFull,      // queue_full
-  Stopping,       // stopping
-  NotAcceptable,  // refused: the door (another site's page, a bad Host...)
-  Internal        // internal: ours to mend
+  BadJson,           // bad_json: the body is no JSON object
+  BadRequest,        // bad_request: a field or parameter is not what it should be
+  BadPrompt,         // bad_prompt: understood, but this model cannot take it
+  TooLong,           // too_long: more tokens than fit
+  BodyTooLarge,      // body_too_large
+  NotFound,          // not_found: no such route, session, step or request
+  Damaged,           // session_damaged
+  NotASession,       // not_a_session
+  NewerVersion,      // newer_version: the file was made by a later tensor-trace
+  DiskFull,          // disk_full
+  StorageFailed,     // storage_failed: the system refused to read or write
+  SessionRunning,    // session_running: it is being recorded, so it stays as it is
+  SessionExists,     // session_exists: there is one of that id
+  SessionElsewhere,  // session_elsewhere: opened from a file that is not ours to change
+  QuotaReached,      // quota_reached: no room for more sessions
+  ModelLoading,      // model_loading: try again in a moment
+  ModelFailed,       // model_failed: the model could not be loaded
+  QueueFull,         // queue_full
+  Stopping,          // stopping
+  NotAcceptable,     // refused: the door (another site's page, a bad Host...)
+  Internal           // internal: ours to mend
 };
 
 struct Problem {

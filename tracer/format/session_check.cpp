@@ -1,6 +1,7 @@
 // check_session(): every row of a session file is read and held against the others.
 #include <format>
 #include <set>
+#include <string_view>
 
 #include "tracer/format/session_reader.h"
 #include "tracer/format/session_tables.h"
@@ -35,6 +36,28 @@ void check_database(const std::filesystem::path& path, Problems& problems) {
   }
 }
 
+// A table of ours with other columns, computed ones say, is none of ours. What
+// others added beside them does no harm: views and triggers are off.
+void check_schema(const std::filesystem::path& path, Problems& problems) {
+  auto db = Database::open(path, Database::Mode::ReadOnly);
+  auto statement = db ? db->prepare(
+                            "SELECT name, sql FROM sqlite_schema WHERE name LIKE 'tt\\_%' "
+                            "ESCAPE '\\' ORDER BY name")
+                      : std::expected<Statement, TraceError>(std::unexpected(db.error()));
+  if (!statement) return;  // told by check_database()
+  const std::string_view ours = kCreateTables;
+  while (true) {
+    const auto row = statement->step();
+    if (!row || !*row) return;
+    const auto column = [&](int i) {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), i));
+      return std::string(text ? text : "");
+    };
+    if (ours.find(column(1) + ";\n") == ours.npos)
+      problems.push_back(column(0) + " is not the table of a session");
+  }
+}
+
 }  // namespace
 
 std::expected<std::vector<std::string>, TraceError> check_session(
@@ -49,6 +72,7 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (problems.size() < kProblemsTold) problems.push_back(error.message);
   };
   check_database(path, problems);
+  check_schema(path, problems);
 
   const auto info = reader->info();
   if (!info) told(info.error());

@@ -22,21 +22,6 @@ void remove_quietly(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
-// Marks a Running session Recovered. Everything is there already; this says so.
-std::expected<void, TraceError> mark_recovered(const Database& db) {
-  const auto steps = db.ask("SELECT count(*) FROM tt_step");
-  const auto tokens = db.ask("SELECT count(*) FROM tt_token");
-  if (!steps) return std::unexpected(steps.error());
-  if (!tokens) return std::unexpected(tokens.error());
-  return db.run("BEGIN IMMEDIATE")
-      .and_then([&] {
-        return write_meta(
-            db,
-            {{"state", to_text(SessionState::Recovered)}, {"steps", *steps}, {"tokens", *tokens}});
-      })
-      .and_then([&] { return db.run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
-}
-
 // true: it was Running and is Recovered now. A file that is in use, damaged or
 // not ours is left as it is.
 bool recover(const fs::path& path) {

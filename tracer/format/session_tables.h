@@ -37,6 +37,9 @@ std::expected<void, TraceError> write_meta(const Database& db, const Meta& meta)
 // A number in tt_meta; none if it is absent or no number.
 std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key);
 
+// Marks a Running session Recovered, with its totals and without an owner.
+std::expected<void, TraceError> mark_recovered(const Database& db);
+
 // tt_meta, tt_fact and tt_model_file from `info`: replaces what was there.
 std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info);
 std::expected<SessionInfo, TraceError> read_info(const Database& db);

@@ -130,8 +130,12 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
   if (code != SQLITE_OK)
     return std::unexpected(
         error_of(code, sqlite3_system_errno(handle), path.string(), sqlite3_errmsg(handle)));
-  // A file may come from anywhere: its schema runs no functions, and cells are checked.
+  // A file may come from anywhere: its schema runs no functions, triggers and views, cells are
+  // checked, and no value makes us allocate more than the largest step could.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 256 << 20);
   if (auto set = db.run("PRAGMA cell_size_check=ON"); !set) return std::unexpected(set.error());
   db.busy_timeout(kBusyTimeoutMs);
   return db;

@@ -11,6 +11,9 @@ struct TraceError {
     NotASession,
     NewerVersion,
     Damaged,
+    Running,  // it is being recorded, and stays as it is
+    Exists,   // there is one already
+    NotOurs,  // a file that is only read
     DiskFull,
     ReadOnly,
     Io,
