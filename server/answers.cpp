@@ -75,6 +75,17 @@ void answer(httplib::Response& response, const Problem& problem) {
   response.set_content(text_of(problem), "application/problem+json");
 }
 
+void answer(const httplib::Request& request, httplib::Response& response, const StaticFile& file) {
+  response.set_header("Cache-Control", file.cache);
+  response.set_header("ETag", file.etag);
+  response.set_header("X-Content-Type-Options", "nosniff");
+  if (request.get_header_value("If-None-Match") == file.etag) {
+    response.status = 304;
+    return;
+  }
+  response.set_content(file.body, file.type);
+}
+
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
     const httplib::Request& request, const char* name, std::uint64_t most) {
   if (!request.has_param(name)) return std::nullopt;

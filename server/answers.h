@@ -13,6 +13,7 @@
 #include "analysis/page.h"
 #include "api/json.h"
 #include "api/problem.h"
+#include "server/static_files.h"
 
 namespace tt {
 
@@ -35,6 +36,8 @@ bool unchanged(const httplib::Request& request, httplib::Response& response,
 // A problem when the query has a parameter that is none of `names`, or one twice.
 std::optional<Problem> refuse_unknown(const httplib::Request& request,
                                       std::initializer_list<std::string_view> names);
+// 304 to a client that has it (If-None-Match).
+void answer(const httplib::Request& request, httplib::Response& response, const StaticFile& file);
 
 // A query parameter that is a whole number from 0 to `most`; none when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(

@@ -122,6 +122,7 @@ int main(int argc, char** argv) {
   tt::add_generate_routes(door.http(), queue);
   tt::add_session_routes(door.http(), sessions);
   tt::add_trace_routes(door.http(), sessions);
+  tt::add_docs_routes(door.http(), page);
   tt::add_page_routes(door.http(), page);
 
   const auto address = door.start(options->host, options->port);

@@ -17,15 +17,8 @@ void get_file(const StaticFiles& files, const Request& request, Response& respon
   if (!file) {
     return answer(response, Problem{Fault::NotFound, "There is nothing at " + request.path + "."});
   }
-  response.set_header("Cache-Control", file->cache);
-  response.set_header("ETag", file->etag);
-  response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
-  if (request.get_header_value("If-None-Match") == file->etag) {
-    response.status = 304;
-    return;
-  }
-  response.set_content(file->body, file->type);
+  answer(request, response, *file);
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ void add_generate_routes(httplib::Server& http, GenerationQueue& queue);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // What a session recorded: tokens, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
+// The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
+void add_docs_routes(httplib::Server& http, const StaticFiles& page);
 // Last: everything else is a file of the page, or is not there.
 void add_page_routes(httplib::Server& http, const StaticFiles& files);
 

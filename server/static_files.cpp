@@ -61,14 +61,13 @@ const char* type_of(const fs::path& path) {
   return known == kTypes.end() ? "application/octet-stream" : known->name;
 }
 
-// FNV-1a: tells whether a file is the one that the browser has.
+}  // namespace
+
 std::string etag_of(std::string_view body) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : body) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return std::format("\"{:016x}\"", hash);
 }
-
-}  // namespace
 
 std::optional<StaticFile> StaticFiles::find(std::string_view path) const {
   const bool own_affair = path.find('/', 1) == std::string_view::npos && !path.contains('.');

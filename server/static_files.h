@@ -1,4 +1,5 @@
-// The built page as files over HTTP. Read from disk at each request (they are
+// The built page as files over HTTP: the interface, and /docs/index.html, the
+// contract to browse. Read from disk at each request (they are
 // few and small, the kernel keeps them), so a page that was built anew is there
 // at once.
 #pragma once
@@ -15,6 +16,9 @@ struct StaticFile {
   std::string cache;  // Cache-Control: hashed assets never change, the rest is asked for again
   std::string etag;
 };
+
+// FNV-1a of the bytes: tells whether they are the ones that the browser has.
+std::string etag_of(std::string_view body);
 
 class StaticFiles {
  public:

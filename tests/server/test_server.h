@@ -77,6 +77,7 @@ class TestServer {
     add_generate_routes(door.http(), queue);
     add_session_routes(door.http(), sessions);
     add_trace_routes(door.http(), sessions);
+    add_docs_routes(door.http(), page);
     add_page_routes(door.http(), page);
     const auto address = door.start("127.0.0.1", 0);
     EXPECT_TRUE(address.has_value());
