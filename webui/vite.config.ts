@@ -9,6 +9,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     emptyOutDir: true,
+    license: { fileName: 'licenses.txt' }, // of what is bundled, as they ask
+    // The second page is what tt-server serves at /api/docs.
+    rolldownOptions: { input: { index: 'index.html', docs: 'docs/index.html' } },
+    chunkSizeWarningLimit: 2048, // kB: Swagger UI, which only that page loads
   },
   // `npm run dev` serves the sources and asks a running tt-server for the rest.
   server: {

@@ -1,0 +1,100 @@
+// The contract as a page: everything of it is there, requests can be tried out,
+// and nothing is asked of any other server.
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startBrowser, startServer, type Server } from './harness';
+
+let server: Server;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+let foreign: string[]; // requests that left the origin
+let complaints: string[]; // errors in the page, what its policy forbade included
+
+beforeAll(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+beforeEach(async () => {
+  context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  foreign = [];
+  complaints = [];
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(server.url) && !url.startsWith('data:image/')) foreign.push(url);
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  await page.goto(`${server.url}/api/docs`);
+  await page.locator('.opblock').first().waitFor();
+});
+afterEach(async () => {
+  expect(foreign).toEqual([]);
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+interface Contract {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+describe('the contract as a page', () => {
+  it('lists every operation', async () => {
+    const contract = (await (await fetch(`${server.url}/api/openapi.json`)).json()) as Contract;
+    const operations = Object.entries(contract.paths).flatMap(([path, item]) =>
+      Object.keys(item)
+        .filter((key) => key !== 'parameters')
+        .map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const shown = await page.locator('.opblock-summary').evaluateAll((rows) =>
+      rows.map((row) => {
+        const method = row.querySelector('.opblock-summary-method')?.textContent ?? '';
+        const path = row.querySelector('[data-path]')?.getAttribute('data-path') ?? '';
+        return `${method} ${path}`;
+      }),
+    );
+    expect(shown.sort()).toEqual(operations.sort());
+  });
+
+  it('tries a request out', async () => {
+    const health = page.locator('#operations-server-health');
+    await health.locator('.opblock-summary-control').click();
+    await health.getByRole('button', { name: 'Execute' }).click();
+    const answer = health.locator('.live-responses-table');
+    await answer.locator('.response-col_status', { hasText: '200' }).waitFor();
+    await answer.getByText('"status"').first().waitFor();
+  });
+
+  it('shows another document to nobody', async () => {
+    await page.goto(`${server.url}/api/docs?url=https://example.org/evil.json`);
+    await page.locator('#operations-server-health').waitFor();
+  });
+
+  it.each(['dark', 'light'] as const)('can be read in the %s theme', async (theme) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
+    await page.locator('#operations-generate-generate .opblock-summary-control').click();
+    await page.locator('#operations-generate-generate .opblock-body').waitFor();
+    const [text, back] = await page.evaluate(() =>
+      [
+        getComputedStyle(document.querySelector('.opblock-summary-path') ?? document.body).color,
+        getComputedStyle(document.documentElement).backgroundColor,
+      ].map((colour) => Math.max(...(colour.match(/\d+/g) ?? []).slice(0, 3).map(Number))),
+    );
+    expect({ text, back }).toSatisfy((light: { text: number; back: number }) =>
+      theme === 'dark' ? light.text > 180 && light.back < 60 : light.text < 90,
+    );
+    expect(await page.locator('.errors-wrapper').count(), 'errors in the document').toBe(0);
+    if (process.env.TT_SHOTS) {
+      await page.screenshot({ path: `${process.env.TT_SHOTS}/docs-${theme}.png` });
+    }
+  });
+});
