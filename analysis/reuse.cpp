@@ -1,0 +1,250 @@
+#include "analysis/reuse.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analysis/derived_graphs.h"
+#include "tracer/format/access.h"
+
+namespace tt {
+
+namespace {
+
+// Sums over a growing past: add at a place, sum of a stretch, O(log n) both (Fenwick).
+class PrefixSums {
+ public:
+  explicit PrefixSums(std::size_t size) : tree_(size + 1) {}
+  void add(std::size_t at, std::uint64_t value) {  // modulo 2^64, so adding ~v + 1 takes v away
+    for (std::size_t i = at + 1; i < tree_.size(); i += i & (~i + 1)) tree_[i] += value;
+  }
+  std::uint64_t before(std::size_t end) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = end; i > 0; i -= i & (~i + 1)) sum += tree_[i];
+    return sum;
+  }
+
+ private:
+  std::vector<std::uint64_t> tree_;
+};
+
+// The part of a file that an access keeps in a cache.
+FileRange cached_range(const GraphTemplate& graph, const StepAccess& access, Grain grain) {
+  return grain == Grain::Part ? access.range : graph.tensor(graph.root(access.tensor)).file;
+}
+
+class SequenceBuilder {
+ public:
+  explicit SequenceBuilder(Grain grain) : grain_(grain) {}
+
+  void add_step(const DerivedGraph& derived, const Step& step) {
+    const GraphTemplate& graph = *derived.graph;
+    OpId op{kNoOp};
+    std::vector<std::uint32_t> of_op;
+    for_each_access(graph, derived.accesses, step, [&](const StepAccess& access) {
+      if (access.write || access.range.length == 0) return;
+      if (access.op.v != op.v) of_op.clear();
+      op = access.op;
+      const std::uint32_t item = item_of(graph, access);
+      // The experts of one tensor are one read of the tensor.
+      if (std::ranges::find(of_op, item) != of_op.end()) return;
+      of_op.push_back(item);
+      ++sequence_.items[item].reads;
+      sequence_.reads.push_back(item);
+    });
+  }
+
+  ReadSequence take() { return std::move(sequence_); }
+
+ private:
+  static constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t item_of(const GraphTemplate& graph, const StepAccess& access) {
+    const FileRange range = cached_range(graph, access, grain_);
+    const auto [at, fresh] = items_.try_emplace(std::tuple(range.file, range.offset, range.length),
+                                                static_cast<std::uint32_t>(sequence_.items.size()));
+    if (fresh) {
+      const Tensor& tensor = graph.tensor(graph.root(access.tensor));
+      sequence_.items.push_back({.tensor = tensor.name,
+                                 .expert = grain_ == Grain::Part ? access.expert : -1,
+                                 .file = range,
+                                 .layer = tensor.layer});
+    }
+    return at->second;
+  }
+
+  const Grain grain_;
+  ReadSequence sequence_;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> items_;
+};
+
+// Per read, the next read of the same item; the number of reads when there is none.
+std::vector<std::uint32_t> next_reads(const ReadSequence& sequence) {
+  const auto count = static_cast<std::uint32_t>(sequence.reads.size());
+  std::vector<std::uint32_t> next(count), seen(sequence.items.size(), count);
+  for (std::uint32_t i = count; i-- > 0;) next[i] = std::exchange(seen[sequence.reads[i]], i);
+  return next;
+}
+
+CachePoint belady(const ReadSequence& sequence, std::span<const std::uint32_t> next,
+                  Bytes capacity) {
+  CachePoint point{.capacity = capacity};
+  std::set<std::pair<std::uint32_t, std::uint32_t>> held_by_next;  // (next read, item)
+  std::vector<std::uint64_t> held(sequence.items.size());
+  std::uint64_t free = capacity.v;
+  for (std::uint32_t i = 0; i < sequence.reads.size(); ++i) {
+    const std::uint32_t item = sequence.reads[i];
+    const std::uint64_t size = sequence.size(item);
+    point.reads += held[item] == size;
+    point.bytes.v += held[item];
+    if (held[item] > 0) held_by_next.erase({i, item});
+    free += std::exchange(held[item], 0);
+    if (next[i] == sequence.reads.size()) continue;
+    while (free < size && !held_by_next.empty() && held_by_next.rbegin()->first > next[i]) {
+      const auto farthest = std::prev(held_by_next.end());
+      const std::uint64_t taken = std::min(held[farthest->second], size - free);
+      held[farthest->second] -= taken;
+      free += taken;
+      if (held[farthest->second] == 0) held_by_next.erase(farthest);
+    }
+    held[item] = std::min(size, free);
+    free -= held[item];
+    if (held[item] > 0) held_by_next.emplace(next[i], item);
+  }
+  return point;
+}
+
+}  // namespace
+
+Bytes ReadSequence::bytes() const {
+  std::uint64_t sum = 0;
+  for (const ReuseItem& item : items) sum += item.reads * item.file.length;
+  return Bytes{sum};
+}
+
+Bytes ReadSequence::distinct_bytes() const {
+  std::uint64_t sum = 0;
+  for (const ReuseItem& item : items) sum += item.file.length;
+  return Bytes{sum};
+}
+
+std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
+                                                     Grain grain) {
+  SequenceBuilder builder(grain);
+  DerivedGraphs graphs(reader);
+  std::expected<void, TraceError> derived_all;
+  const auto walked =
+      reader.for_each_step(StepId{static_cast<std::uint32_t>(steps.from)},
+                           static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                               steps.limit, std::numeric_limits<std::uint32_t>::max())),
+                           [&](const Step& step) {
+                             const auto derived = graphs.of(step.graph);
+                             if (!derived) {
+                               derived_all = std::unexpected(derived.error());
+                               return false;
+                             }
+                             if (*derived != nullptr) builder.add_step(**derived, step);
+                             return true;
+                           });
+  if (!walked) return std::unexpected(walked.error());
+  if (!derived_all) return std::unexpected(derived_all.error());
+  return builder.take();
+}
+
+std::vector<Bytes> reuse_distances(const ReadSequence& sequence) {
+  constexpr std::size_t kUnread = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> last(sequence.items.size(), kUnread);
+  std::vector<Bytes> distances;
+  distances.reserve(sequence.reads.size());
+  // At the place of each item's last read stands its size, elsewhere 0.
+  PrefixSums sizes(sequence.reads.size());
+  for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    const std::uint32_t item = sequence.reads[i];
+    const std::uint64_t size = sequence.size(item);
+    if (last[item] == kUnread) {
+      distances.push_back(kNever);
+    } else {
+      distances.push_back(Bytes{sizes.before(i) - sizes.before(last[item])});
+      sizes.add(last[item], ~size + 1);
+    }
+    sizes.add(i, size);
+    last[item] = i;
+  }
+  return distances;
+}
+
+ReuseHistogram reuse_histogram(const ReadSequence& sequence, std::span<const Bytes> distances) {
+  ReuseHistogram histogram;
+  for (std::size_t i = 0; i < distances.size(); ++i) {
+    ReuseHistogram::Bucket* bucket = &histogram.first;
+    if (distances[i] != kNever) {
+      const auto at = static_cast<std::size_t>(std::bit_width(distances[i].v) - 1);
+      if (histogram.buckets.size() <= at) histogram.buckets.resize(at + 1);
+      bucket = &histogram.buckets[at];
+    }
+    ++bucket->reads;
+    bucket->bytes.v += sequence.size(sequence.reads[i]);
+  }
+  return histogram;
+}
+
+std::vector<CachePoint> lru_curve(const ReadSequence& sequence, std::span<const Bytes> distances,
+                                  std::span<const Bytes> capacities) {
+  // Saved at a capacity is what has a distance up to it: one sum over sorted distances.
+  std::map<std::uint64_t, CachePoint> saved;  // by distance
+  for (std::size_t i = 0; i < distances.size(); ++i) {
+    if (distances[i] == kNever) continue;
+    CachePoint& point = saved[distances[i].v];
+    ++point.reads;
+    point.bytes.v += sequence.size(sequence.reads[i]);
+  }
+  CachePoint sum;
+  for (auto& [distance, point] : saved) {
+    point.reads = sum.reads += point.reads;
+    point.bytes.v = sum.bytes.v += point.bytes.v;
+  }
+  std::vector<CachePoint> curve;
+  for (const Bytes capacity : capacities) {
+    const auto above = saved.upper_bound(capacity.v);
+    CachePoint point = above == saved.begin() ? CachePoint{} : std::prev(above)->second;
+    point.capacity = capacity;
+    curve.push_back(point);
+  }
+  return curve;
+}
+
+std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
+                                     std::span<const Bytes> capacities) {
+  const auto next = next_reads(sequence);
+  std::vector<CachePoint> curve;
+  for (const Bytes capacity : capacities) curve.push_back(belady(sequence, next, capacity));
+  return curve;
+}
+
+std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities) {
+  std::vector<std::uint32_t> order(sequence.items.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    return sequence.items[a].reads > sequence.items[b].reads;
+  });
+  std::vector<CachePoint> curve;
+  for (const Bytes capacity : capacities) {
+    CachePoint point{.capacity = capacity};
+    std::uint64_t free = capacity.v;
+    for (const std::uint32_t item : order) {
+      const std::uint64_t again = sequence.items[item].reads - 1;
+      const std::uint64_t held = std::min(free, sequence.size(item));
+      point.bytes.v += again * held;
+      if (held == sequence.size(item)) point.reads += again;
+      free -= held;
+    }
+    curve.push_back(point);
+  }
+  return curve;
+}
+
+}  // namespace tt

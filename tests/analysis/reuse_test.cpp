@@ -1,0 +1,214 @@
+// Reuse against caches that are really simulated, read by read.
+#include "analysis/reuse.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "tests/analysis/small_session.h"
+#include "tests/format/random_session.h"
+#include "tracer/format/access.h"
+
+namespace tt::test {
+namespace {
+
+ReadSequence sequence_of(const std::vector<std::uint64_t>& sizes,
+                         std::vector<std::uint32_t> reads) {
+  ReadSequence sequence;
+  for (const std::uint64_t size : sizes)
+    sequence.items.push_back({.tensor = "t", .file = {.file = 0, .offset = 0, .length = size}});
+  for (const std::uint32_t item : reads) ++sequence.items[item].reads;
+  sequence.reads = std::move(reads);
+  return sequence;
+}
+
+ReadSequence random_sequence(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> sizes(1 + random() % 12);
+  for (auto& size : sizes) size = 1 + random() % 40;
+  std::vector<std::uint32_t> reads(random() % 200);
+  for (auto& read : reads) {
+    // Now and then a walk through all, as a decode is.
+    read = static_cast<std::uint32_t>(seed % 3 == 0 ? static_cast<std::size_t>(&read - reads.data())
+                                                    : random()) %
+           static_cast<std::uint32_t>(sizes.size());
+  }
+  // Every item is read: weight_reads() makes no others.
+  for (std::uint32_t i = 0; i < sizes.size(); ++i) reads.push_back(i);
+  return sequence_of(sizes, std::move(reads));
+}
+
+std::vector<Bytes> twenty_sizes(const ReadSequence& sequence) {
+  std::vector<Bytes> sizes;
+  for (std::uint64_t i = 0; i < 20; ++i)
+    sizes.push_back(Bytes{sequence.distinct_bytes().v * (i + 1) / 19});
+  return sizes;
+}
+
+// An LRU cache of whole items, as one would write it.
+CachePoint simulated_lru(const ReadSequence& sequence, Bytes capacity) {
+  CachePoint point{.capacity = capacity};
+  std::deque<std::uint32_t> recent;  // newest first
+  for (const std::uint32_t item : sequence.reads) {
+    const auto at = std::ranges::find(recent, item);
+    if (at != recent.end()) {
+      ++point.reads;
+      point.bytes.v += sequence.size(item);
+      recent.erase(at);
+    }
+    recent.push_front(item);
+    for (;;) {
+      std::uint64_t used = 0;
+      for (const std::uint32_t held : recent) used += sequence.size(held);
+      if (used <= capacity.v) break;
+      recent.pop_back();
+    }
+  }
+  return point;
+}
+
+TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto curve = lru_curve(sequence, reuse_distances(sequence), sizes);
+    ASSERT_EQ(curve.size(), sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      EXPECT_EQ(curve[i], simulated_lru(sequence, sizes[i])) << sizes[i].v;
+  }
+}
+
+TEST(Reuse, NothingBeatsBelady) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto best = belady_curve(sequence, sizes);
+    const auto lru = lru_curve(sequence, reuse_distances(sequence), sizes);
+    const auto pinned = pin_curve(sequence, sizes);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_GE(best[i].bytes, lru[i].bytes) << sizes[i].v;
+      EXPECT_GE(best[i].bytes, pinned[i].bytes) << sizes[i].v;
+    }
+    // With room for everything only first reads remain, whatever the policy.
+    const Bytes all{sequence.bytes().v - sequence.distinct_bytes().v};
+    EXPECT_EQ(best.back().bytes, all);
+    EXPECT_EQ(lru.back().bytes, all);
+    EXPECT_EQ(pinned.back().bytes, all);
+  }
+}
+
+// The most that any schedule saves with items of one byte: all schedules are tried.
+std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t from,
+                          std::uint32_t held, std::size_t room,
+                          std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t>& known) {
+  if (from == reads.size()) return 0;
+  const auto found = known.find({from, held});
+  if (found != known.end()) return found->second;
+  const std::uint32_t bit = 1U << reads[from];
+  const std::uint32_t with = held | bit;
+  std::uint64_t best = 0;
+  // What is kept: any subset of what there is that fits.
+  for (std::uint32_t kept = with;; kept = (kept - 1) & with) {
+    if (static_cast<std::size_t>(std::popcount(kept)) <= room)
+      best = std::max(best, best_of_all(reads, from + 1, kept, room, known));
+    if (kept == 0) break;
+  }
+  best += (held & bit) != 0;
+  known[{from, held}] = best;
+  return best;
+}
+
+TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::uint32_t> reads(14);
+    for (auto& read : reads) read = static_cast<std::uint32_t>(random() % 5);
+    const ReadSequence sequence = sequence_of({1, 1, 1, 1, 1}, reads);
+    for (std::size_t room = 0; room <= 5; ++room) {
+      std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> known;
+      const Bytes capacity{room};
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1)).front().bytes.v,
+                best_of_all(reads, 0, 0, room, known))
+          << seed << ", room " << room;
+    }
+  }
+}
+
+TEST(Reuse, TheHistogramCountsEveryReadOnce) {
+  const ReadSequence sequence = sequence_of({10, 20, 5}, {0, 1, 0, 0, 2, 1});
+  const auto distances = reuse_distances(sequence);
+  EXPECT_EQ(distances,
+            (std::vector<Bytes>{kNever, kNever, Bytes{30}, Bytes{10}, kNever, Bytes{20 + 10 + 5}}));
+  const ReuseHistogram histogram = reuse_histogram(sequence, distances);
+  EXPECT_EQ(histogram.first, (ReuseHistogram::Bucket{3, Bytes{35}}));
+  ASSERT_EQ(histogram.buckets.size(), 6U);
+  EXPECT_EQ(histogram.buckets[3], (ReuseHistogram::Bucket{1, Bytes{10}}));  // 8..15
+  EXPECT_EQ(histogram.buckets[4], (ReuseHistogram::Bucket{1, Bytes{10}}));  // 16..31
+  EXPECT_EQ(histogram.buckets[5], (ReuseHistogram::Bucket{1, Bytes{20}}));  // 32..63
+}
+
+TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const auto reader = SessionReader::open(session.path);
+  ASSERT_TRUE(reader.has_value());
+  const auto tensors = weight_reads(*reader, {.from = 0, .limit = 10}, Grain::Tensor);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  std::vector<std::string> names;
+  for (const std::uint32_t item : tensors->reads) names.push_back(tensors->items[item].tensor);
+  const std::vector<std::string> step = {"token_embd.weight", "blk.0.attn_norm.weight",
+                                         "blk.0.attn_q.weight", "blk.1.ffn_down.weight",
+                                         "output.weight"};
+  std::vector<std::string> twice = step;
+  twice.insert(twice.end(), step.begin(), step.end());
+  EXPECT_EQ(names, twice);
+  EXPECT_EQ(tensors->distinct_bytes(), Bytes{512 + 32 + 256 + 256 + 512});
+
+  // By parts, the two rows of the embedding are two items of 32 bytes.
+  const auto parts = weight_reads(*reader, {.from = 1, .limit = 1}, Grain::Part);
+  ASSERT_TRUE(parts.has_value());
+  EXPECT_EQ(parts->reads.size(), 6U);
+  EXPECT_EQ(parts->items[0].file, (FileRange{.file = 0, .offset = 1000 + 3 * 32, .length = 32}));
+  EXPECT_EQ(parts->items[1].file, (FileRange{.file = 0, .offset = 1000 + 5 * 32, .length = 32}));
+}
+
+// All accesses of random sessions, walked without any of the code above.
+TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const tt::testing::RandomSession session = tt::testing::random_session(seed);
+    const tt::testing::TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    ASSERT_TRUE(tt::testing::write_session(file, session).has_value());
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    std::uint64_t reads = 0, bytes = 0;
+    const auto walked = reader->for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+      if (step.graph.v == 0) return true;
+      const auto graph = reader->graph(step.graph);
+      EXPECT_TRUE(graph.has_value());
+      std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>, int> seen;
+      for_each_access(**graph, accesses_of(**graph), step, [&](const StepAccess& access) {
+        if (access.write || access.range.length == 0) return;
+        if (++seen[{access.op.v, access.range.file, access.range.offset, access.range.length}] > 1)
+          return;
+        ++reads;
+        bytes += access.range.length;
+      });
+      return true;
+    });
+    ASSERT_TRUE(walked.has_value());
+    const auto sequence = weight_reads(*reader, {.from = 0, .limit = UINT32_MAX}, Grain::Part);
+    ASSERT_TRUE(sequence.has_value());
+    EXPECT_EQ(sequence->reads.size(), reads);
+    EXPECT_EQ(sequence->bytes().v, bytes);
+  }
+}
+
+}  // namespace
+}  // namespace tt::test
