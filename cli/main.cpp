@@ -6,6 +6,7 @@
 #include "cli/model_command.h"
 #include "cli/options/tracer_options.h"
 #include "cli/record_command.h"
+#include "cli/reuse_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
@@ -15,5 +16,6 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   tt::cli::add_model_command(app, exit_code);
   tt::cli::add_record_command(app, exit_code);
+  tt::cli::add_reuse_command(app, exit_code);
   return tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
 }

@@ -1,0 +1,73 @@
+// tt reuse as a person and as a program use it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/format/temp_folder.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+struct Result {
+  int code = 0;
+  std::string out, err;
+};
+
+Result run(const testing::TempFolder& folder, const std::string& arguments) {
+  const std::string command =
+      std::format("cd {} && {} {} >out 2>err", folder.path().string(), TT_PROGRAM, arguments);
+  const int status = std::system(command.c_str());
+  const auto contents = [&](const char* name) {
+    std::ifstream file(folder / name);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .out = contents("out"),
+          .err = contents("err")};
+}
+
+// A dense model reads all of its weights in every step, in the same order.
+TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  const Result result = run(folder, "reuse a.ttrace --json --grain tensor");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json reuse = json::parse(result.out);
+  const auto distinct = reuse["distinct_bytes"].get<std::uint64_t>();
+  const auto read = reuse["bytes_read"].get<std::uint64_t>();
+  // 8 steps: the prompt's and seven more.
+  EXPECT_EQ(read, 8 * distinct);
+  ASSERT_EQ(reuse["curve"].size(), 10U);
+  const json& half = reuse["curve"][4];
+  EXPECT_EQ(half["lru"]["bytes_saved"], 0) << "walking around a cache that is too small";
+  EXPECT_EQ(half["pin"]["bytes_saved"].get<std::uint64_t>(), 7 * (distinct / 2));
+  EXPECT_GE(half["belady"]["bytes_saved"], half["pin"]["bytes_saved"]);
+  const json& whole = reuse["curve"][9];
+  for (const char* policy : {"lru", "belady", "pin"})
+    EXPECT_EQ(whole[policy]["bytes_saved"].get<std::uint64_t>(), read - distinct) << policy;
+
+  const Result table = run(folder, "reuse a.ttrace --sizes 1MB,2MB");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_TRUE(table.out.contains("         2.0")) << table.out;
+  EXPECT_TRUE(table.out.contains("LRU")) << table.out;
+}
+
+TEST(ReuseCommand, MistakesAreToldApart) {
+  const testing::TempFolder folder;
+  const Result missing = run(folder, "reuse none.ttrace");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_TRUE(missing.err.contains("none.ttrace")) << missing.err;
+  EXPECT_EQ(run(folder, "reuse none.ttrace --grain layer").code, 2);
+  EXPECT_EQ(run(folder, "reuse none.ttrace --sizes much").code, 2);
+}
+
+}  // namespace
+}  // namespace tt
