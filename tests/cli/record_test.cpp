@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/format/temp_folder.h"
+#include "tests/cli/tt_program.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt {
@@ -24,23 +24,7 @@ using namespace std::chrono_literals;
 
 class Record : public ::testing::Test {
  protected:
-  struct Result {
-    int code = 0;
-    std::string out, err;
-  };
-  // Runs `tt record` in the test's folder, by a shell.
-  Result record(const std::string& arguments) {
-    const std::string command = std::format("cd {} && {} record {} >out 2>err",
-                                            folder.path().string(), TT_PROGRAM, arguments);
-    const int status = std::system(command.c_str());
-    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            .out = contents("out"),
-            .err = contents("err")};
-  }
-  std::string contents(const char* name) const {
-    std::ifstream file(folder.path() / name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  Result record(const std::string& arguments) { return run_tt(folder, "record " + arguments); }
   SessionReader open(const char* name) const {
     auto reader = SessionReader::open(folder.path() / name);
     EXPECT_TRUE(reader.has_value());
@@ -85,7 +69,7 @@ TEST_F(Record, KeepsAFileThatIsThere) {
   const Result kept = record("-p x -n 1 -o a.ttrace");
   EXPECT_EQ(kept.code, 1);
   EXPECT_NE(kept.err.find("--force"), std::string::npos) << kept.err;
-  EXPECT_EQ(contents("a.ttrace"), "mine");
+  EXPECT_EQ(contents(folder / "a.ttrace"), "mine");
   EXPECT_EQ(record("-p x -n 1 --force -o a.ttrace").code, 0);
   EXPECT_TRUE(open("a.ttrace").info().has_value());
 }
@@ -125,12 +109,12 @@ TEST_F(Record, AnInterruptFinishesTheFile) {
           out.c_str(), nullptr);
     _exit(99);
   }
-  for (int i = 0; i < 3000 && contents("out").size() < 20; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 3000 && contents(folder / "out").size() < 20; ++i) std::this_thread::sleep_for(10ms);
   kill(child, SIGINT);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130) << contents("err");
+  EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "err");
   EXPECT_EQ(open("a.ttrace").info()->state, SessionState::Cancelled);
   EXPECT_TRUE(check_session(out)->empty());
 }

@@ -1,44 +1,22 @@
 // tt reuse as a person and as a program use it.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <format>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/format/temp_folder.h"
+#include "tests/cli/tt_program.h"
 
 namespace tt {
 namespace {
 
 using nlohmann::json;
 
-struct Result {
-  int code = 0;
-  std::string out, err;
-};
-
-Result run(const testing::TempFolder& folder, const std::string& arguments) {
-  const std::string command =
-      std::format("cd {} && {} {} >out 2>err", folder.path().string(), TT_PROGRAM, arguments);
-  const int status = std::system(command.c_str());
-  const auto contents = [&](const char* name) {
-    std::ifstream file(folder / name);
-    return std::string{std::istreambuf_iterator<char>(file), {}};
-  };
-  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-          .out = contents("out"),
-          .err = contents("err")};
-}
-
 // A dense model reads all of its weights in every step, in the same order.
 TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
   const testing::TempFolder folder;
-  ASSERT_EQ(run(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code, 0);
-  const Result result = run(folder, "reuse a.ttrace --json --grain tensor");
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const Result result = run_tt(folder, "reuse a.ttrace --json --grain tensor");
   ASSERT_EQ(result.code, 0) << result.err;
   const json reuse = json::parse(result.out);
   const auto distinct = reuse["distinct_bytes"].get<std::uint64_t>();
@@ -54,7 +32,7 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
   for (const char* policy : {"lru", "belady", "pin"})
     EXPECT_EQ(whole[policy]["bytes_saved"].get<std::uint64_t>(), read - distinct) << policy;
 
-  const Result table = run(folder, "reuse a.ttrace --sizes 1MB,2MB");
+  const Result table = run_tt(folder, "reuse a.ttrace --sizes 1MB,2MB");
   EXPECT_EQ(table.code, 0);
   EXPECT_TRUE(table.out.contains("         2.0")) << table.out;
   EXPECT_TRUE(table.out.contains("LRU")) << table.out;
@@ -62,11 +40,11 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
 
 TEST(ReuseCommand, MistakesAreToldApart) {
   const testing::TempFolder folder;
-  const Result missing = run(folder, "reuse none.ttrace");
+  const Result missing = run_tt(folder, "reuse none.ttrace");
   EXPECT_EQ(missing.code, 1);
   EXPECT_TRUE(missing.err.contains("none.ttrace")) << missing.err;
-  EXPECT_EQ(run(folder, "reuse none.ttrace --grain layer").code, 2);
-  EXPECT_EQ(run(folder, "reuse none.ttrace --sizes much").code, 2);
+  EXPECT_EQ(run_tt(folder, "reuse none.ttrace --grain layer").code, 2);
+  EXPECT_EQ(run_tt(folder, "reuse none.ttrace --sizes much").code, 2);
 }
 
 }  // namespace

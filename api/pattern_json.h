@@ -1,0 +1,14 @@
+// access_pattern.json: the order in which a token reads the weights, how well it
+// holds, and what differs from token to token. docs/access-pattern.md.
+#pragma once
+
+#include "analysis/pattern.h"
+#include "api/json.h"
+#include "tracer/format/session.h"
+
+namespace tt {
+
+Json to_json(const AccessPattern& pattern, const Determinism& determinism,
+             const SessionInfo& session);
+
+}  // namespace tt

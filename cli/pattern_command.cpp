@@ -1,0 +1,99 @@
+#include "cli/pattern_command.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <print>
+#include <string>
+
+#include "analysis/pattern.h"
+#include "api/pattern_json.h"
+#include "cli/options/tracer_options.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct PatternOptions {
+  std::string file, output;
+  bool json = false;
+};
+
+int fail(const std::string& message) {
+  std::println(stderr, "tt pattern: {}", message);
+  return 1;
+}
+
+double share(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+void print_summary(const AccessPattern& pattern, const Determinism& same) {
+  std::println("{} tokens compared with the one before: {} identical, {} read the same weights",
+               same.pairs, same.identical, same.same_weights);
+  for (const FirstDifference& first : same.firsts) {
+    const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
+    std::println("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
+                 to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
+                 first.tensor);
+  }
+  std::uint64_t routed = 0;
+  for (const PatternEntry& entry : pattern.entries)
+    routed += entry.kind == PatternEntry::Kind::Routed;
+  std::println("{} reads of weights in a token, {} of them chosen by routers",
+               pattern.entries.size(), routed);
+  const Prediction& prediction = pattern.prediction;
+  std::println(
+      "the next read was told right {:.2f} % of the time, {:.2f} % of the bytes ({} tokens "
+      "tried, {} learned from)",
+      100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
+      prediction.steps_tried, prediction.steps_learned);
+}
+
+int run(const PatternOptions& options) {
+  const auto reader = SessionReader::open(options.file);
+  if (!reader) return fail(reader.error().message);
+  const auto info = reader->info();
+  if (!info) return fail(info.error().message);
+  const auto pattern = access_pattern(*reader);
+  if (!pattern) return fail(pattern.error().message);
+  const auto same = determinism(*reader);
+  if (!same) return fail(same.error().message);
+  if (pattern->entries.empty()) {
+    return fail(options.file +
+                ": no generated token has its accesses recorded, so there is no pattern. Record "
+                "more than one token at level detailed.");
+  }
+  const std::string json = text_of(to_json(*pattern, *same, *info));
+  if (options.json) {
+    std::println("{}", json);
+  } else {
+    print_summary(*pattern, *same);
+  }
+  if (!options.output.empty()) {
+    std::ofstream file(options.output);
+    file << json << '\n';
+    if (!file.flush()) return fail(options.output + ": cannot be written");
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<PatternOptions>();
+  CLI::App* command = app.add_subcommand(
+      "pattern", "Whether a session's tokens touch the same bytes, and in what order");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Write the pattern there, access_pattern.json for instance")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "For programs: the pattern on stdout");
+  command->footer("Example: tt pattern s.ttrace -o access_pattern.json");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,69 @@
+// tt pattern as a person and as a program use it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+TEST(PatternCommand, ADenseModelIsToldRight) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 24 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const Result result = run_tt(folder, "pattern a.ttrace -o access_pattern.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out.contains("22 tokens compared")) << result.out;
+  EXPECT_TRUE(result.out.contains("22 read the same weights")) << result.out;
+
+  const json pattern = json::parse(contents(folder / "access_pattern.json"));
+  EXPECT_GE(pattern["prediction"]["accuracy"], 0.95);
+  EXPECT_EQ(pattern["determinism"]["differing"]["graph"], 0);
+  EXPECT_EQ(pattern["determinism"]["differing"]["experts"], 0);
+  const json& entries = pattern["per_token_pattern"];
+  ASSERT_FALSE(entries.empty());
+  for (const json& entry : entries) {
+    for (const char* key : {"tensor_name", "file_offset", "size_bytes", "layer_id", "component"})
+      EXPECT_TRUE(entry.contains(key)) << key;
+    EXPECT_LE(
+        entry["file_offset"].get<std::uint64_t>() + entry["tensor_bytes"].get<std::uint64_t>(),
+        pattern["model_files"][0]["size"].get<std::uint64_t>());
+  }
+  EXPECT_EQ(entries.front()["tensor_name"], "token_embd.weight");
+  EXPECT_EQ(entries.front()["kind"], "row");
+  EXPECT_EQ(entries.back()["tensor_name"], "output.weight");
+}
+
+TEST(PatternCommand, AnMoeHasRoutedSlots) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 12 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const Result result = run_tt(folder, "pattern a.ttrace --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json pattern = json::parse(result.out);
+  EXPECT_GT(pattern["determinism"]["differing"]["experts"], 0);
+  std::size_t routed = 0;
+  for (const json& entry : pattern["per_token_pattern"]) {
+    if (entry["kind"] != "routed") continue;
+    ++routed;
+    EXPECT_EQ(entry["component"], "moe");
+    EXPECT_LT(entry["size_bytes"], entry["tensor_bytes"]);
+  }
+  EXPECT_GT(routed, 0U);
+}
+
+TEST(PatternCommand, SaysWhyThereIsNone) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 4 -t 1 --level minimal -o a.ttrace").code, 0);
+  const Result result = run_tt(folder, "pattern a.ttrace");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(result.err.contains("level detailed")) << result.err;
+}
+
+}  // namespace
+}  // namespace tt
