@@ -1,6 +1,7 @@
 #include "server/log.h"
 
-#include <spdlog/logger.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/details/thread_pool.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
@@ -12,6 +13,7 @@ namespace tt {
 
 namespace {
 
+constexpr std::size_t kQueuedLines = 4096;
 constexpr const char* kTextLine = "%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v";
 constexpr const char* kJsonLine = R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v)";
 
@@ -102,14 +104,22 @@ std::string json_of_fields(std::string_view component, std::string_view message,
 }  // namespace
 
 // Made here and not registered with spdlog, which would keep it for everyone.
-Log::Log(LogOptions options)
-    : lines_(std::make_shared<spdlog::logger>(
-          "tt-server", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())),
-      json_(options.json) {
-  lines_->set_formatter(options.json ? std::make_unique<spdlog::pattern_formatter>(
+struct Log::Lines {
+  bool json;
+  std::shared_ptr<spdlog::details::thread_pool> writer;  // writes what is queued, then ends
+  std::shared_ptr<spdlog::logger> logger;
+};
+
+Log::Log(LogOptions options) {
+  auto writer = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
+  auto logger = std::make_shared<spdlog::async_logger>(
+      "tt-server", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(), writer,
+      spdlog::async_overflow_policy::overrun_oldest);
+  logger->set_formatter(options.json ? std::make_unique<spdlog::pattern_formatter>(
                                            kJsonLine, spdlog::pattern_time_type::utc)
                                      : std::make_unique<spdlog::pattern_formatter>(kTextLine));
-  lines_->set_level(spdlog_level(options.level));
+  logger->set_level(spdlog_level(options.level));
+  lines_ = std::make_shared<const Lines>(options.json, std::move(writer), std::move(logger));
 }
 
 Log Log::of(std::string_view component) const {
@@ -118,15 +128,17 @@ Log Log::of(std::string_view component) const {
   return other;
 }
 
-bool Log::writes(LogLevel level) const { return lines_->should_log(spdlog_level(level)); }
+bool Log::writes(LogLevel level) const { return lines_->logger->should_log(spdlog_level(level)); }
 
 void Log::write(LogLevel level, std::string_view message, LogFields fields) const {
   if (!writes(level)) return;
   message = trimmed(message);
   if (message.empty()) return;
-  const std::string line = json_ ? json_of_fields(component_, message, fields)
-                                 : text_of_fields(component_, message, fields);
-  lines_->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+  const std::string line = lines_->json ? json_of_fields(component_, message, fields)
+                                        : text_of_fields(component_, message, fields);
+  lines_->logger->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
 }
+
+std::uint64_t Log::lines_lost() const { return lines_->writer->overrun_counter(); }
 
 }  // namespace tt

@@ -8,8 +8,11 @@
 //   2026-11-21T03:29:26.123+01:00 info the session has ended session=... ms=12
 //   {"time":"2026-11-21T02:29:26.123456Z","level":"info","message":"...","session":"...","ms":12}
 //
-// A value: copies write to the same place. Any thread; lines are written whole,
-// by the caller, so whoever must not wait for a disk or a terminal does not log.
+// A value: copies write to the same place. Any thread, also one that must not
+// wait: a line is queued, and a thread of the log's own writes it. When nobody
+// reads stderr the oldest lines make room and are counted. The last copy's end
+// waits until all is written. Make it after StopSignals: it starts a thread.
+//
 // Whatever stands in a text, one call is one line: control characters are
 // escaped, in JSON invalid UTF-8 is replaced. Secrets, prompts and answers are
 // never given to it.
@@ -22,10 +25,6 @@
 #include <string>
 #include <string_view>
 #include <variant>
-
-namespace spdlog {
-class logger;
-}
 
 namespace tt {
 
@@ -70,9 +69,11 @@ class Log {
     write(LogLevel::Error, message, fields);
   }
 
+  std::uint64_t lines_lost() const;
+
  private:
-  std::shared_ptr<spdlog::logger> lines_;
-  bool json_;
+  struct Lines;
+  std::shared_ptr<const Lines> lines_;
   std::string component_;
 };
 
