@@ -61,11 +61,17 @@ struct GenerationResult {
   std::string error;  // with Error: what to do
   std::string text;
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
-  std::uint32_t seed = 0;  // the one that was used
+  std::uint32_t seed = 0;   // the one that was used
+  std::uint32_t steps = 0;  // graphs that were evaluated
   std::int64_t prompt_ns = 0, generate_ns = 0;
   std::vector<float> embedding;  // embedding-only models
-  LossCounters losses;           // of the recording
-  std::string recording_error;   // why the recording ended early; empty: it did not
+};
+
+// What came of a session's recording.
+struct RecordingResult {
+  LossCounters losses;
+  std::string error;                        // why it ended early; empty: everything is in the file
+  std::uint64_t steps = 0, file_bytes = 0;  // that were written
 };
 
 // Called on the inference thread between steps; must not block.

@@ -178,6 +178,10 @@ void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
       job.status.error += std::format("{}The recording ended early: {}",
                                       result.error.empty() ? "" : " ", recording.error);
     }
+    job.status.steps = result.steps;
+    job.status.prompt_ns = result.prompt_ns;
+    job.status.generate_ns = result.generate_ns;
+    job.status.recording = recording;
     job.status.reused_tokens = result.reused_tokens;
     job.status.prompt_tokens = result.prompt_tokens;
     job.status.generated = result.generated;

@@ -40,6 +40,7 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   } else {
     generate(std::move(tokens));
   }
+  result_.steps = next_step_;
   return std::move(result_);
 }
 

@@ -21,6 +21,10 @@ struct JobStatus {
   std::string text;  // so far
   StopReason stop_reason = StopReason::None;
   std::string error;
+  // Once it has ended, as far as it ran.
+  std::uint32_t steps = 0;  // graphs that were evaluated
+  std::int64_t prompt_ns = 0, generate_ns = 0;
+  RecordingResult recording;
 };
 
 struct SubmitError {

@@ -97,6 +97,7 @@ void Recorder::handle(Begin& begin) {
   templates_.clear();
   allocations_.clear();
   losses_ = {};
+  steps_written_ = 0;
   error_.clear();
   writer_.reset();
   auto writer = SessionWriter::create(begin.file, begin.info);
@@ -172,7 +173,7 @@ void Recorder::commit() {
   if (writing()) {
     if (auto committed = writer_->commit(); !committed) fail(committed.error());
   }
-  if (!writing()) losses_.steps_not_written += uncommitted_.size();
+  (writing() ? steps_written_ : losses_.steps_not_written) += uncommitted_.size();
   for (const auto& [step, graph] : uncommitted_) listener_(session_, step, graph);
   uncommitted_.clear();
 }
@@ -197,6 +198,7 @@ void Recorder::handle(Finish& finish) {
     writer_.reset();
   }
   result.losses = losses_;
+  result.steps = steps_written_;
   result.error = error_;
   templates_.clear();
   allocations_.clear();

@@ -23,6 +23,7 @@
 #include "tracer/format/session.h"
 #include "tracer/format/session_writer.h"
 #include "tracer/format/step.h"
+#include "tracer/generation.h"
 #include "tracer/step_pool.h"
 
 namespace tt {
@@ -31,12 +32,6 @@ namespace tt {
 // counted as lost). `graph` is null when the step has no template.
 using StepListener =
     std::function<void(const std::string& session, const Step& step, const KnownGraphPtr& graph)>;
-
-struct RecordingResult {
-  LossCounters losses;
-  std::string error;  // empty: everything is in the file
-  std::uint64_t file_bytes = 0;
-};
 
 class Recorder {
  public:
@@ -97,6 +92,7 @@ class Recorder {
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   std::vector<std::pair<Step, KnownGraphPtr>> uncommitted_;
   LossCounters losses_;
+  std::uint64_t steps_written_ = 0;
   std::string error_;  // the first; nothing is written after it
   std::thread thread_;
 };
