@@ -45,6 +45,8 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   void on_text(const std::string& session, std::string_view rest) override;
   void on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) override;
 
+  std::size_t connected() const { return connected_; }  // clients; any thread
+
   void on_open(ClientId client, const Upgrade& upgrade) override;
   void on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) override;
   void on_close(ClientId client) override;

@@ -8,8 +8,11 @@
 #include "server/door/door.h"
 #include "server/live_hub.h"
 #include "server/log.h"
+#include "server/metrics.h"
 #include "server/routes.h"
 #include "server/server_options.h"
+#include "server/session_listeners.h"
+#include "server/session_log.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
 #include "server/stop_signals.h"
@@ -85,8 +88,8 @@ int main(int argc, char** argv) {
   const tt::Installation installation = tt::installation_of_this_program();
   const auto options = tt::parse_server_options(argc, argv, installation);
   if (!options) return options.error();
-  const tt::Log log(options->log);
   tt::StopSignals signals;
+  const tt::Log log(options->log);
   tt::load_backends([library = log.of("llama.cpp")](tt::LibraryLine kind, std::string_view line) {
     library.write(level_of(kind), line);
   });
@@ -101,12 +104,15 @@ int main(int argc, char** argv) {
     library.debug(line);
   };
   tt::Door door(door_options, hub);
+  tt::Metrics metrics;
+  tt::SessionLog session_log(log);
+  tt::SessionListeners listeners({&hub, &metrics, &session_log});
   tt::GenerationQueue queue({.model = options->model,
                              .context = options->context,
                              .data_dir = options->data_dir,
                              .checker = installation.checker,
                              .self_check_model = installation.bundled_model},
-                            hub);
+                            listeners);
   hub.start(
       {.send = [&](auto client, auto opcode,
                    auto message) { return door.send(client, opcode, message); },
@@ -122,6 +128,11 @@ int main(int argc, char** argv) {
   tt::add_generate_routes(door.http(), queue);
   tt::add_session_routes(door.http(), sessions);
   tt::add_trace_routes(door.http(), sessions);
+  tt::add_metrics_routes(door.http(), metrics,
+                         {.live_clients = [&] { return hub.connected(); },
+                          .live_frames_lost = [] { return 0; },
+                          .log_lines_lost = [&] { return log.lines_lost(); },
+                          .data_dir = options->data_dir});
   tt::add_docs_routes(door.http(), page);
   tt::add_page_routes(door.http(), page);
 

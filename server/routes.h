@@ -3,6 +3,7 @@
 // given outlives the server.
 #pragma once
 
+#include "server/metrics.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
 #include "tracer/generation_queue.h"
@@ -18,6 +19,7 @@ void add_generate_routes(httplib::Server& http, GenerationQueue& queue);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // What a session recorded: tokens, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
+void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);
 // Last: everything else is a file of the page, or is not there.

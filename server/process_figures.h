@@ -1,0 +1,18 @@
+// What the system says about this process, of the moment.
+#pragma once
+
+#include <cstdint>
+
+namespace tt {
+
+// 0 where /proc cannot be read.
+struct ProcessFigures {
+  double start_utc_seconds = 0;
+  double cpu_seconds = 0;  // user and system
+  std::uint64_t resident_bytes = 0, virtual_bytes = 0;
+  std::uint64_t threads = 0;
+  std::uint64_t open_fds = 0, max_fds = 0;
+};
+ProcessFigures process_figures();
+
+}  // namespace tt
