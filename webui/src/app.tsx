@@ -1,45 +1,128 @@
-// The shell: what stands where.
-import type { ReadonlySignal } from '@preact/signals';
-import { Answer } from './panels/Answer';
-import { HeatPanel } from './panels/HeatPanel';
-import { OpPanel } from './panels/OpPanel';
-import { Prompt } from './panels/Prompt';
-import { RunStrip } from './panels/RunStrip';
-import { Sessions } from './panels/Sessions';
-import { StatusLine } from './panels/StatusLine';
-import { TopBar } from './panels/TopBar';
+// The shell: what stands where. It knows places, not panels.
+import { useEffect, useMemo } from 'preact/hooks';
+import { commandFor, isTyping } from './commands/keys';
+import { commandsOf } from './commands/table';
+import type { Panel, Place } from './panels/panel';
+import { Dock } from './shell/Dock';
+import { DropTarget } from './shell/DropTarget';
+import { Help } from './shell/Help';
+import { Palette } from './shell/Palette';
+import { StatusLine } from './shell/StatusLine';
+import { Toasts } from './shell/Toasts';
+import { AwayNotice, TopBar } from './shell/TopBar';
+import { defaultSettings, type Settings } from './state/settings';
 import type { Store } from './state/store';
-import type { Theme } from './theme';
+import { usePart } from './ui/hooks';
 import { Splitter } from './ui/Splitter';
 
-export function App({ store, theme }: { store: Store; theme: ReadonlySignal<Theme> }) {
-  const share = store.settings.value.heatShare;
+export function App({ store, panels }: { store: Store; panels: readonly Panel[] }) {
+  const commands = useMemo(() => () => commandsOf(store, panels), [store, panels]);
+  useEffect(() => listenToKeys(store, commands), [store, commands]);
   return (
     <>
-      <TopBar store={store} theme={theme} />
-      <main class="page">
-        <div class="side">
-          <Prompt store={store} />
-          <RunStrip store={store} />
-          <Answer store={store} />
-          <Sessions store={store} />
-        </div>
-        <div
-          class="views"
-          style={{ gridTemplateRows: `minmax(0, ${share}fr) auto minmax(0, ${1 - share}fr)` }}
-        >
-          <HeatPanel store={store} theme={theme} />
-          <Splitter
-            label="Height of heat map and op table"
-            share={share}
-            move={(heatShare) => {
-              store.set({ heatShare });
-            }}
-          />
-          <OpPanel store={store} />
-        </div>
-      </main>
+      <TopBar store={store} />
+      <AwayNotice store={store} />
+      <Page store={store} panels={panels} />
       <StatusLine store={store} />
+      <Palette store={store} commands={commands} />
+      <Help store={store} commands={commands} />
+      <Toasts store={store} />
+      <DropTarget store={store} />
     </>
+  );
+}
+
+function listenToKeys(store: Store, commands: () => ReturnType<typeof commandsOf>): () => void {
+  const press = (event: KeyboardEvent): void => {
+    // An open dialog or menu has its own keys; what a panel used is used up.
+    if (event.defaultPrevented || event.isComposing) return;
+    if (document.querySelector('dialog[open], .popover:popover-open')) return;
+    const typing = isTyping(event.target);
+    const { letterKeys } = store.settings.chosen.peek();
+    const command = commandFor(commands(), event, { typing, letterKeys });
+    if (command) {
+      event.preventDefault();
+      command.run(event.repeat);
+    } else if (typing && event.key === 'Escape' && event.target instanceof HTMLElement) {
+      event.target.blur();
+    }
+  };
+  addEventListener('keydown', press);
+  return () => {
+    removeEventListener('keydown', press);
+  };
+}
+
+type ShareName = 'sideShare' | 'inspectorShare' | 'chatShare' | 'upperShare';
+
+function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
+  const { showSide, showInspector, ...shares } = store.settings.chosen.value;
+  const full = usePart(() => store.navigation.view.value.full);
+  const at = useMemo(() => (place: Place) => panels.filter((one) => one.place === place), [panels]);
+  const fullPlace = panels.find(({ id }) => id === full)?.place;
+  const columns = [
+    ...(showSide ? [`minmax(270px, ${100 * shares.sideShare}%)`, '7px'] : []),
+    'minmax(0, 1fr)',
+    ...(showInspector ? ['7px', `minmax(230px, ${100 * shares.inspectorShare}%)`] : []),
+  ];
+  const rows = (share: number): string =>
+    `minmax(0, ${share}fr) 7px minmax(0, ${Math.round(1000 * (1 - share)) / 1000}fr)`;
+  const bar = (name: ShareName) => ({
+    share: shares[name],
+    usual: defaultSettings[name],
+    move: (share: number) => {
+      store.settings.set({ [name]: share } satisfies Partial<Settings>);
+    },
+  });
+  const dock = (place: Place) => <Dock store={store} place={place} panels={at(place)} />;
+  return (
+    <main class="page" data-full={fullPlace} style={{ gridTemplateColumns: columns.join(' ') }}>
+      {showSide && (
+        <>
+          <div class="column column-side" style={{ gridTemplateRows: rows(shares.chatShare) }}>
+            {dock('chat')}
+            <Splitter
+              label="Height of chat and sessions"
+              direction="column"
+              least={0.3}
+              most={0.85}
+              {...bar('chatShare')}
+            />
+            {dock('shelf')}
+          </div>
+          <Splitter
+            label="Width of chat and sessions"
+            direction="row"
+            least={0.15}
+            most={0.45}
+            {...bar('sideShare')}
+          />
+        </>
+      )}
+      <div class="column column-middle" style={{ gridTemplateRows: rows(shares.upperShare) }}>
+        {dock('upper')}
+        <Splitter
+          label="Height of the upper and the lower views"
+          direction="column"
+          least={0.2}
+          most={0.85}
+          {...bar('upperShare')}
+        />
+        {dock('lower')}
+      </div>
+      {showInspector && (
+        <>
+          <Splitter
+            label="Width of the inspector"
+            direction="row"
+            from="end"
+            least={0.14}
+            most={0.45}
+            {...bar('inspectorShare')}
+          />
+          <div class="column column-inspector">{dock('inspector')}</div>
+        </>
+      )}
+    </main>
   );
 }

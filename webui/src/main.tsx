@@ -1,18 +1,43 @@
+import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './app';
-import './theme.css';
-import './layout.css';
+import './css/base.css';
+import './css/controls.css';
+import './css/shell.css';
+import './css/panels.css';
+import './css/chat.css';
+import './css/sessions.css';
+import './css/heat.css';
+import './css/graph.css';
+import './css/table.css';
+import './css/inspector.css';
+import './css/overlays.css';
 import { api } from './net/api';
 import { Live } from './net/live';
+import { PANELS } from './panels/table';
 import { Store } from './state/store';
-import { applyTheme } from './theme';
+import { storage } from './storage';
+import { applyTheme, systemTheme } from './theme';
 
-const store = new Store(api);
-const theme = applyTheme(store.settings);
+const store = new Store({
+  api,
+  browser: window,
+  panels: new Map(PANELS.map(({ id, place }) => [id, place])),
+  local: storage('localStorage'),
+  tab: storage('sessionStorage'),
+  systemTheme: systemTheme(),
+});
+applyTheme(store.theme);
+effect(() => {
+  const info = store.open.value?.info.value;
+  const title = info?.is === 'ready' ? info.value.title : '';
+  document.title = title ? `${title} – tensor-trace` : 'tensor-trace';
+});
+
 const liveUrl = new URL('api/v1/live', document.baseURI);
 liveUrl.protocol = liveUrl.protocol === 'https:' ? 'wss:' : 'ws:';
 liveUrl.hash = '';
 store.start(new Live(liveUrl.href, store));
 
 const root = document.getElementById('app');
-if (root) render(<App store={store} theme={theme} />, root);
+if (root) render(<App store={store} panels={PANELS} />, root);

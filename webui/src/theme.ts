@@ -1,21 +1,29 @@
-// Dark or light: as the person chose, else as the system says.
+// Dark or light: as the person chose, else as the system says. Both pages mark
+// their root element with it.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import type { Settings } from './state/settings';
+import type { Settings, Theme } from './state/settings';
 
-export type Theme = 'dark' | 'light';
-
-export function applyTheme(settings: ReadonlySignal<Settings>): ReadonlySignal<Theme> {
+export function systemTheme(): ReadonlySignal<Theme> {
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  const system = signal<Theme>(dark.matches ? 'dark' : 'light');
+  const theme = signal<Theme>(dark.matches ? 'dark' : 'light');
   dark.addEventListener('change', () => {
-    system.value = dark.matches ? 'dark' : 'light';
+    theme.value = dark.matches ? 'dark' : 'light';
   });
-  const theme = computed(() => {
-    const chosen = settings.value.theme;
-    return chosen === 'dark' || chosen === 'light' ? chosen : system.value;
+  return theme;
+}
+
+export function themeOf(
+  settings: ReadonlySignal<Settings>,
+  system: ReadonlySignal<Theme>,
+): ReadonlySignal<Theme> {
+  return computed(() => {
+    const { theme } = settings.value;
+    return theme === 'dark' || theme === 'light' ? theme : system.value;
   });
+}
+
+export function applyTheme(theme: ReadonlySignal<Theme>): void {
   effect(() => {
     document.documentElement.dataset.theme = theme.value;
   });
-  return theme;
 }

@@ -1,13 +1,15 @@
 // The contract as a page, /api/docs: Swagger UI on this server's own
 // /api/openapi.json. Nothing comes from, or goes to, anywhere else.
-import { effect, signal } from '@preact/signals';
+import { effect } from '@preact/signals';
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import 'swagger-ui-dist/swagger-ui.css';
 import './docs.css';
-import { loadSettings } from '../state/settings';
-import { applyTheme } from '../theme';
+import { SettingsStore } from '../state/settings';
+import { storage } from '../storage';
+import { applyTheme, systemTheme, themeOf } from '../theme';
 
-const theme = applyTheme(signal(loadSettings()));
+const theme = themeOf(new SettingsStore(storage('localStorage')).chosen, systemTheme());
+applyTheme(theme);
 effect(() => {
   document.documentElement.classList.toggle('dark-mode', theme.value === 'dark');
 });

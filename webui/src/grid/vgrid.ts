@@ -9,6 +9,7 @@ export interface Column<Row> {
   readonly key: string;
   readonly title: string;
   readonly hint?: string;
+  readonly unsorted?: true; // the rows cannot be sorted by it
   readonly width: number; // pixels, least when it grows
   readonly grow?: number; // share of the width that is left over
   readonly align?: 'right';
@@ -24,9 +25,24 @@ export interface Sort {
   readonly descending: boolean;
 }
 
+// A sort as it stands in a view: the column's key, a minus before it for the
+// greatest first.
+export const sortText = ({ key, descending }: Sort): string => (descending ? `-${key}` : key);
+export const sortOf = (text: string): Sort =>
+  text.startsWith('-')
+    ? { key: text.slice(1), descending: true }
+    : { key: text, descending: false };
+
+// A second click turns the order round; another column begins with what one
+// looks for: the greatest of those `greatest` names, else the first.
+export function nextSort(sort: Sort, column: string, greatest: readonly string[]): Sort {
+  if (sort.key === column) return { key: column, descending: !sort.descending };
+  return { key: column, descending: greatest.includes(column) };
+}
+
 export interface GridEvents {
   sort(key: string): void;
-  activate(index: number): void; // a row was clicked or reached by key
+  activate(index: number, by: 'click' | 'key'): void; // a row was clicked or reached by key
 }
 
 const ROW = 24;
@@ -92,6 +108,7 @@ export class VGrid<Row> {
     this.host.setAttribute('aria-rowcount', String(rows.length + 1));
     this.body.style.height = `${rows.length * ROW}px`;
     this.columns.forEach((column, i) => {
+      if (column.unsorted) return;
       const direction =
         sort?.key !== column.key ? 'none' : sort.descending ? 'descending' : 'ascending';
       this.head.children[i]?.setAttribute('aria-sort', direction);
@@ -109,14 +126,21 @@ export class VGrid<Row> {
 
   private heading(column: Column<Row>): HTMLElement {
     const cell = element('div', 'vgrid-cell', 'columnheader');
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.textContent = column.title;
-    button.title = column.hint ?? `Sort by ${column.title}`;
-    button.addEventListener('click', () => {
-      this.events.sort(column.key);
-    });
-    cell.append(button);
+    if (column.unsorted) {
+      const title = document.createElement('span');
+      title.textContent = column.title;
+      title.title = column.hint ?? column.title;
+      cell.append(title);
+    } else {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = column.title;
+      button.title = column.hint ?? `Sort by ${column.title}`;
+      button.addEventListener('click', () => {
+        this.events.sort(column.key);
+      });
+      cell.append(button);
+    }
     if (column.align) cell.dataset.align = column.align;
     return cell;
   }
@@ -171,7 +195,7 @@ export class VGrid<Row> {
   private readonly click = (event: MouseEvent): void => {
     const line = event.target instanceof Element ? event.target.closest('.vgrid-row') : null;
     const index = line instanceof HTMLElement ? line.dataset.index : undefined;
-    if (index !== undefined) this.events.activate(Number(index));
+    if (index !== undefined) this.events.activate(Number(index), 'click');
   };
 
   private readonly key = (event: KeyboardEvent): void => {
@@ -194,7 +218,7 @@ export class VGrid<Row> {
     this.active = index;
     this.reveal(index);
     this.paint();
-    this.events.activate(index);
+    this.events.activate(index, 'key');
   };
 }
 

@@ -1,121 +1,91 @@
-// The HTTP half of the one door to the server. Every call gives a Result;
-// nothing here throws. An AbortSignal ends a call whose answer nobody wants any
-// more; it then gives an error of kind 'aborted'.
-import { err, ok, type Result } from '../result';
-import { Mismatch, object, optional, str, type Check } from './check';
+// The HTTP half of the one door to the server: each route of api/openapi.yaml
+// that the page uses.
+import { ok, type Result } from '../result';
+import { call, type Answer, type ApiError } from './call';
 import * as wire from './types';
+import { upload } from './upload';
 
-export type ApiError =
-  | { readonly kind: 'offline'; readonly detail: string } // no answer at all
-  | { readonly kind: 'aborted'; readonly detail: string }
-  | {
-      readonly kind: 'refused';
-      readonly status: number;
-      readonly title: string;
-      readonly detail: string;
-    }
-  | { readonly kind: 'unexpected'; readonly detail: string }; // not the shape we know
-
-export type Answer<T> = Promise<Result<T, ApiError>>;
-
-const problem = object<{ title?: string; detail?: string }>({
-  title: optional(str),
-  detail: optional(str),
-});
-
-async function call<T>(
-  method: 'GET' | 'POST' | 'DELETE',
-  path: string,
-  check: Check<T>,
-  options: { body?: unknown; signal?: AbortSignal | undefined } = {},
-): Answer<T> {
-  try {
-    const response = await fetch(`api/v1/${path}`, {
-      method,
-      signal: options.signal ?? null,
-      ...(options.body === undefined
-        ? {}
-        : { body: JSON.stringify(options.body), headers: { 'content-type': 'application/json' } }),
-    });
-    const text = await response.text();
-    if (!response.ok) return err(refusal(response.status, text));
-    return ok(check(JSON.parse(text), ''));
-  } catch (cause) {
-    return err(failure(cause));
-  }
-}
-
-function refusal(status: number, text: string): ApiError {
-  try {
-    const said = problem(JSON.parse(text), '');
-    return {
-      kind: 'refused',
-      status,
-      title: said.title ?? `HTTP ${status}`,
-      detail: said.detail ?? '',
-    };
-  } catch {
-    return { kind: 'refused', status, title: `HTTP ${status}`, detail: text.slice(0, 200) };
-  }
-}
-
-function failure(cause: unknown): ApiError {
-  if (cause instanceof DOMException && cause.name === 'AbortError') {
-    return { kind: 'aborted', detail: 'no longer wanted' };
-  }
-  if (cause instanceof Mismatch || cause instanceof SyntaxError) {
-    return {
-      kind: 'unexpected',
-      detail: `The server's answer is not understood: ${cause.message}`,
-    };
-  }
-  return { kind: 'offline', detail: 'The server does not answer.' };
-}
+export type { Answer, ApiError } from './call';
+export { isMissing, sentence } from './call';
 
 const id = encodeURIComponent;
+const LONGEST_PAGE = 10_000;
 
 export const api = {
   health: () => call('GET', 'health', wire.health),
   models: () => call('GET', 'models', wire.models),
+  load: (model: string) => call('POST', `models/${id(model)}/load`, wire.model),
+  unload: (model: string) => call('POST', `models/${id(model)}/unload`, wire.model),
   generate: (body: wire.GenerateRequest) => call('POST', 'generate', wire.run, { body }),
   run: (session: string) => call('GET', `generate/${id(session)}`, wire.run),
   cancel: (session: string) => call('DELETE', `generate/${id(session)}`, wire.run),
-  sessions: (offset: number, limit: number) =>
-    call('GET', `sessions?limit=${limit}&offset=${offset}`, wire.sessions),
+  sessions: (query: wire.SessionQuery, signal?: AbortSignal) =>
+    call('GET', 'sessions', wire.sessions, { query, signal }),
   session: (session: string) => call('GET', `sessions/${id(session)}`, wire.session),
+  rename: (session: string, title: string) =>
+    call('PATCH', `sessions/${id(session)}`, wire.session, { body: { title } }),
+  remove: (session: string) => call('DELETE', `sessions/${id(session)}`, wire.deleted),
+  restore: (session: string) => call('POST', `sessions/${id(session)}/restore`, wire.session),
+  upload: (file: Blob, progress: (share: number) => void, signal?: AbortSignal) =>
+    upload('sessions', file, wire.session, progress, signal),
   tokens: (session: string, from: number, limit: number) =>
-    call('GET', `sessions/${id(session)}/tokens?from=${from}&limit=${limit}`, wire.tokens),
+    call('GET', `sessions/${id(session)}/tokens`, wire.tokens, { query: { from, limit } }),
   steps: (session: string, from: number, limit: number) =>
-    call('GET', `sessions/${id(session)}/steps?from=${from}&limit=${limit}`, wire.steps),
-  accesses: (session: string, step: number, op: number, signal?: AbortSignal) =>
-    call(
-      'GET',
-      `sessions/${id(session)}/steps/${step}/accesses?op=${op}&limit=1000`,
-      wire.accesses,
-      {
-        signal,
-      },
+    call('GET', `sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
+  ops: (session: string, step: number, sort: wire.OpSort, signal?: AbortSignal) =>
+    whole(
+      (from) =>
+        call('GET', `sessions/${id(session)}/steps/${step}/ops`, wire.ops, {
+          query: { sort: sort === 'op' ? undefined : sort, from, limit: LONGEST_PAGE },
+          signal,
+        }),
+      (page) => page.ops,
     ),
-  ops,
+  accesses: (session: string, step: number, op: number, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/steps/${step}/accesses`, wire.accesses, {
+      query: { op, limit: 1000 },
+      signal,
+    }),
+  layer: (session: string, step: number, layer: number, signal?: AbortSignal) =>
+    call('GET', `sessions/${id(session)}/steps/${step}/layers/${layer}`, wire.layerSubgraph, {
+      signal,
+    }),
+  nodes: (session: string, template: number, signal?: AbortSignal) =>
+    whole(
+      (from) =>
+        call('GET', `sessions/${id(session)}/templates/${template}/nodes`, wire.nodes, {
+          query: { from, limit: LONGEST_PAGE },
+          signal,
+        }),
+      (page) => page.nodes,
+    ),
+  tensors: (session: string, template: number, signal?: AbortSignal) =>
+    whole(
+      (from) =>
+        call('GET', `sessions/${id(session)}/templates/${template}/tensors`, wire.tensors, {
+          query: { from, limit: LONGEST_PAGE },
+          signal,
+        }),
+      (page) => page.tensors,
+    ),
 };
 export type Api = typeof api;
 
-const OPS_PER_PAGE = 1000;
+// Where the browser downloads a session's file from.
+export const fileUrl = (session: string): string => `api/v1/sessions/${id(session)}/file`;
+export const DOCS_URL = 'api/docs';
 
-// Every op of a step, page by page.
-async function ops(session: string, step: number, signal?: AbortSignal): Answer<wire.Op[]> {
-  const all: wire.Op[] = [];
+// Every row of a paged list.
+async function whole<P extends { readonly total: number }, Row>(
+  ask: (from: number) => Answer<P>,
+  rowsOf: (page: P) => readonly Row[],
+): Promise<Result<readonly Row[], ApiError>> {
+  const all: Row[] = [];
   for (;;) {
-    const path = `sessions/${id(session)}/steps/${step}/ops?from=${all.length}&limit=${OPS_PER_PAGE}`;
-    const page = await call('GET', path, wire.ops, { signal });
+    const page = await ask(all.length);
     if (!page.ok) return page;
-    all.push(...page.value.ops);
-    if (all.length >= page.value.total || page.value.ops.length === 0) return ok(all);
+    const rows = rowsOf(page.value);
+    for (const row of rows) all.push(row);
+    if (all.length >= page.value.total || rows.length === 0) return ok(all);
   }
-}
-
-// One sentence for the person who reads the page.
-export function sentence(error: ApiError): string {
-  if (error.kind !== 'refused') return error.detail;
-  return error.detail ? `${error.title}: ${error.detail}` : error.title;
 }

@@ -624,7 +624,7 @@ export interface components {
             readonly status: number;
             readonly detail: string;
             /** @enum {string} */
-            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "refused" | "internal";
+            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "refused" | "internal";
         };
         readonly Health: {
             /** @enum {unknown} */
@@ -1348,6 +1348,12 @@ export interface operations {
         };
         readonly requestBody: {
             readonly content: {
+                /**
+                 * @example {
+                 *       "prompt": "Once upon a time",
+                 *       "max_tokens": 32
+                 *     }
+                 */
                 readonly "application/json": components["schemas"]["GenerateRequest"];
             };
         };

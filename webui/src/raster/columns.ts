@@ -3,6 +3,7 @@
 // that no step computed (taken from the cache, or sampled last and never
 // evaluated) keep a column of their own, without a value.
 import type { TraceData } from '../state/trace_data';
+import type { PhaseFilter } from '../state/view';
 
 export const NO_STEP = -1;
 export const IN_FLIGHT = -2;
@@ -15,12 +16,14 @@ export interface Columns {
   readonly ofToken: Int32Array; // last column of a token; -1 for none
 }
 
-export function columnsOf(data: TraceData): Columns {
+// With a phase only its steps have columns, and tokens without a step have none.
+export function columnsOf(data: TraceData, phase: PhaseFilter = 'all'): Columns {
   const step: number[] = [];
   const token: number[] = [];
   const firstOfStep = new Int32Array(data.steps.length).fill(-1);
   let next = 0; // first token that has no column yet
   const gapUntil = (end: number): void => {
+    if (phase !== 'all') next = Math.max(next, end);
     for (; next < end; next += 1) {
       step.push(NO_STEP);
       token.push(next);
@@ -28,6 +31,7 @@ export function columnsOf(data: TraceData): Columns {
   };
   for (const one of data.steps) {
     if (!one) continue;
+    if (phase !== 'all' && one.phase !== phase) continue;
     gapUntil(one.first_token);
     firstOfStep[one.step] = step.length;
     for (let i = 0; i < one.n_tokens; i += 1) {
@@ -37,7 +41,8 @@ export function columnsOf(data: TraceData): Columns {
     next = Math.max(next, one.first_token + one.n_tokens);
   }
   const { flight } = data;
-  if (flight?.layersNs && flight.step === data.steps.length) {
+  // The step in flight is taken to make a token, as nearly all do.
+  if (flight?.layersNs && flight.step === data.steps.length && phase !== 'prompt') {
     step.push(IN_FLIGHT);
     token.push(next);
     next += 1;

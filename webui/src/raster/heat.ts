@@ -1,7 +1,7 @@
 // From steps to the levels of a heat map. A cell is what one token cost in one
 // layer: of a step that computed several tokens at once, each token's equal
 // share, so that prompt and generated tokens are measured alike.
-import type { Metric } from '../state/state';
+import type { Metric } from '../state/settings';
 import type { TraceData } from '../state/trace_data';
 import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
 
@@ -100,4 +100,32 @@ export function rasterOf(
     }
   }
   return { width, rows, levels };
+}
+
+// Per raster pixel the greatest column total, per row the mean over the columns
+// that have a value.
+export function totalsOf(
+  data: TraceData,
+  columns: Columns,
+  metric: Metric,
+  range: { readonly first: number; readonly last: number; readonly width: number },
+): { readonly sums: readonly number[]; readonly means: readonly number[] } {
+  const { first, last, width } = range;
+  const rows = data.rows();
+  const sums = new Array<number>(width).fill(0);
+  const means = new Array<number>(rows).fill(0);
+  let counted = 0;
+  for (let column = first; column < last; column += 1) {
+    let sum = 0;
+    for (let row = 0; row < rows; row += 1) {
+      const value = cellValue(data, columns, metric, column, row);
+      if (!(value >= 0)) continue;
+      sum += value;
+      means[row] = (means[row] ?? 0) + value;
+    }
+    if (sum > 0) counted += 1;
+    const x = Math.floor(((column - first) * width) / (last - first));
+    sums[x] = Math.max(sums[x] ?? 0, sum);
+  }
+  return { sums, means: means.map((sum) => (counted > 0 ? sum / counted : 0)) };
 }

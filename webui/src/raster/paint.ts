@@ -18,6 +18,7 @@ export interface HeatScene {
   readonly means: readonly number[]; // per row
   readonly meanText: (value: number) => string;
   readonly selectedStep: number | null;
+  readonly selectedRow: number | null; // the layer that is looked at
   readonly hover: Hit | null;
 }
 
@@ -248,7 +249,8 @@ function paintSelection(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   }
 }
 
-function paintLayers(ctx: Ctx, { layout, hover }: HeatScene, palette: Palette): void {
+function paintLayers(ctx: Ctx, scene: HeatScene, palette: Palette): void {
+  const { layout, hover, selectedRow } = scene;
   const { plot, cellH, rows } = layout;
   const every = [1, 2, 4, 8, 16].find((n) => n * cellH >= 13) ?? 32;
   ctx.font = `11px ${palette.sans}`;
@@ -260,6 +262,15 @@ function paintLayers(ctx: Ctx, { layout, hover }: HeatScene, palette: Palette): 
     if (!outside && (row % every !== 0 || (rows - 1 - row) * cellH < 13)) continue;
     ctx.fillStyle = hover?.row === row ? palette.text : palette.dim;
     ctx.fillText(outside ? 'outside' : String(row), plot.x - 8, plot.y + (row + 0.5) * cellH);
+  }
+  if (selectedRow !== null && selectedRow < rows) {
+    const y = plot.y + (selectedRow + 0.5) * cellH;
+    ctx.fillStyle = palette.accent;
+    ctx.beginPath();
+    ctx.moveTo(plot.x - 6, y - 4);
+    ctx.lineTo(plot.x - 6, y + 4);
+    ctx.lineTo(plot.x - 1, y);
+    ctx.fill();
   }
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';

@@ -2,7 +2,7 @@
 // the server holds back what could become a stop string, and gives the rest
 // with the run's text (and as a live event of its own, which is not needed then).
 import type { Run, Token } from '../net/types';
-import { isActive } from './state';
+import { isActive } from './open_session';
 
 export function streamedText(tokens: readonly (Token | undefined)[]): string {
   return tokens.map((token) => (token?.generated ? token.text : '')).join('');

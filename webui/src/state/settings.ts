@@ -1,20 +1,33 @@
 // What the person chose and expects to find again: kept in this browser only.
 // Never the prompt.
+import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Level, TimingMode } from '../net/types';
-import type { Metric } from './state';
+
+export type Metric = 'ns' | 'bytes';
+export type Theme = 'dark' | 'light';
+export type ThemeChoice = 'auto' | Theme;
 
 export interface Settings {
-  readonly theme: 'auto' | 'dark' | 'light';
+  readonly theme: ThemeChoice;
+  readonly letterKeys: boolean; // single letters are shortcuts
+  readonly showSide: boolean;
+  readonly showInspector: boolean;
+  // Parts of the width or the height that two areas divide.
+  readonly sideShare: number;
+  readonly inspectorShare: number;
+  readonly chatShare: number;
+  readonly upperShare: number;
   readonly metric: Metric;
   readonly log: boolean;
-  readonly heatShare: number; // of the height that heat map and table divide
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topK: number;
   readonly topP: number;
   readonly minP: number;
   readonly repeatPenalty: number;
+  readonly repeatLastN: number;
   readonly seed: string; // empty: the server draws one
+  readonly stop: string; // one per line
   readonly ignoreEos: boolean;
   readonly reusePrefix: boolean;
   readonly level: Level;
@@ -24,21 +37,39 @@ export interface Settings {
 
 export const defaultSettings: Settings = {
   theme: 'auto',
+  letterKeys: true,
+  showSide: true,
+  showInspector: true,
+  sideShare: 0.24,
+  inspectorShare: 0.22,
+  chatShare: 0.64,
+  upperShare: 0.54,
   metric: 'ns',
   log: true,
-  heatShare: 0.52,
   maxTokens: 128,
   temperature: 0.8,
   topK: 40,
   topP: 0.95,
   minP: 0.05,
   repeatPenalty: 1,
+  repeatLastN: 64,
   seed: '',
+  stop: '',
   ignoreEos: false,
   reusePrefix: true,
   level: 'detailed',
   timing: 'fast',
   statsPattern: '',
+};
+
+// How the page is divided; the rest is about runs and values.
+export const defaultLayout: Partial<Settings> = {
+  showSide: defaultSettings.showSide,
+  showInspector: defaultSettings.showInspector,
+  sideShare: defaultSettings.sideShare,
+  inspectorShare: defaultSettings.inspectorShare,
+  chatShare: defaultSettings.chatShare,
+  upperShare: defaultSettings.upperShare,
 };
 
 const KEY = 'tensor-trace.settings';
@@ -61,18 +92,27 @@ export function parseSettings(text: string | null): Settings {
 }
 
 // A browser that forbids storage gives the defaults and forgets.
-export function loadSettings(): Settings {
-  try {
-    return parseSettings(localStorage.getItem(KEY));
-  } catch {
-    return defaultSettings;
-  }
-}
+export class SettingsStore {
+  readonly chosen: ReadonlySignal<Settings>;
+  private readonly current = signal<Settings>(defaultSettings);
+  private readonly storage: Pick<Storage, 'getItem' | 'setItem'> | null;
 
-export function saveSettings(settings: Settings): void {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(settings));
-  } catch {
-    // Nothing is lost but the comfort.
+  constructor(storage: Pick<Storage, 'getItem' | 'setItem'> | null) {
+    this.chosen = this.current;
+    this.storage = storage;
+    try {
+      this.current.value = parseSettings(storage?.getItem(KEY) ?? null);
+    } catch {
+      // The defaults, then.
+    }
+  }
+
+  set(change: Partial<Settings>): void {
+    this.current.value = { ...this.current.peek(), ...change };
+    try {
+      this.storage?.setItem(KEY, JSON.stringify(this.current.peek()));
+    } catch {
+      // Nothing is lost but the comfort.
+    }
   }
 }

@@ -1,16 +1,25 @@
-// The one place that holds state and changes it: what the person does and what
-// the server says come in here, `reduce` makes the next state, views read it.
-// Live events come by the thousand; they are gathered and shown once per frame.
-import { computed, signal, type ReadonlySignal } from '@preact/signals';
-import { sentence, type Api, type ApiError } from '../net/api';
-import type { LiveSink, LiveStatus } from '../net/live';
+// The one place that holds state. Each part is changed by its own methods only;
+// views read signals. Here the parts are put together, and what comes from the
+// server goes to the part that it concerns.
+import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
+import type { Api } from '../net/api';
 import type { OpsFrame } from '../net/frames';
+import type { LiveSink, LiveStatus } from '../net/live';
 import type { LiveEvent, LiveKind } from '../net/live_events';
-import type { GenerateRequest, Run, Token } from '../net/types';
-import { loadSettings, saveSettings, type Settings } from './settings';
-import { initialState, isActive, reduce, type Action, type OpenSession, type State } from './state';
-import { TraceData } from './trace_data';
-import { fromHash, toHash, type Address } from './url';
+import type { Run, Session } from '../net/types';
+import { themeOf } from '../theme';
+import { Chat } from './chat';
+import { Connection } from './connection';
+import { Models } from './models';
+import { Navigation, type Browser, type How } from './navigation';
+import { OpenSession, stepBeside, stepOfToken } from './open_session';
+import { sameSelection, type Selection } from './selection';
+import { SessionList } from './session_list';
+import { SettingsStore, type Theme } from './settings';
+import { Shell } from './shell';
+import { Toasts } from './toasts';
+import type { KnownPanels } from './url';
+import { atStep, withKey } from './view';
 
 // The part of net/live.ts that the store uses.
 export interface Watcher {
@@ -18,455 +27,255 @@ export interface Watcher {
   watch(session: string | null, kinds: readonly LiveKind[]): void;
 }
 
+export interface StoreParts {
+  readonly api: Api;
+  readonly browser: Browser;
+  readonly panels: KnownPanels;
+  readonly local: Pick<Storage, 'getItem' | 'setItem'> | null;
+  readonly tab: Pick<Storage, 'getItem' | 'setItem'> | null;
+  readonly systemTheme: ReadonlySignal<Theme>;
+}
+
 const KINDS: readonly LiveKind[] = ['token', 'step', 'op', 'progress'];
-const FRAME_MS = 33;
-const HEALTH_RETRY_MS = 1000;
 const POLL_MS = 1000; // of a run while the live connection is away
-const FOLLOW_MS = 500; // at most that often the op table follows the newest step
-const FILL_MS = 500; // at most that often what lacks is asked for
-const SESSIONS_PAGE = 50;
-const TOKENS_PAGE = 1000;
-const STEPS_PAGE = 200;
-// A step that has just ended may not be on disk yet.
-const FRESH_TRIES = 8;
-const FRESH_WAIT_MS = 150;
-
-const EMPTY_RUN: Run = {
-  id: '',
-  model: '',
-  state: 'queued',
-  position: 0,
-  prompt_tokens: 0,
-  prompt_done: 0,
-  reused_tokens: 0,
-  generated: 0,
-  max_tokens: 0,
-  text: '',
-  stop_reason: null,
-  error: null,
-};
-
-const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const CLOCK_MS = 10_000;
 
 export class Store implements LiveSink {
-  readonly state: ReadonlySignal<State>;
-  readonly settings = signal<Settings>(loadSettings());
-  // The token under the pointer, in the answer or the heat map; apart from the
-  // state because it changes with every move of the mouse.
+  readonly settings: SettingsStore;
+  readonly toasts = new Toasts();
+  readonly shell = new Shell();
+  readonly navigation: Navigation;
+  readonly connection: Connection;
+  readonly models: Models;
+  readonly sessions: SessionList;
+  readonly chat: Chat;
+  readonly open: ReadonlySignal<OpenSession | null>;
+  readonly now: ReadonlySignal<number>; // ms; for "3 min ago"
+  readonly theme: ReadonlySignal<Theme>;
+  // The token under the pointer, in the answer or the heat map.
   readonly hoverToken = signal<number | null>(null);
-  readonly now = signal(Date.now()); // for "3 min ago"; moves each 10 s
-
-  private readonly current = signal<State>(initialState);
+  private readonly clock = signal(Date.now());
+  private readonly opened = signal<OpenSession | null>(null);
   private readonly api: Api;
+  private readonly panels: KnownPanels;
   private live: Watcher | null = null;
-  private held = new TraceData();
-  private changed = false; // data arrived since the last frame
-  private frame: ReturnType<typeof setTimeout> | null = null;
-  private pulling = false;
-  private pullAgain = false;
-  private ops: AbortController | null = null;
-  private rows: AbortController | null = null;
-  private followAt = 0; // not before
-  private fillAt = 0;
-  private followTimer: ReturnType<typeof setTimeout> | null = null;
-  private awaiting = false;
+  private sent: Run | null = null; // opens with what the answer said
 
-  constructor(api: Api) {
+  constructor({ api, browser, panels, local, tab, systemTheme }: StoreParts) {
     this.api = api;
-    this.state = computed(() => this.current.value);
-  }
-
-  // A part of the state; a view that reads it draws again only when it changes.
-  select<T>(part: (state: State) => T): ReadonlySignal<T> {
-    return computed(() => part(this.current.value));
-  }
-
-  get data(): TraceData {
-    return this.held;
+    this.panels = panels;
+    this.open = this.opened;
+    this.now = this.clock;
+    this.settings = new SettingsStore(local);
+    this.theme = themeOf(this.settings.chosen, systemTheme);
+    this.navigation = new Navigation(browser, panels, (dropped) => {
+      this.toasts.fault(`The link has parts that mean nothing here: ${dropped.join(', ')}`);
+    });
+    this.connection = new Connection(api);
+    this.models = new Models(api, this.toasts);
+    this.sessions = new SessionList(api, this.toasts);
+    this.chat = new Chat({
+      api,
+      model: this.models.current,
+      several: () => {
+        const shelf = this.models.shelf.peek();
+        return shelf.is === 'ready' && shelf.value.models.length > 1;
+      },
+      settings: this.settings.chosen,
+      open: (run) => {
+        this.sent = run;
+        this.navigation.toSession(run.id);
+        void this.sessions.refresh();
+      },
+      storage: tab,
+    });
   }
 
   start(live: Watcher): void {
     this.live = live;
+    this.navigation.start();
+    effect(() => {
+      const id = this.navigation.view.value.session;
+      untracked(() => {
+        this.show(id);
+      });
+    });
+    let seen = 0;
+    effect(() => {
+      const back = this.connection.back.value;
+      if (back === seen) return;
+      seen = back;
+      untracked(() => {
+        this.catchUp();
+      });
+    });
     live.connect();
-    void this.refreshSessions();
-    addEventListener('popstate', () => {
-      this.goTo(fromHash(location.hash));
-    });
-    addEventListener('hashchange', () => {
-      this.goTo(fromHash(location.hash));
-    });
-    this.goTo(fromHash(location.hash));
-    void this.awaitModel();
+    void this.models.watch();
+    void this.sessions.refresh();
     setInterval(() => {
-      this.now.value = Date.now();
-    }, 10_000);
+      this.clock.value = Date.now();
+    }, CLOCK_MS);
     setInterval(() => {
-      if (this.current.value.live.is !== 'open') void this.refreshRun();
+      if (this.connection.reach.peek().is === 'live') return;
+      const open = this.opened.peek();
+      if (open?.active.peek()) void open.refreshRun();
     }, POLL_MS);
   }
 
-  set(change: Partial<Settings>): void {
-    this.settings.value = { ...this.settings.value, ...change };
-    saveSettings(this.settings.value);
+  // ---- What the person does with panels, sessions and steps ---------------------------
+
+  // Brings a panel to the front of its place.
+  reveal(panel: string): void {
+    const place = this.panels.get(panel);
+    if (place === undefined) return;
+    const first = [...this.panels].find(([, one]) => one === place)?.[0];
+    const { tabs, full } = this.navigation.view.peek();
+    this.navigation.change(
+      { tabs: withKey(tabs, place, panel === first ? null : panel), full: full && panel },
+      'replace',
+    );
+    this.shell.activate(panel);
+    if (place === 'inspector') this.settings.set({ showInspector: true });
+    if (place === 'chat' || place === 'shelf') this.settings.set({ showSide: true });
   }
 
-  // ---- What the person does -------------------------------------------------
-
-  async generate(request: GenerateRequest): Promise<void> {
-    this.dispatch({ type: 'submitted' });
-    const answer = await this.api.generate(request);
-    this.dispatch({ type: 'submitSettled', error: answer.ok ? null : answer.error });
-    if (!answer.ok) return;
-    const run: Run = { ...EMPTY_RUN, ...answer.value };
-    const { id } = run;
-    this.open({ session: id, step: null }, run);
-    history.pushState(null, '', toHash({ session: id, step: null }));
-    void this.refreshSessions();
+  // By 1 to the next step of the phase, by -1 to the one before.
+  moveStep(by: 1 | -1, repeated: boolean): void {
+    const open = this.opened.peek();
+    const step = open?.step.peek() ?? null;
+    if (!open || step === null) return;
+    const next = stepBeside(open.data, this.navigation.view.peek().phase, step, by);
+    if (next !== null) this.navigation.toStep(next, repeated ? 'walk' : 'push');
   }
 
-  async stop(): Promise<void> {
-    const id = this.current.value.open?.id;
-    if (id === undefined) return;
-    this.dispatch({ type: 'stopAsked', id });
-    const answer = await this.api.cancel(id);
-    if (answer.ok) {
-      this.dispatch({ type: 'runArrived', id, run: answer.value });
-      if (!isActive(answer.value.state)) this.ended(id);
-    } else {
-      this.dispatch({ type: 'stopFailed', id });
-      this.dispatch({ type: 'faultSeen', detail: `Stop: ${sentence(answer.error)}` });
+  // A token, the step that computed it and, where one is meant, a layer.
+  selectToken(session: OpenSession, token: number, layer: number | null = null): void {
+    const step = stepOfToken(session.data, token);
+    const view = atStep(this.navigation.view.peek(), step ?? this.navigation.view.peek().step);
+    this.navigation.go({
+      ...view,
+      layer: layer ?? view.layer,
+      selection: { kind: 'token', token },
+    });
+  }
+
+  select(selection: Selection | null, how: How = 'push'): void {
+    const before = this.navigation.view.peek().selection;
+    if (!sameSelection(before, selection)) this.navigation.change({ selection }, how);
+  }
+
+  moveLayer(by: 1 | -1, repeated: boolean): void {
+    const { layer } = this.navigation.view.peek();
+    const layers = this.layers.peek();
+    const next = Math.min(layers - 1, Math.max(0, layer + by));
+    if (next >= 0 && next !== layer) {
+      this.navigation.change({ layer: next }, repeated ? 'walk' : 'push');
     }
   }
 
-  openSession(session: string): void {
-    if (this.current.value.open?.id === session) return;
-    this.open({ session, step: null }, null);
-    history.pushState(null, '', toHash({ session, step: null }));
+  // Layers of the open session's model; 0 while that is not known.
+  readonly layers = computed(() => {
+    const open = this.opened.value;
+    if (!open) return 0;
+    void open.feed.version.value;
+    const info = open.info.value;
+    const known = info.is === 'ready' ? (info.value.n_layers ?? 0) : 0;
+    return known || Math.max(0, open.data.rows() - 1);
+  });
+
+  async removeSession(session: Session): Promise<void> {
+    const wasOpen = this.opened.peek()?.id === session.id;
+    const removed = await this.sessions.remove(session, () => {
+      if (wasOpen) this.navigation.toSession(session.id, 'replace');
+    });
+    if (removed && this.opened.peek()?.id === session.id) {
+      this.navigation.toSession(null, 'replace');
+    }
   }
 
-  selectStep(step: number): void {
-    const open = this.current.value.open;
-    if (!open) return;
-    this.dispatch({ type: 'followSet', id: open.id, follow: false });
-    if (open.step !== step) this.showStep(open.id, step);
-    // Also where following had come to this step by itself: now it was chosen.
-    const hash = toHash({ session: open.id, step });
-    if (location.hash !== hash) history.pushState(null, '', hash);
+  async renameSession(session: Session, title: string): Promise<void> {
+    if (!(await this.sessions.rename(session, title))) return;
+    if (this.opened.peek()?.id === session.id) await this.opened.peek()?.refresh();
   }
 
-  follow(): void {
-    const open = this.current.value.open;
-    if (!open) return;
-    this.dispatch({ type: 'followSet', id: open.id, follow: true });
-    this.followNewest();
+  upload(files: readonly File[]): void {
+    void this.sessions.upload(files, (id) => {
+      this.navigation.toSession(id);
+    });
   }
 
-  selectOp(op: number | null): void {
-    const open = this.current.value.open;
-    const step = open?.step ?? null;
-    if (!open || step === null) return;
-    this.rows?.abort();
-    this.dispatch({ type: 'opSelected', id: open.id, op });
-    if (op !== null) void this.loadAccesses(open.id, step, op);
+  // Tries to reach the server now instead of later.
+  retry(): void {
+    this.live?.connect();
+    void this.connection.probe();
   }
 
-  reloadOps(): void {
-    const open = this.current.value.open;
-    if (open && open.step !== null) void this.loadOps(open.id, open.step);
-  }
+  // ---- What the server says ----------------------------------------------------
 
-  async moreSessions(): Promise<void> {
-    const { sessions } = this.current.value;
-    const offset = sessions.is === 'ready' ? sessions.value.sessions.length : 0;
-    const result = await this.api.sessions(offset, SESSIONS_PAGE);
-    this.dispatch({ type: 'sessionsArrived', result, append: true });
-  }
-
-  async refreshSessions(): Promise<void> {
-    this.dispatch({ type: 'sessionsAsked' });
-    const result = await this.api.sessions(0, SESSIONS_PAGE);
-    this.dispatch({ type: 'sessionsArrived', result, append: false });
-  }
-
-  // ---- What the server says (LiveSink) --------------------------------------
-
-  status(live: LiveStatus): void {
-    const before = this.current.value.live;
-    this.dispatch({ type: 'liveChanged', live });
-    if (live.is === 'open') void this.awaitModel();
-    if (live.is === 'waiting' && before.is === 'open') void this.awaitModel();
+  status(status: LiveStatus): void {
+    this.connection.status(status);
   }
 
   fault(detail: string): void {
-    this.dispatch({ type: 'faultSeen', detail });
+    this.toasts.fault(detail);
   }
 
   event(event: LiveEvent): void {
     switch (event.type) {
       case 'hello':
-        return;
       case 'subscribed':
-        // Whatever happened before this moment was not sent to this page.
-        void this.refreshRun();
-        if (this.current.value.open?.run?.state !== 'queued') void this.pull();
         return;
       case 'error': {
         // Recorded by an earlier run of the server: there is nothing to hear,
         // but also nothing running any more.
-        const open = this.current.value.open;
-        if (event.code !== 'not_live')
-          this.fault(event.detail ?? event.code ?? 'The live connection refused a command.');
-        else if (open) this.ended(open.id);
+        const open = this.opened.peek();
+        if (event.code === 'not_live') void open?.refreshRun();
+        else this.fault(event.detail ?? 'The live connection refused a command.');
         return;
       }
-      case 'state': {
-        const { state, position = 0, error = null } = event;
-        this.dispatch({
-          type: 'runChanged',
-          id: event.session,
-          change: { state, position, error },
-        });
-        if (!isActive(state)) this.ended(event.session);
-        return;
+      default: {
+        const open = this.opened.peek();
+        if (open?.id === event.session) open.event(event);
       }
-      case 'progress': {
-        const { prompt_done, prompt_tokens, generated, max_tokens } = event;
-        const change = { prompt_done, prompt_tokens, generated, max_tokens };
-        this.dispatch({ type: 'runChanged', id: event.session, change });
-        return;
-      }
-      case 'loss':
-        this.dispatch({ type: 'framesLost', id: event.session, frames: event.frames });
-        void this.pull();
-        return;
-      case 'token':
-        if (this.isOpen(event.session)) this.hear(event);
-        this.touch();
-        return;
-      case 'step':
-        if (this.isOpen(event.session)) this.held.addStep(event);
-        this.touch();
-        return;
     }
   }
 
   opsFrame(session: string, frame: OpsFrame): void {
-    if (this.isOpen(session)) this.held.addOps(frame);
-    this.touch();
+    const open = this.opened.peek();
+    if (open?.id === session) open.opsFrame(frame);
   }
 
-  // ---- How -------------------------------------------------------------------
+  // ---- How ----------------------------------------------------------------------
 
-  private dispatch(action: Action): void {
-    this.current.value = reduce(this.current.value, action);
+  private show(id: string | null): void {
+    const before = this.opened.peek();
+    if ((before?.id ?? null) === id) return;
+    before?.close();
+    this.hoverToken.value = null;
+    const run = this.sent?.id === id ? this.sent : null;
+    this.sent = null;
+    this.opened.value = id === null ? null : this.openSession(id, run);
+    this.live?.watch(id, id === null ? [] : KINDS);
   }
 
-  private isOpen(id: string): boolean {
-    return this.current.value.open?.id === id;
+  private openSession(id: string, run: Run | null): OpenSession {
+    return new OpenSession(id, run, {
+      api: this.api,
+      navigation: this.navigation,
+      back: this.connection.back,
+      ended: (ended) => {
+        if (ended) this.chat.settle(ended);
+        void this.sessions.refresh();
+      },
+      fault: (text) => {
+        this.toasts.fault(text);
+      },
+    });
   }
 
-  private goTo(address: Address): void {
-    const open = this.current.value.open;
-    if (address.session === null) {
-      if (!open) return;
-      this.live?.watch(null, []);
-      this.dispatch({ type: 'closed' });
-    } else if (open?.id !== address.session) {
-      this.open(address, null);
-    } else if (address.step !== null && address.step !== open.step) {
-      this.dispatch({ type: 'followSet', id: open.id, follow: false });
-      this.showStep(open.id, address.step);
-    }
-  }
-
-  private open(address: Address, run: Run | null): void {
-    const id = address.session;
-    if (id === null) return;
-    this.held = new TraceData();
-    this.ops?.abort();
-    const follow = address.step === null;
-    this.dispatch({ type: 'opened', id, run, follow });
-    this.live?.watch(id, KINDS);
-    // A request that was just sent has no file yet; what it says live comes first.
-    if (run) return;
-    void this.refreshInfo(id);
-    void this.refreshRun();
-    void this.pull();
-    if (address.step !== null) this.showStep(id, address.step);
-  }
-
-  private ended(id: string): void {
-    if (!this.isOpen(id)) return;
-    void this.refreshRun();
-    void this.refreshInfo(id);
-    void this.refreshSessions();
-    void this.pull();
-  }
-
-  private showStep(id: string, step: number): void {
-    this.dispatch({ type: 'stepSelected', id, step });
-    void this.loadOps(id, step);
-  }
-
-  // Asks until the server has loaded its model or said why it cannot.
-  private async awaitModel(): Promise<void> {
-    if (this.awaiting) return;
-    this.awaiting = true;
-    for (;;) {
-      const health = await this.api.health();
-      this.dispatch({ type: 'healthArrived', health: health.ok ? health.value : null });
-      const result = await this.api.models();
-      if (result.ok) {
-        this.dispatch({ type: 'modelsArrived', result: { ok: true, value: result.value.models } });
-      } else {
-        this.dispatch({ type: 'modelsArrived', result });
-      }
-      const failed = result.ok && result.value.models.some((model) => model.state === 'failed');
-      if (health.ok && result.ok && (health.value.status === 'ok' || failed)) break;
-      await sleep(HEALTH_RETRY_MS);
-    }
-    this.awaiting = false;
-    if (this.current.value.sessions.is !== 'ready') void this.refreshSessions();
-  }
-
-  private async refreshInfo(id: string): Promise<void> {
-    // A queued request has no session file yet; its state events bring us back.
-    const result = await this.api.session(id);
-    const missing = !result.ok && result.error.kind === 'refused' && result.error.status === 404;
-    if (missing && isActive(this.current.value.open?.run?.state)) return;
-    this.dispatch({ type: 'infoArrived', id, result });
-  }
-
-  private async refreshRun(): Promise<void> {
-    const open = this.current.value.open;
-    if (!open) return;
-    const wasActive = isActive(open.run?.state);
-    const result = await this.api.run(open.id);
-    if (result.ok) {
-      this.dispatch({ type: 'runArrived', id: open.id, run: result.value });
-      if (wasActive && !isActive(result.value.state)) this.ended(open.id);
-      else if (wasActive && this.current.value.live.is !== 'open') void this.pull();
-    } else if (result.error.kind === 'refused' && result.error.status === 404) {
-      this.dispatch({ type: 'runArrived', id: open.id, run: null });
-    }
-  }
-
-  // Fetches what the session has and this page lacks: after opening it, after a
-  // loss, at its end. One at a time; a wish that comes meanwhile is kept.
-  private async pull(): Promise<void> {
-    this.pullAgain = true;
-    if (this.pulling) return;
-    this.pulling = true;
-    while (this.pullAgain) {
-      this.pullAgain = false;
-      const id = this.current.value.open?.id;
-      if (id !== undefined) await Promise.all([this.pullTokens(id), this.pullSteps(id)]);
-    }
-    this.pulling = false;
-  }
-
-  private async pullTokens(id: string): Promise<void> {
-    for (let from = this.held.missingToken(0); this.isOpen(id);) {
-      const page = await this.api.tokens(id, from, TOKENS_PAGE);
-      if (!page.ok || !this.isOpen(id)) return;
-      for (const token of page.value.tokens) this.held.addToken(token);
-      this.touch();
-      const last = page.value.tokens.at(-1);
-      if (!last || last.index + 1 >= page.value.total) return;
-      from = this.held.missingToken(last.index + 1);
-    }
-  }
-
-  private async pullSteps(id: string): Promise<void> {
-    for (let from = this.held.missingStep(0); this.isOpen(id);) {
-      const page = await this.api.steps(id, from, STEPS_PAGE);
-      if (!page.ok || !this.isOpen(id)) return;
-      for (const step of page.value.steps) this.held.addStep(step);
-      this.touch();
-      const last = page.value.steps.at(-1);
-      if (!last || last.step + 1 >= page.value.total) return;
-      from = this.held.missingStep(last.step + 1);
-    }
-  }
-
-  // Shows what arrived with the next frame. A timer, not an animation frame:
-  // a hidden tab has none of those.
-  private touch(): void {
-    this.changed = true;
-    this.frame ??= setTimeout(() => {
-      this.frame = null;
-      const open = this.current.value.open;
-      if (!this.changed || !open) return;
-      this.changed = false;
-      this.dispatch({ type: 'dataArrived', id: open.id });
-      this.followNewest();
-      this.catchUp(open);
-    }, FRAME_MS);
-  }
-
-  private hear(token: Token): void {
-    if (token.generated) this.held.addToken(token);
-    else this.held.announceToken(token.index);
-  }
-
-  // What was sent before this page subscribed may not have been on disk when it
-  // asked then.
-  private catchUp(open: OpenSession): void {
-    const unknown = open.info.is !== 'ready';
-    const holes = this.held.hasHoles();
-    if ((!unknown && !holes) || Date.now() < this.fillAt) return;
-    this.fillAt = Date.now() + FILL_MS;
-    if (unknown) void this.refreshInfo(open.id);
-    if (holes) void this.pull();
-  }
-
-  private followNewest(): void {
-    const open = this.current.value.open;
-    const newest = this.held.lastStep();
-    if (!open?.follow || !newest || newest.step === open.step || open.opsLoading) return;
-    const wait = this.followAt - Date.now();
-    if (wait > 0) {
-      this.followTimer ??= setTimeout(() => {
-        this.followTimer = null;
-        this.followNewest();
-      }, wait);
-      return;
-    }
-    this.followAt = Date.now() + FOLLOW_MS;
-    this.showStep(open.id, newest.step);
-  }
-
-  private async loadOps(id: string, step: number): Promise<void> {
-    this.ops?.abort();
-    const control = new AbortController();
-    this.ops = control;
-    this.dispatch({ type: 'opsAsked', id, step });
-    let result = await this.api.ops(id, step, control.signal);
-    for (let tries = 0; tries < FRESH_TRIES && this.mayCome(id, result); tries += 1) {
-      await sleep(FRESH_WAIT_MS);
-      if (control.signal.aborted) return;
-      result = await this.api.ops(id, step, control.signal);
-    }
-    if (control.signal.aborted) return;
-    const template = this.held.steps[step]?.template;
-    if (result.ok && this.isOpen(id) && template !== undefined) {
-      this.held.learnTemplate(template, result.value);
-    }
-    this.dispatch({ type: 'opsArrived', id, step, result });
-    this.followNewest();
-  }
-
-  private mayCome(id: string, result: { ok: boolean; error?: ApiError }): boolean {
-    if (result.ok || result.error?.kind !== 'refused' || result.error.status !== 404) return false;
-    return this.isOpen(id) && this.held.lastStep() !== undefined;
-  }
-
-  private async loadAccesses(id: string, step: number, op: number): Promise<void> {
-    const control = new AbortController();
-    this.rows = control;
-    const page = await this.api.accesses(id, step, op, control.signal);
-    if (control.signal.aborted) return;
-    const result = page.ok ? { ok: true as const, value: page.value.accesses } : page;
-    this.dispatch({ type: 'accessesArrived', id, op, result });
+  private catchUp(): void {
+    void this.models.watch();
+    void this.sessions.refresh();
+    void this.opened.peek()?.refresh();
   }
 }

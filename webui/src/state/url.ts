@@ -1,28 +1,128 @@
-// The address of what is shown: `#1&session=<id>&step=<n>`. The number in front
-// is the version of this form. A prompt never stands in it.
-
-export interface Address {
-  readonly session: string | null;
-  readonly step: number | null;
-}
+// The address of a view:
+//
+//   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
+//     &f.ops=op:mul_mat&o.ops=-duration&w.heat=0:48
+//
+// The number in front is the version of this form. `f.`, `o.` and `w.` name the
+// panel whose filter, order and window they are, so that a new panel needs
+// nothing here. What is missing has its usual value; what is wrong is left out
+// and told. A prompt never stands in it.
+import { decodeSelection, encodeSelection } from './selection';
+import { emptyView, type PhaseFilter, type View, type Window } from './view';
 
 const VERSION = '1';
+const PHASES: Readonly<Record<string, PhaseFilter>> = { p: 'prompt', g: 'generate' };
+const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // as openapi.yaml has it
+const LONGEST_FILTER = 400;
 
-export function toHash(address: Address): string {
-  if (address.session === null) return '';
-  const step = address.step === null ? '' : `&step=${address.step}`;
-  return `#${VERSION}&session=${encodeURIComponent(address.session)}${step}`;
+// The panels that there are: id -> place.
+export type KnownPanels = ReadonlyMap<string, string>;
+
+export interface Read {
+  readonly view: View;
+  readonly dropped: readonly string[]; // parts that were not understood
 }
 
-// What is missing or wrong is left out; another version is an empty address.
-export function fromHash(hash: string): Address {
-  const [version, ...parts] = hash.replace(/^#/, '').split('&');
-  if (version !== VERSION) return { session: null, step: null };
-  const fields = new URLSearchParams(parts.join('&'));
-  const session = fields.get('session') ?? '';
-  const step = fields.get('step') ?? '';
-  return {
-    session: session === '' ? null : session,
-    step: /^\d{1,9}$/.test(step) ? Number(step) : null,
-  };
+export function toHash(view: View): string {
+  const parts: string[] = [VERSION];
+  const put = (key: string, value: string): number =>
+    parts.push(`${key}=${encodeURIComponent(value).replace(/%(3A|2C)/g, decodeURIComponent)}`);
+  if (view.session !== null) put('session', view.session);
+  if (view.phase !== 'all') put('ph', view.phase.slice(0, 1));
+  if (view.step !== null) put('step', String(view.step));
+  if (view.layer !== 0) put('l', String(view.layer));
+  if (view.selection) put('sel', encodeSelection(view.selection));
+  if (view.full !== null) put('full', view.full);
+  const tabs = Object.values(view.tabs);
+  if (tabs.length > 0) put('tab', tabs.join(','));
+  for (const [panel, filter] of Object.entries(view.filters)) put(`f.${panel}`, filter);
+  for (const [panel, sort] of Object.entries(view.sorts)) put(`o.${panel}`, sort);
+  for (const [panel, window] of Object.entries(view.windows)) {
+    put(`w.${panel}`, window.map(shortNumber).join(':'));
+  }
+  return parts.length === 1 ? '' : `#${parts.join('&')}`;
 }
+
+export function fromHash(hash: string, panels: KnownPanels): Read {
+  const text = hash.replace(/^#/, '');
+  if (text === '') return { view: emptyView, dropped: [] };
+  const [version, ...parts] = text.split('&');
+  if (version !== VERSION) return { view: emptyView, dropped: [`the form “${version ?? ''}”`] };
+  let view = emptyView;
+  const dropped: string[] = [];
+  for (const part of parts) {
+    const next = part === '' ? view : withPart(view, part, panels);
+    if (next) view = next;
+    else dropped.push(shown(part));
+  }
+  return { view, dropped };
+}
+
+// Null when the part says nothing that a view can have.
+function withPart(view: View, part: string, panels: KnownPanels): View | null {
+  const at = part.indexOf('=');
+  const key = part.slice(0, Math.max(0, at));
+  const value = decoded(part.slice(at + 1));
+  if (at < 0 || value === null) return null;
+  const panel = key.slice(2);
+  switch (key) {
+    case 'session':
+      return SESSION.test(value) ? { ...view, session: value } : null;
+    case 'ph':
+      return PHASES[value] ? { ...view, phase: PHASES[value] } : null;
+    case 'step':
+      return isCount(value) ? { ...view, step: Number(value) } : null;
+    case 'l':
+      return isCount(value) ? { ...view, layer: Number(value) } : null;
+    case 'sel': {
+      const selection = decodeSelection(value);
+      return selection && { ...view, selection };
+    }
+    case 'full':
+      return panels.has(value) ? { ...view, full: value } : null;
+    case 'tab': {
+      const ids = value.split(',');
+      if (!ids.every((id) => panels.has(id))) return null;
+      return { ...view, tabs: Object.fromEntries(ids.map((id) => [panels.get(id) ?? '', id])) };
+    }
+    default:
+      if (!panels.has(panel)) return null;
+  }
+  switch (key.slice(0, 2)) {
+    case 'f.':
+      return value.length > LONGEST_FILTER
+        ? null
+        : { ...view, filters: { ...view.filters, [panel]: value } };
+    case 'o.':
+      return /^-?[a-z_]{1,40}$/.test(value)
+        ? { ...view, sorts: { ...view.sorts, [panel]: value } }
+        : null;
+    case 'w.': {
+      const window = windowOf(value);
+      return window && { ...view, windows: { ...view.windows, [panel]: window } };
+    }
+    default:
+      return null;
+  }
+}
+
+const isCount = (text: string): boolean => /^\d{1,9}$/.test(text);
+
+function windowOf(text: string): Window | null {
+  const numbers = text.split(':').map(Number);
+  const [x0 = NaN, x1 = NaN, y0 = 0, y1 = 1] = numbers;
+  const pairs = numbers.length === 2 || numbers.length === 4;
+  return pairs && numbers.every(Number.isFinite) && x0 < x1 && y0 < y1 ? numbers : null;
+}
+
+const shortNumber = (n: number): string => String(Math.round(n * 1000) / 1000);
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+const shown = (part: string): string => (part.length > 40 ? `${part.slice(0, 40)}…` : part);

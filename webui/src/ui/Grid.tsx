@@ -9,7 +9,7 @@ export function Grid<Row>(props: {
   sort: Sort | null;
   active: number | null;
   onSort: (key: string) => void;
-  onActivate: (row: Row) => void;
+  onActivate: (row: Row, by: 'click' | 'key') => void;
   revealActive?: boolean;
 }) {
   const host = useRef<HTMLDivElement>(null);
@@ -23,9 +23,9 @@ export function Grid<Row>(props: {
       sort: (key) => {
         latest.current.onSort(key);
       },
-      activate: (index) => {
+      activate: (index, by) => {
         const row = latest.current.rows[index];
-        if (row !== undefined) latest.current.onActivate(row);
+        if (row !== undefined) latest.current.onActivate(row, by);
       },
     });
     grid.current = made;

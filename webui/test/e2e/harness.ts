@@ -15,12 +15,13 @@ export interface Server {
 
 const START_MS = 90_000;
 
-export async function startServer(): Promise<Server> {
+// With a folder of its own for sessions, that goes when it is stopped.
+export async function startServer(args: readonly string[] = []): Promise<Server> {
   const program = process.env.TT_SERVER;
   if (!program) throw new Error('TT_SERVER names no tt-server program');
   const data = await mkdtemp(join(tmpdir(), 'tt-webui-'));
   const more = (process.env.TT_SERVER_ARGS ?? '').split(' ').filter(Boolean);
-  const child = spawn(program, ['--port', '0', '--data-dir', data, ...more], {
+  const child = spawn(program, ['--port', '0', '--data-dir', data, '-t', '1', ...more, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const stop = async (): Promise<void> => {

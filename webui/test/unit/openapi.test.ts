@@ -7,7 +7,13 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { Check } from '../../src/net/check';
 import * as wire from '../../src/net/types';
-import { emptyDraft, requestOf } from '../../src/state/request';
+import {
+  emptyDraft,
+  promptOf,
+  requestOf,
+  type Draft,
+  type PromptMode,
+} from '../../src/state/request';
 import { defaultSettings } from '../../src/state/settings';
 
 interface Schema {
@@ -109,15 +115,18 @@ describe('GenerateRequest', () => {
       ...defaultSettings,
       level: 'verbose' as const,
       seed: '1',
+      stop: 'x',
       statsPattern: '.',
     };
-    const drafts = [
-      { ...emptyDraft, text: 'x' },
-      { ...emptyDraft, mode: 'tokens' as const, tokens: '1' },
-      { ...emptyDraft, mode: 'chat' as const, messages: [{ role: 'user' as const, content: 'x' }] },
+    const drafts: readonly [PromptMode, Partial<Draft>][] = [
+      ['text', { text: 'x' }],
+      ['tokens', { tokens: '1' }],
+      ['chat', { message: 'x', system: 'y' }],
     ];
-    for (const draft of drafts) {
-      const request = requestOf(draft, settings);
+    for (const [mode, draft] of drafts) {
+      const prompt = promptOf(mode, { ...emptyDraft, ...draft }, [], null);
+      if (!prompt.ok) throw new Error(prompt.error);
+      const request = requestOf(prompt.value, settings);
       if (!request.ok) throw new Error(request.error);
       const schema: Schema = { $ref: '#/components/schemas/GenerateRequest' };
       const properties = resolve(schema).properties ?? {};

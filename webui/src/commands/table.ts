@@ -1,0 +1,368 @@
+// Every action of the shell, and those that the panels bring.
+import { DOCS_URL, fileUrl } from '../net/api';
+import type { Panel } from '../panels/panel';
+import { defaultLayout, type ThemeChoice } from '../state/settings';
+import type { Store } from '../state/store';
+import { unwound, type PhaseFilter } from '../state/view';
+import { titleOf } from '../state/session_list';
+import { copyText } from '../ui/clipboard';
+import type { Command } from './command';
+
+export function commandsOf(store: Store, panels: readonly Panel[]): readonly Command[] {
+  return [
+    ...windowCommands(store),
+    ...panelCommands(store, panels),
+    ...moveCommands(store),
+    ...planeCommands(store),
+    ...runCommands(store),
+    ...sessionCommands(store),
+    ...panels.flatMap((panel) => panel.commands?.(store) ?? []),
+    ...pageCommands(store),
+  ];
+}
+
+function windowCommands(store: Store): readonly Command[] {
+  const { shell, navigation } = store;
+  const group = 'General';
+  return [
+    {
+      id: 'palette',
+      title: 'Search and commands',
+      group,
+      keys: ['Ctrl+K', 'Ctrl+Shift+P'],
+      typing: true,
+      hidden: true,
+      run: () => {
+        shell.show('palette');
+      },
+    },
+    {
+      id: 'help',
+      title: 'Keys and help',
+      group,
+      keys: ['?'],
+      run: () => {
+        shell.show('help');
+      },
+    },
+    {
+      id: 'full',
+      title: 'Full screen of the panel, and back',
+      group,
+      keys: ['F'],
+      run: () => {
+        const { full } = navigation.view.peek();
+        navigation.change({ full: full === null ? (shell.active.peek() ?? 'heat') : null });
+      },
+    },
+    {
+      id: 'back',
+      title: 'One level back: full screen, then the selection',
+      group,
+      keys: ['Escape'],
+      enabled: () => unwound(navigation.view.peek()) !== null,
+      run: () => {
+        const back = unwound(navigation.view.peek());
+        if (back) navigation.go(back);
+      },
+    },
+    {
+      id: 'link',
+      title: 'Copy a link to this view',
+      group,
+      run: () => {
+        void copyText(new URL(navigation.link(), location.href).href).then((copied) => {
+          if (copied) store.toasts.done('The link is copied.');
+          else store.toasts.fault('The browser does not let the page copy.');
+        });
+      },
+    },
+  ];
+}
+
+function panelCommands(store: Store, panels: readonly Panel[]): readonly Command[] {
+  return panels.map(({ id, title }, i) => ({
+    id: `show-${id}`,
+    title: `Show ${title}`,
+    group: 'Panels',
+    ...(i < 9 ? { keys: [String(i + 1)] } : {}),
+    run: () => {
+      store.reveal(id);
+      document.getElementById(`tab-${id}`)?.focus();
+    },
+  }));
+}
+
+function moveCommands(store: Store): readonly Command[] {
+  const { navigation } = store;
+  const group = 'Tokens and layers';
+  const enabled = (): boolean => store.open.peek() !== null;
+  const step = (id: string, title: string, key: string, by: 1 | -1): Command => ({
+    id,
+    title,
+    group,
+    keys: [key],
+    enabled,
+    run: (repeated) => {
+      store.moveStep(by, repeated);
+    },
+  });
+  const layer = (id: string, title: string, key: string, by: 1 | -1): Command => ({
+    id,
+    title,
+    group,
+    keys: [key],
+    enabled,
+    run: (repeated) => {
+      store.moveLayer(by, repeated);
+    },
+  });
+  const phase = (value: PhaseFilter, title: string): Command => ({
+    id: `phase-${value}`,
+    title,
+    group,
+    enabled,
+    run: () => {
+      navigation.change({ phase: value });
+    },
+  });
+  return [
+    step('step-before', 'Previous token', '[', -1),
+    step('step-after', 'Next token', ']', 1),
+    layer('layer-before', 'Previous layer', '{', -1),
+    layer('layer-after', 'Next layer', '}', 1),
+    {
+      id: 'follow',
+      title: 'Follow the newest step',
+      group,
+      keys: ['L'],
+      enabled: () => store.open.peek()?.following.peek() === false,
+      run: () => {
+        navigation.toStep(null);
+      },
+    },
+    phase('all', 'Show all steps'),
+    phase('prompt', 'Show only the prompt'),
+    phase('generate', 'Show only generated tokens'),
+  ];
+}
+
+function planeCommands(store: Store): readonly Command[] {
+  const { shell } = store;
+  const enabled = (): boolean => shell.plane() !== null;
+  const group = 'Zoom and pan';
+  const zoom = (id: string, title: string, keys: readonly string[], factor: number): Command => ({
+    id,
+    title,
+    group,
+    keys,
+    enabled,
+    run: () => shell.plane()?.zoom(factor),
+  });
+  const pan = (id: string, title: string, key: string, share: number): Command => ({
+    id,
+    title,
+    group,
+    keys: [key],
+    enabled,
+    run: () => shell.plane()?.pan(share),
+  });
+  return [
+    zoom('zoom-in', 'Zoom in', ['+', 'W', '='], 0.7),
+    zoom('zoom-out', 'Zoom out', ['-', 'S'], 1 / 0.7),
+    pan('pan-left', 'Pan left', 'A', -0.2),
+    pan('pan-right', 'Pan right', 'D', 0.2),
+    { id: 'fit', title: 'Show all', group, keys: ['0'], enabled, run: () => shell.plane()?.fit() },
+  ];
+}
+
+function runCommands(store: Store): readonly Command[] {
+  const { chat, models } = store;
+  const group = 'Run';
+  const shelf = models.shelf.peek();
+  const all = shelf.is === 'ready' ? shelf.value.models : [];
+  return [
+    {
+      id: 'send',
+      title: 'Run the prompt',
+      group,
+      keys: ['Ctrl+Enter'],
+      typing: true,
+      run: () => {
+        void chat.send();
+      },
+    },
+    {
+      id: 'stop',
+      title: 'Stop the run',
+      group,
+      keys: ['X'],
+      enabled: () => store.open.peek()?.active.peek() === true,
+      run: () => {
+        void store.open.peek()?.stop();
+      },
+    },
+    {
+      id: 'write',
+      title: 'Write a prompt',
+      group,
+      keys: ['C'],
+      run: () => {
+        store.reveal('chat');
+        document.getElementById('prompt')?.focus();
+      },
+    },
+    {
+      id: 'new-chat',
+      title: 'New conversation',
+      group,
+      enabled: () => chat.turns.peek().length > 0,
+      run: () => {
+        chat.clear();
+      },
+    },
+    ...all.map((model): Command => ({
+      id: `load-${model.id}`,
+      title: `Load ${model.name}`,
+      group: 'Models',
+      enabled: () => model.state === 'available' || model.state === 'failed',
+      run: () => {
+        void models.load(model);
+      },
+    })),
+    ...all.map((model): Command => ({
+      id: `unload-${model.id}`,
+      title: `Unload ${model.name}`,
+      group: 'Models',
+      enabled: () => model.state === 'loaded' || model.state === 'loading',
+      run: () => {
+        void models.unload(model);
+      },
+    })),
+  ];
+}
+
+function sessionCommands(store: Store): readonly Command[] {
+  const group = 'Sessions';
+  const current = () => {
+    const info = store.open.peek()?.info.peek();
+    return info?.is === 'ready' ? info.value : null;
+  };
+  const page = store.sessions.page.peek();
+  const listed = page.is === 'ready' ? page.value.sessions : [];
+  return [
+    {
+      id: 'close',
+      title: 'Close the session',
+      group,
+      enabled: () => store.open.peek() !== null,
+      run: () => {
+        store.navigation.toSession(null);
+      },
+    },
+    {
+      id: 'download',
+      title: 'Download the session',
+      group,
+      enabled: () => current() !== null,
+      run: () => {
+        const session = current();
+        if (!session) return;
+        const link = document.createElement('a');
+        link.href = fileUrl(session.id);
+        link.download = `${session.id}.ttrace`;
+        link.click();
+      },
+    },
+    {
+      id: 'delete',
+      title: 'Delete the session',
+      group,
+      enabled: () => current() !== null && store.open.peek()?.active.peek() === false,
+      run: () => {
+        const session = current();
+        if (session) void store.removeSession(session);
+      },
+    },
+    {
+      id: 'upload',
+      title: 'Add .ttrace files…',
+      group,
+      run: () => {
+        document.getElementById('upload')?.click();
+      },
+    },
+    ...listed.map((session): Command => ({
+      id: `open-${session.id}`,
+      title: `Open “${titleOf(session)}”`,
+      group,
+      enabled: () => store.open.peek()?.id !== session.id,
+      run: () => {
+        store.navigation.toSession(session.id);
+      },
+    })),
+  ];
+}
+
+function pageCommands(store: Store): readonly Command[] {
+  const { settings } = store;
+  const group = 'Page';
+  const theme = (value: ThemeChoice, title: string): Command => ({
+    id: `theme-${value}`,
+    title,
+    group,
+    enabled: () => settings.chosen.peek().theme !== value,
+    run: () => {
+      settings.set({ theme: value });
+    },
+  });
+  return [
+    theme('dark', 'Dark theme'),
+    theme('light', 'Light theme'),
+    theme('auto', 'Theme of the system'),
+    {
+      id: 'side',
+      title: 'Chat and sessions: show or hide',
+      group,
+      keys: ['B'],
+      run: () => {
+        settings.set({ showSide: !settings.chosen.peek().showSide });
+      },
+    },
+    {
+      id: 'inspector',
+      title: 'Inspector: show or hide',
+      group,
+      keys: ['I'],
+      run: () => {
+        settings.set({ showInspector: !settings.chosen.peek().showInspector });
+      },
+    },
+    {
+      id: 'layout',
+      title: 'Arrange the panels as at first',
+      group,
+      run: () => {
+        settings.set(defaultLayout);
+      },
+    },
+    {
+      id: 'letter-keys',
+      title: 'Single letters as keys: on or off',
+      group,
+      run: () => {
+        const letterKeys = !settings.chosen.peek().letterKeys;
+        settings.set({ letterKeys });
+        store.toasts.done(letterKeys ? 'Single letters are keys.' : 'Single letters are no keys.');
+      },
+    },
+    {
+      id: 'api',
+      title: 'Describe the server’s interface',
+      group,
+      run: () => {
+        open(DOCS_URL, '_blank', 'noopener');
+      },
+    },
+  ];
+}

@@ -1,0 +1,58 @@
+// Which ops of a step the table shows.
+//
+// A filter is words that must all match: `mul_mat` anywhere, `op:mul_mat` in
+// one field, `-layer:0` not there. Case does not matter.
+import type { Op } from '../net/types';
+
+export interface Term {
+  readonly field: string | null;
+  readonly text: string; // lower case
+  readonly not: boolean;
+}
+
+// A field in whole-word form is compared whole (layer:1 is not layer 11).
+const FIELDS: Readonly<Record<string, { text: (op: Op) => string; whole?: boolean }>> = {
+  op: { text: (op) => op.name },
+  n: { text: (op) => String(op.op), whole: true },
+  tensor: { text: (op) => op.tensor },
+  type: { text: (op) => op.type },
+  layer: { text: (op) => (op.layer === null ? 'none' : String(op.layer)), whole: true },
+  component: { text: (op) => op.component },
+  role: { text: (op) => op.role },
+  device: { text: (op) => op.device },
+  source: {
+    text: (op) => op.sources.map((s) => `${s.tensor} ${s.type} ${s.kind} ${s.source}`).join(' '),
+  },
+};
+
+export function parseFilter(filter: string): readonly Term[] {
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .map((word) => {
+      const not = word.startsWith('-');
+      const rest = not ? word.slice(1) : word;
+      const colon = rest.indexOf(':');
+      const field = rest.slice(0, Math.max(0, colon));
+      // "blk:0" is no field: it is looked for as it stands.
+      return field in FIELDS
+        ? { field, text: rest.slice(colon + 1), not }
+        : { field: null, text: rest, not };
+    })
+    .filter((term) => term.text !== '');
+}
+
+function matches(op: Op, term: Term): boolean {
+  const field = term.field === null ? undefined : FIELDS[term.field];
+  if (field) {
+    const value = field.text(op).toLowerCase();
+    return (field.whole ? value === term.text : value.includes(term.text)) !== term.not;
+  }
+  const anywhere = Object.values(FIELDS).some((f) => f.text(op).toLowerCase().includes(term.text));
+  return anywhere !== term.not;
+}
+
+// Those that match every term, in the order that they came in.
+export function filterOps(ops: readonly Op[], terms: readonly Term[]): readonly Op[] {
+  return terms.length === 0 ? ops : ops.filter((op) => terms.every((term) => matches(op, term)));
+}

@@ -1,0 +1,94 @@
+// Prompt in, answer out: the conversation or the session that is open, how far
+// the run is, and the form for the next request.
+import { useEffect, useRef } from 'preact/hooks';
+import type { Store } from '../../state/store';
+import { Empty } from '../../ui/States';
+import type { PanelProps } from '../panel';
+import { Composer } from './Composer';
+import { Conversation } from './Conversation';
+import { Recorded } from './Recorded';
+import { RunStrip } from './RunStrip';
+import { modelNotes } from '../../state/model_facts';
+
+export function ChatPanel({ store }: PanelProps) {
+  return (
+    <div class="chat">
+      <Transcript store={store} />
+      <Strip store={store} />
+      <Composer store={store} />
+    </div>
+  );
+}
+
+function Strip({ store }: { store: Store }) {
+  const session = store.open.value;
+  return session && <RunStrip key={session.id} session={session} />;
+}
+
+function Transcript({ store }: { store: Store }) {
+  const session = store.open.value;
+  const turns = store.chat.turns.value;
+  const isTurn = turns.some((turn) => turn.session === session?.id);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => (box.current ? keepAtEnd(box.current) : undefined), []);
+  return (
+    <div
+      ref={box}
+      class="transcript"
+      role="log"
+      aria-label="Prompt and answer"
+      aria-live="off"
+      tabIndex={0}
+    >
+      {session && !isTurn ? (
+        <Recorded key={session.id} store={store} session={session} />
+      ) : turns.length > 0 ? (
+        <Conversation store={store} session={session} turns={turns} />
+      ) : (
+        <Welcome store={store} />
+      )}
+    </div>
+  );
+}
+
+// While the end is in view, it stays in view.
+function keepAtEnd(box: HTMLElement): () => void {
+  let atEnd = true;
+  const look = (): void => {
+    atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 32;
+  };
+  const grown = new MutationObserver(() => {
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  });
+  grown.observe(box, { childList: true, subtree: true, characterData: true });
+  box.addEventListener('scroll', look, { passive: true });
+  return () => {
+    grown.disconnect();
+    box.removeEventListener('scroll', look);
+  };
+}
+
+function Welcome({ store }: { store: Store }) {
+  const model = store.models.current.value;
+  if (model?.state !== 'loaded') {
+    return (
+      <Empty>
+        {model?.state === 'loading' ? (
+          <span>{model.name} is being loaded.</span>
+        ) : (
+          <span>Load a model to run a prompt; recorded sessions can be opened without one.</span>
+        )}
+      </Empty>
+    );
+  }
+  return (
+    <Empty>
+      <span>Write a prompt below. What the model does with it is recorded and shown live.</span>
+      {modelNotes(model).map((note) => (
+        <span key={note} class="model-note">
+          {note}
+        </span>
+      ))}
+    </Empty>
+  );
+}

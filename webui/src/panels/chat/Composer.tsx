@@ -1,0 +1,174 @@
+// The form of a request: a message, a text or token ids, with the settings of
+// sampling and of the trace.
+import { formatCount } from '../../format';
+import { modelNotes } from '../../state/model_facts';
+import type { PromptMode } from '../../state/request';
+import type { Settings } from '../../state/settings';
+import type { Store } from '../../state/store';
+import { Segmented } from '../../ui/Segmented';
+import { RunSettings } from './RunSettings';
+
+export function Composer({ store }: { store: Store }) {
+  const { chat, models } = store;
+  const mode = chat.mode.value;
+  const model = models.current.value;
+  const ready = model?.state === 'loaded';
+  const send = (): void => {
+    void chat.send();
+  };
+  return (
+    <form
+      class="composer"
+      aria-label="Prompt"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <Continues store={store} />
+      <Input store={store} send={send} />
+      <p class="problem" role="alert">
+        {chat.complaint.value}
+      </p>
+      <div class="composer-foot">
+        <Modes store={store} />
+        <button
+          type="submit"
+          class="primary"
+          disabled={chat.sending.value || !ready}
+          title={ready ? 'Run the model on this (Ctrl+Enter)' : 'No model is loaded yet'}
+        >
+          {model?.embedding_only ? 'Embed' : 'Run'}
+          <kbd aria-hidden="true">{mode === 'chat' ? '⏎' : 'Ctrl ⏎'}</kbd>
+        </button>
+      </div>
+      <details class="run-settings">
+        <summary>
+          <span>Settings</span>
+          <span class="summary">{settingsLine(store.settings.chosen.value)}</span>
+        </summary>
+        <RunSettings store={store} />
+      </details>
+    </form>
+  );
+}
+
+function settingsLine(s: Settings): string {
+  const heat = s.temperature === 0 ? 'greedy' : `temp ${s.temperature}`;
+  return `${formatCount(s.maxTokens)} tokens, ${heat}, ${s.level}, ${s.timing}`;
+}
+
+// A message goes on with the conversation, also while another session is shown.
+function Continues({ store }: { store: Store }) {
+  const { chat } = store;
+  const turns = chat.turns.value;
+  if (chat.mode.value !== 'chat' || turns.length === 0) return null;
+  const here = turns.some((turn) => turn.session === store.open.value?.id);
+  const last = turns.at(-1);
+  return (
+    <p class="continues">
+      <span>
+        {turns.length === 1 ? 'Goes on after 1 turn' : `Goes on after ${turns.length} turns`}
+      </span>
+      {!here && last && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            store.navigation.toSession(last.session);
+          }}
+        >
+          Show them
+        </button>
+      )}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          chat.clear();
+        }}
+      >
+        New conversation
+      </button>
+    </p>
+  );
+}
+
+function Input({ store, send }: { store: Store; send: () => void }) {
+  const { chat, models } = store;
+  const mode = chat.mode.value;
+  const draft = chat.draft.value;
+  const model = models.current.value;
+  const field = { chat: 'message', text: 'text', tokens: 'tokens' } as const;
+  const name = field[mode];
+  return (
+    <>
+      <textarea
+        id="prompt"
+        class={`prompt-text ${mode === 'tokens' ? 'mono' : ''}`}
+        aria-label={mode === 'chat' ? 'Message' : mode === 'text' ? 'Prompt' : 'Token ids'}
+        rows={mode === 'chat' ? 2 : 4}
+        placeholder={PLACEHOLDERS[mode]}
+        spellcheck={mode !== 'tokens'}
+        value={draft[name]}
+        onInput={(event) => {
+          chat.write({ [name]: event.currentTarget.value });
+        }}
+        onKeyDown={(event) => {
+          // A message is sent as in any chat; a text has lines of its own.
+          if (mode !== 'chat' || event.key !== 'Enter' || event.shiftKey || event.isComposing)
+            return;
+          if (event.ctrlKey || event.metaKey) return;
+          event.preventDefault();
+          send();
+        }}
+      />
+      {mode === 'tokens' && model?.has_vocabulary === false && (
+        <p class="model-note">{modelNotes(model)[0]}</p>
+      )}
+      {model?.embedding_only && <p class="model-note">{modelNotes(model)[0]}</p>}
+    </>
+  );
+}
+
+const PLACEHOLDERS: Readonly<Record<PromptMode, string>> = {
+  chat: 'Write a message. Shift+Enter begins a new line.',
+  text: 'A text that the model continues',
+  tokens: '1 15043 3186',
+};
+
+function Modes({ store }: { store: Store }) {
+  const { chat, models } = store;
+  const model = models.current.value;
+  const loaded = model?.state === 'loaded' ? model : null;
+  const noText = loaded?.has_vocabulary === false;
+  const noChat = noText || loaded?.has_chat_template === false;
+  return (
+    <Segmented
+      label="Form of the prompt"
+      value={chat.mode.value}
+      options={[
+        {
+          value: 'chat',
+          text: 'Chat',
+          disabled: noChat,
+          hint: noText
+            ? 'This model has no vocabulary'
+            : noChat
+              ? 'This model has no chat template'
+              : 'A conversation; the model’s chat template is applied',
+        },
+        {
+          value: 'text',
+          text: 'Text',
+          disabled: noText,
+          hint: noText ? 'This model has no vocabulary' : 'Plain text, as it is',
+        },
+        { value: 'tokens', text: 'Tokens', hint: 'Ids of the model’s vocabulary' },
+      ]}
+      choose={(mode: PromptMode) => {
+        chat.choose(mode);
+      }}
+    />
+  );
+}

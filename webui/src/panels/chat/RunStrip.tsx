@@ -1,0 +1,96 @@
+// How far the run is, and Stop.
+import { formatCount, plural } from '../../format';
+import type { Run } from '../../net/types';
+import type { OpenSession } from '../../state/open_session';
+import { speedOf } from '../../state/speed';
+import { usePart } from '../../ui/hooks';
+
+export function RunStrip({ session }: { session: OpenSession }) {
+  const run = session.run.value;
+  const stopping = session.stopping.value;
+  const active = session.active.value;
+  const speed = usePart(() => {
+    void session.feed.version.value;
+    const tokens = speedOf(session.data);
+    return tokens === null ? '' : tokens >= 100 ? tokens.toFixed(0) : tokens.toFixed(1);
+  });
+  if (!run) return null;
+  const { share, text } = progressOf(run, stopping);
+  return (
+    <section class="run-strip" data-state={run.state} aria-label="Progress">
+      <div class="run-line" role="status">
+        <span>{text}</span>
+        {speed !== '' && run.generated > 1 && <span class="dim">{speed} tokens/s</span>}
+      </div>
+      {active && (
+        <div class="run-line">
+          <progress
+            max={1}
+            {...(share === null ? {} : { value: share })}
+            aria-label="Progress of the run"
+          />
+          <button
+            type="button"
+            class="stop"
+            disabled={stopping}
+            title="Stop the run; what was recorded stays (X)"
+            onClick={() => {
+              void session.stop();
+            }}
+          >
+            {stopping ? 'Stopping…' : 'Stop'}
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface Progress {
+  readonly share: number | null; // null: going on, but nobody knows how far
+  readonly text: string;
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  eos: 'end of text',
+  stop: 'stop string found',
+  length: 'limit reached',
+  context_full: 'context full',
+};
+
+export function progressOf(run: Run, stopping: boolean): Progress {
+  const tokens = plural(run.generated, 'token');
+  switch (run.state) {
+    case 'queued':
+      return { share: null, text: run.position > 0 ? `Queued, ${run.position} ahead` : 'Queued' };
+    case 'running':
+      if (stopping) return { share: null, text: `Stopping after ${tokens}` };
+      return run.generated === 0 ? readingOf(run) : generatingOf(run);
+    case 'done': {
+      if (run.stop_reason === 'embedded') {
+        return { share: 1, text: `Done: embedding of ${plural(run.prompt_tokens, 'token')}` };
+      }
+      const why = REASONS[run.stop_reason ?? ''];
+      return { share: 1, text: why ? `Done: ${tokens}, ${why}` : `Done: ${tokens}` };
+    }
+    case 'cancelled':
+      return { share: 1, text: `Stopped after ${tokens}` };
+    case 'failed':
+      return { share: 1, text: `Failed: ${run.error ?? 'no reason given'}` };
+  }
+}
+
+function readingOf({ prompt_done, prompt_tokens }: Run): Progress {
+  if (prompt_tokens === 0) return { share: null, text: 'Reading the prompt' };
+  return {
+    share: prompt_done / prompt_tokens,
+    text: `Reading the prompt: ${formatCount(prompt_done)} of ${plural(prompt_tokens, 'token')}`,
+  };
+}
+
+function generatingOf({ generated, max_tokens }: Run): Progress {
+  return {
+    share: max_tokens > 0 ? generated / max_tokens : null,
+    text: `Generating ${formatCount(generated)} of ${plural(max_tokens, 'token')}`,
+  };
+}

@@ -1,0 +1,50 @@
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Scale } from '../../raster/heat';
+import { ZoomButtons } from '../../ui/ZoomButtons';
+import { usePart } from '../../ui/hooks';
+import type { SessionProps } from '../panel';
+import { CellTip } from './CellTip';
+import { HeatChart, type Tip } from './heat_chart';
+import { listenToHeat } from './heat_input';
+
+export function HeatMap({ store, session, panel, scale }: SessionProps & { scale: Scale }) {
+  const host = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const chart = useRef<HeatChart | null>(null);
+  const tip = useRef(signal<Tip | null>(null)).current;
+  const whole = usePart(() => store.navigation.view.value.windows[panel] === undefined);
+
+  useEffect(() => {
+    if (!host.current || !canvas.current) return;
+    const parts = { store, session, panel, host: host.current, canvas: canvas.current, tip };
+    const made = new HeatChart(parts);
+    made.setScale(scale);
+    chart.current = made;
+    const deaf = listenToHeat(canvas.current, made);
+    const withdraw = store.shell.offer(panel, made);
+    return () => {
+      withdraw();
+      deaf();
+      made.destroy();
+    };
+  }, [store, session]);
+
+  useEffect(() => {
+    chart.current?.setScale(scale);
+  }, [scale]);
+
+  return (
+    <div class="heatmap" ref={host}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-roledescription="heat map"
+        aria-label="Cost of every token in every layer. Arrow keys move, Enter selects the token. The panel Steps has the same as a table."
+      />
+      <ZoomButtons plane={() => chart.current} whole={whole} />
+      <CellTip tip={tip} />
+    </div>
+  );
+}

@@ -1,0 +1,257 @@
+// The heat map on its canvas: watches state, size and what is pointed at, and
+// paints at most once per frame.
+import { effect, signal } from '@preact/signals';
+import { formatBytes, formatNs } from '../../format';
+import { columnsOf, type Columns } from '../../raster/columns';
+import { rasterOf, totalsOf, type Scale } from '../../raster/heat';
+import { paintHeat, paletteOf, type HeatScene } from '../../raster/paint';
+import {
+  columnX,
+  fitted,
+  heatLayout,
+  hit,
+  panned,
+  zoomed,
+  type Box,
+  type HeatLayout,
+  type Hit,
+  type View,
+} from '../../raster/view';
+import type { OpenSession } from '../../state/open_session';
+import type { Plane } from '../../state/shell';
+import type { Store } from '../../state/store';
+import { describeCell, type CellText } from './cell_text';
+
+export interface Tip {
+  readonly text: CellText;
+  readonly x: number; // of the pointer or the cell, in the host
+  readonly y: number;
+  readonly width: number; // of the host, so that the tip stays inside
+  readonly height: number;
+}
+
+export interface HeatParts {
+  readonly store: Store;
+  readonly session: OpenSession;
+  readonly panel: string;
+  readonly host: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+  readonly tip: { value: Tip | null };
+}
+
+export class HeatChart implements Plane {
+  private readonly parts: HeatParts;
+  private readonly box = signal<Box>({ w: 0, h: 0 });
+  private readonly hover = signal<Hit | null>(null);
+  private readonly scale = signal<Scale | null>(null);
+  private readonly stops: (() => void)[] = [];
+  private frame = 0;
+  private columns: Columns;
+
+  constructor(parts: HeatParts) {
+    this.parts = parts;
+    this.columns = this.columnsNow();
+    this.watch();
+  }
+
+  destroy(): void {
+    cancelAnimationFrame(this.frame);
+    for (const stop of this.stops) stop();
+  }
+
+  setScale(scale: Scale): void {
+    this.scale.value = scale;
+  }
+
+  // ---- What is in view ---------------------------------------------------------
+
+  layout(): HeatLayout {
+    return heatLayout(this.box.peek(), this.parts.session.data.rows(), this.view());
+  }
+
+  get isWhole(): boolean {
+    return this.window() === null;
+  }
+
+  zoom(factor: number, at?: number): void {
+    const { view } = this.layout();
+    const middle = (view.from + view.to) / 2;
+    this.look(zoomed(view, at ?? this.hover.peek()?.column ?? middle, factor, this.whole()));
+  }
+
+  pan(share: number): void {
+    const { view } = this.layout();
+    this.panFrom(view, share * (view.to - view.from));
+  }
+
+  panFrom(view: View, columns: number): void {
+    if (!this.isWhole) this.look(panned(view, columns, this.whole()));
+  }
+
+  fit(): void {
+    this.parts.store.navigation.look(this.parts.panel, null);
+  }
+
+  private look(view: View): void {
+    const all = this.whole();
+    if (view.to - view.from >= (all.to - all.from) * 0.999) this.fit();
+    else this.parts.store.navigation.look(this.parts.panel, [view.from, view.to]);
+  }
+
+  private whole(): View {
+    return fitted(this.box.peek(), this.columns.count);
+  }
+
+  private window(): View | null {
+    const { store, panel } = this.parts;
+    const [from, to] = store.navigation.view.peek().windows[panel] ?? [];
+    return from === undefined || to === undefined ? null : { from, to };
+  }
+
+  // A window of another time may lie outside of what there is now.
+  private view(): View {
+    const window = this.window();
+    return window
+      ? panned(zoomed(window, window.from, 1, this.whole()), 0, this.whole())
+      : this.whole();
+  }
+
+  // ---- What is pointed at --------------------------------------------------------
+
+  hitAt(x: number, y: number): Hit | null {
+    return hit(this.layout(), this.columns.count, x, y);
+  }
+
+  point(at: Hit | null, x: number, y: number): void {
+    const { store, tip } = this.parts;
+    this.hover.value = at;
+    store.hoverToken.value = at ? (this.columns.token[at.column] ?? null) : null;
+    const { w, h } = this.box.peek();
+    tip.value = at && { text: this.describe(at), x, y, width: w, height: h };
+  }
+
+  choose(at: Hit | null): void {
+    const { store, session } = this.parts;
+    const token = at ? this.columns.token[at.column] : undefined;
+    if (!at || token === undefined) return;
+    const outside = at.row === session.data.rows() - 1;
+    store.selectToken(session, token, at.row === null || outside ? null : at.row);
+  }
+
+  // The cell that keys move from.
+  cursor(): { readonly column: number; readonly row: number } {
+    const at = this.hover.peek();
+    return { column: at?.column ?? Math.max(0, this.columns.count - 1), row: at?.row ?? 0 };
+  }
+
+  // Moves the cell and, when it leaves the view, the view with it.
+  goTo(column: number, row: number): void {
+    const at = {
+      column: Math.min(this.columns.count - 1, Math.max(0, column)),
+      row: Math.min(this.parts.session.data.rows() - 1, Math.max(0, row)),
+    };
+    const { view } = this.layout();
+    if (at.column < view.from) this.panFrom(view, at.column - view.from);
+    if (at.column + 1 > view.to) this.panFrom(view, at.column + 1 - view.to);
+    const layout = this.layout();
+    this.point(at, columnX(layout, at.column + 1), layout.plot.y + (at.row + 1) * layout.cellH);
+  }
+
+  get columnCount(): number {
+    return this.columns.count;
+  }
+
+  private describe(at: Hit): CellText {
+    const { store, session } = this.parts;
+    const { metric } = store.settings.chosen.peek();
+    return describeCell(session.data, this.columns, metric, at);
+  }
+
+  // ---- Painting -------------------------------------------------------------------
+
+  private columnsNow(): Columns {
+    const { store, session } = this.parts;
+    return columnsOf(session.data, store.navigation.view.peek().phase);
+  }
+
+  private watch(): void {
+    const { store, session, host } = this.parts;
+    const { view } = store.navigation;
+    const size = new ResizeObserver(() => {
+      this.box.value = { w: host.clientWidth, h: host.clientHeight };
+    });
+    size.observe(host);
+    this.stops.push(
+      () => {
+        size.disconnect();
+      },
+      effect(() => {
+        void [session.feed.version.value, view.value.phase];
+        this.columns = this.columnsNow();
+        this.askFrame();
+      }),
+      effect(() => {
+        void [session.step.value, store.settings.chosen.value, this.box.value, view.value];
+        void [this.hover.value, this.scale.value, store.theme.value, store.hoverToken.value];
+        this.askFrame();
+      }),
+    );
+  }
+
+  private askFrame(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => {
+      this.paint();
+    });
+  }
+
+  private paint(): void {
+    const { canvas } = this.parts;
+    const { w, h } = this.box.peek();
+    const ctx = canvas.getContext('2d');
+    if (!ctx || w === 0 || h === 0) return;
+    const ratio = devicePixelRatio;
+    const [pixelsW, pixelsH] = [Math.round(w * ratio), Math.round(h * ratio)];
+    if (canvas.width !== pixelsW || canvas.height !== pixelsH) {
+      canvas.width = pixelsW;
+      canvas.height = pixelsH;
+    }
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const scene = this.scene(ratio);
+    if (scene) paintHeat(ctx, scene, paletteOf(canvas));
+  }
+
+  private scene(ratio: number): HeatScene | null {
+    const { columns } = this;
+    const { store, session } = this.parts;
+    const { data } = session;
+    const { metric } = store.settings.chosen.peek();
+    const scale = this.scale.peek();
+    if (!scale) return null;
+    const layout = this.layout();
+    const first = Math.max(0, Math.floor(layout.view.from));
+    const last = Math.min(columns.count, Math.ceil(layout.view.to));
+    const maxWidth = Math.round(layout.plot.w * ratio);
+    const raster = rasterOf(data, columns, metric, scale, { first, last, maxWidth });
+    return {
+      layout,
+      columns,
+      data,
+      raster,
+      first,
+      last,
+      ...totalsOf(data, columns, metric, { first, last, width: raster.width }),
+      meanText: metric === 'ns' ? formatNs : (value) => formatBytes(Math.round(value)),
+      selectedStep: session.step.peek(),
+      selectedRow: store.navigation.view.peek().layer,
+      hover: this.hover.peek() ?? this.hoverFromText(),
+    };
+  }
+
+  // The token under the pointer in the answer.
+  private hoverFromText(): Hit | null {
+    const token = this.parts.store.hoverToken.peek();
+    const column = token === null ? undefined : this.columns.ofToken[token];
+    return column === undefined || column < 0 ? null : { column, row: null };
+  }
+}

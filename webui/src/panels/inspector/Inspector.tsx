@@ -1,0 +1,319 @@
+// What is selected: its facts, what it reads and who reads it, copies of both.
+// With nothing selected, the session.
+import type { ComponentChildren } from 'preact';
+import { exactBytes, formatBytes, plural } from '../../format';
+import type { Access } from '../../net/types';
+import { stepOfToken, type OpenSession } from '../../state/open_session';
+import { accessesOf, graphOf, opsOf } from '../../state/per_session';
+import type { Selection } from '../../state/selection';
+import type { Store } from '../../state/store';
+import { IconButton } from '../../ui/Button';
+import { copyText } from '../../ui/clipboard';
+import { useExact, usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import type { SessionProps } from '../panel';
+import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
+import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
+import { inspectionJson, inspectionText, type Inspection, type Links } from './inspection';
+
+const MOST = 60; // rows of a list
+
+export function Inspector({ store, session }: SessionProps) {
+  const selection = usePart(() => store.navigation.view.value.selection);
+  switch (selection?.kind) {
+    case undefined:
+      return <OfSession store={store} session={session} />;
+    case 'token':
+      return <OfToken store={store} session={session} token={selection.token} />;
+    case 'layer':
+      return <OfLayer store={store} session={session} layer={selection.layer} />;
+    case 'op':
+    case 'access':
+      return <OfOp store={store} session={session} selection={selection} />;
+    case 'node':
+    case 'tensor':
+      return <OfGraph store={store} session={session} selection={selection} />;
+  }
+}
+
+interface Props {
+  readonly store: Store;
+  readonly session: OpenSession;
+}
+
+function OfSession({ store, session }: Props) {
+  const info = session.info.value;
+  if (info.is === 'ready') return <Shown store={store} what={inspectSession(info.value)} />;
+  return session.active.value ? (
+    <Empty>What you select is described here.</Empty>
+  ) : (
+    <Loading>Loading the session…</Loading>
+  );
+}
+
+function OfToken({ store, session, token }: Props & { token: number }) {
+  void session.feed.version.value;
+  const { data } = session;
+  if (token >= data.tokens.length) return <Gone store={store} session={session} what="token" />;
+  const step = stepOfToken(data, token);
+  const summary = step === null ? undefined : data.steps[step];
+  return <Shown store={store} what={inspectToken(data, token, summary)} />;
+}
+
+function OfLayer({ store, session, layer }: Props & { layer: number }) {
+  const ops = useResource(opsOf(session));
+  const { step } = session;
+  const layers = store.layers.value;
+  if (layers > 0 && layer >= layers) return <Gone store={store} session={session} what="layer" />;
+  const summary = step.value === null ? undefined : session.data.steps[step.value];
+  const rows = ops.value?.rows ?? [];
+  return <Shown store={store} what={inspectLayer(layer, layers, summary, rows)} />;
+}
+
+type OpSelection = Extract<Selection, { kind: 'op' | 'access' }>;
+
+function OfOp({ store, session, selection }: Props & { selection: OpSelection }) {
+  const ops = useResource(opsOf(session));
+  const graph = useExact(graphOf(session));
+  const accesses = useExact(accessesOf(session));
+  const op = ops.value?.rows.find((one) => one.op === selection.op);
+  if (!ops.value) {
+    return ops.error ? <Failed what="The op cannot be shown." error={ops.error} /> : <Loading />;
+  }
+  if (!op) return ops.loading ? <Loading /> : <Gone store={store} session={session} what="op" />;
+  const rows = accesses.value;
+  if (selection.kind === 'access') {
+    const access = rows?.[selection.index];
+    if (!rows)
+      return accesses.error ? <Failed what="No accesses." error={accesses.error} /> : <Loading />;
+    if (!access) return <Gone store={store} session={session} what="access" />;
+    return <Shown store={store} what={inspectAccess(access, op)} />;
+  }
+  return (
+    <Shown store={store} what={inspectOp(op, graph.value, rows)}>
+      {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
+      {rows && <Accesses store={store} rows={rows} />}
+    </Shown>
+  );
+}
+
+type GraphSelection = Extract<Selection, { kind: 'node' | 'tensor' }>;
+
+function OfGraph({ store, session, selection }: Props & { selection: GraphSelection }) {
+  const graph = useExact(graphOf(session));
+  const ops = useResource(opsOf(session));
+  const info = session.info.value;
+  if (!graph.value) {
+    return graph.error ? (
+      <Failed
+        what="The step’s graph cannot be shown."
+        error={graph.error}
+        again={() => {
+          graphOf(session).reload();
+        }}
+      />
+    ) : (
+      <Loading>Loading the graph…</Loading>
+    );
+  }
+  const { nodes, tensors } = graph.value;
+  const about = info.is === 'ready' ? info.value : null;
+  if (selection.kind === 'node') {
+    const node = nodes[selection.node];
+    if (!node) return <Gone store={store} session={session} what="node" />;
+    const op = ops.value?.rows.find((one) => one.op === node.executed_op);
+    return <Shown store={store} what={inspectNode(node, graph.value, op, about)} />;
+  }
+  const tensor = tensors[selection.tensor];
+  if (!tensor) return <Gone store={store} session={session} what="tensor" />;
+  return <Shown store={store} what={inspectTensor(tensor, graph.value, about)} />;
+}
+
+// A link may name what the step does not have.
+function Gone({ store, session, what }: Props & { what: string }) {
+  return (
+    <Empty>
+      <span>
+        Step {session.step.value} has no such {what}.
+      </span>
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          store.select(null);
+        }}
+      >
+        Clear the selection
+      </button>
+    </Empty>
+  );
+}
+
+function Shown(props: { store: Store; what: Inspection; children?: ComponentChildren }) {
+  const { store, what } = props;
+  return (
+    <div class="inspection">
+      <header>
+        <span class="inspection-kind">{what.kind}</span>
+        <h3 title={what.title}>{what.title}</h3>
+        <Actions store={store} what={what} />
+      </header>
+      <div class="inspection-body" tabIndex={0} role="group" aria-label="Facts">
+        <dl class="facts">
+          {what.facts.map(({ name, value, exact, mono }) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd class={mono ? 'mono' : ''} title={exact ?? value}>
+                {value}
+              </dd>
+            </div>
+          ))}
+        </dl>
+        {what.links.map((links) => (
+          <LinkList key={links.title} store={store} links={links} />
+        ))}
+        {props.children}
+      </div>
+    </div>
+  );
+}
+
+function Actions({ store, what }: { store: Store; what: Inspection }) {
+  const { layer } = what;
+  const selected = usePart(() => store.navigation.view.value.selection !== null);
+  const copy = (text: string, name: string): void => {
+    void copyText(text).then((copied) => {
+      if (copied) store.toasts.done(`${name} copied.`);
+      else store.toasts.fault('The browser does not let the page copy.');
+    });
+  };
+  return (
+    <div class="inspection-actions">
+      <button
+        type="button"
+        class="small"
+        title="Copy what stands here as text"
+        onClick={() => {
+          copy(inspectionText(what), 'Text');
+        }}
+      >
+        Copy
+      </button>
+      <button
+        type="button"
+        class="small"
+        title="Copy it as JSON, as the server gave it"
+        onClick={() => {
+          copy(inspectionJson(what), 'JSON');
+        }}
+      >
+        JSON
+      </button>
+      {layer !== null && (
+        <button
+          type="button"
+          class="small"
+          title={`Show it in the graph of layer ${layer}`}
+          onClick={() => {
+            store.reveal('graph');
+            store.navigation.change({ layer });
+          }}
+        >
+          Graph
+        </button>
+      )}
+      {selected && (
+        <IconButton
+          icon="close"
+          label="Clear the selection"
+          hint="Esc"
+          onClick={() => {
+            store.select(null);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function LinkList({ store, links }: { store: Store; links: Links }) {
+  const { title, jumps } = links;
+  if (jumps.length === 0) return null;
+  return (
+    <section class="links">
+      <h4>
+        {title}
+        {jumps.length > 1 && <span class="dim"> {jumps.length}</span>}
+      </h4>
+      <ul>
+        {jumps.slice(0, MOST).map(({ text, detail, to }, i) => (
+          <li key={i}>
+            {to ? (
+              <button
+                type="button"
+                class="jump"
+                title={`${text} ${detail}`}
+                onClick={() => {
+                  if (to.kind === 'layer')
+                    store.navigation.change({ layer: to.layer, selection: to });
+                  else store.select(to);
+                }}
+              >
+                <span class="mono">{text}</span>
+                <span class="dim">{detail}</span>
+              </button>
+            ) : (
+              <span class="jump" title={`${text} ${detail}`}>
+                <span class="mono">{text}</span>
+                <span class="dim">{detail}</span>
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {jumps.length > MOST && <p class="dim">and {jumps.length - MOST} more</p>}
+    </section>
+  );
+}
+
+function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
+  return (
+    <section class="links" aria-label="Accesses">
+      <h4>
+        Accesses <span class="dim">{rows.length}</span>
+      </h4>
+      {rows.length === 0 && <p class="dim">This op touches no memory of its own.</p>}
+      <ul>
+        {rows.slice(0, MOST).map((access, index) => (
+          <li key={index}>
+            <button
+              type="button"
+              class="jump access"
+              data-write={access.write}
+              title={`${access.tensor}: ${exactBytes(access.bytes)} ${access.write ? 'written' : 'read'}`}
+              onClick={() => {
+                store.select({ kind: 'access', op: access.op, index });
+              }}
+            >
+              <span class="access-way">{access.write ? 'write' : 'read'}</span>
+              <span class="mono">{access.tensor}</span>
+              <span class="access-bytes">{formatBytes(access.bytes)}</span>
+              <span class="access-where dim">{whereOf(access)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {rows.length > MOST && (
+        <p class="dim">and {plural(rows.length - MOST, 'more access', 'more accesses')}</p>
+      )}
+    </section>
+  );
+}
+
+function whereOf({ kind, source, expert, rank, score }: Access): string {
+  const routed =
+    expert === null
+      ? ''
+      : `expert ${expert}${rank === null ? '' : `, rank ${rank}`}${score === null ? '' : `, score ${score.toFixed(3)}`}`;
+  return [kind, source, routed].filter(Boolean).join(', ');
+}

@@ -1,0 +1,154 @@
+// A token, a layer, and the session itself.
+import {
+  exactBytes,
+  exactNs,
+  formatBytes,
+  formatCount,
+  formatNs,
+  plural,
+  visibleText,
+} from '../../format';
+import type { Op, Session, StepSummary } from '../../net/types';
+import type { TraceData } from '../../state/trace_data';
+import { fact, type Fact, type Inspection, type Jump } from './inspection';
+
+export function inspectToken(
+  data: TraceData,
+  index: number,
+  step: StepSummary | undefined,
+): Inspection {
+  const token = data.tokens[index];
+  const origin = token?.generated ? 'generated' : token?.reused ? 'prompt, reused' : 'prompt';
+  return {
+    kind: 'Token',
+    title: token ? visibleText(token.text) || `#${token.id}` : String(index),
+    facts: [
+      ...fact('number', `${index} of the session`),
+      ...fact('id', token?.id),
+      ...fact('position', token?.position),
+      ...fact('origin', token && origin),
+      ...(step
+        ? stepFacts(step)
+        : fact('step', token?.reused ? 'none: taken from the cache' : 'none')),
+    ],
+    links: [{ title: 'Beside it', jumps: [-1, 1].flatMap((by) => jumpToToken(data, index + by)) }],
+    layer: null,
+    json: { ...token, computed_by: step },
+  };
+}
+
+function jumpToToken(data: TraceData, index: number): readonly Jump[] {
+  const token = data.tokens[index];
+  if (!token) return [];
+  const text = visibleText(token.text) || `#${token.id}`;
+  return [{ text, detail: `token ${index}`, to: { kind: 'token', token: index } }];
+}
+
+function stepFacts(step: StepSummary): readonly Fact[] {
+  const time = step.end_ns - step.begin_ns;
+  const { n_tokens } = step;
+  return [
+    ...fact(
+      'step',
+      `${step.step}, ${step.phase}${n_tokens > 1 ? `, with ${n_tokens} tokens` : ''}`,
+    ),
+    ...(step.dropped
+      ? fact('step’s time', 'lost: the disk did not keep up')
+      : fact('step’s time', formatNs(time), { exact: exactNs(time) })),
+    ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
+    ...fact('ops', formatCount(step.ops)),
+    ...fact('accesses', formatCount(step.accesses)),
+    ...fact('read', formatBytes(step.bytes_read), { exact: exactBytes(step.bytes_read) }),
+    ...fact('written', formatBytes(step.bytes_written), { exact: exactBytes(step.bytes_written) }),
+    ...fact('graph', step.template === 0 ? 'not recorded' : step.template),
+  ];
+}
+
+export function inspectLayer(
+  layer: number,
+  layers: number,
+  step: StepSummary | undefined,
+  ops: readonly Op[],
+): Inspection {
+  const own = ops.filter((op) => op.layer === layer);
+  const time = step?.layers.ns[layer] ?? 0;
+  const whole = step?.layers.ns.reduce((sum, ns) => sum + ns, 0) ?? 0;
+  const jump = (to: number): readonly Jump[] =>
+    to >= 0 && to < layers
+      ? [{ text: `layer ${to}`, detail: '', to: { kind: 'layer', layer: to } }]
+      : [];
+  return {
+    kind: 'Layer',
+    title: String(layer),
+    facts: [
+      ...fact('step', step?.step),
+      ...fact('time', formatNs(time), { exact: exactNs(time) }),
+      ...(whole > 0 ? fact('of the step', `${((100 * time) / whole).toFixed(1)} %`) : []),
+      ...fact('bytes', formatBytes(step?.layers.bytes[layer] ?? 0)),
+      ...fact('ops', own.length),
+      ...components(own),
+    ],
+    links: [
+      { title: 'Before it', jumps: jump(layer - 1) },
+      { title: 'After it', jumps: jump(layer + 1) },
+    ],
+    layer,
+    json: {
+      layer,
+      step: step?.step,
+      ns: step?.layers.ns[layer],
+      bytes: step?.layers.bytes[layer],
+      ops: own,
+    },
+  };
+}
+
+function components(ops: readonly Op[]): readonly Fact[] {
+  const times = new Map<string, number>();
+  for (const op of ops) {
+    const before = times.get(op.component) ?? 0;
+    times.set(op.component, before + op.end_ns - op.begin_ns);
+  }
+  return [...times]
+    .sort(([, a], [, b]) => b - a)
+    .flatMap(([name, ns]) => fact(name, formatNs(ns), { exact: exactNs(ns) }));
+}
+
+export function inspectSession(session: Session): Inspection {
+  const { model } = session;
+  const heads = session.n_heads === undefined ? '' : formatCount(session.n_heads);
+  const lost = Object.values(session.losses ?? {}).reduce((sum, n) => sum + n, 0);
+  return {
+    kind: 'Session',
+    title: session.title || session.id,
+    facts: [
+      ...fact('id', session.id, { mono: true }),
+      ...fact('state', session.error ? `${session.state}: ${session.error}` : session.state),
+      ...fact('begin', new Date(session.start_utc_ns / 1e6).toLocaleString()),
+      ...fact('trace', session.level && `${session.level}${session.exact_timing ? ', exact' : ''}`),
+      ...fact('tokens', session.tokens === undefined ? '' : formatCount(session.tokens)),
+      ...fact('reused', session.reused_tokens ? plural(session.reused_tokens, 'token') : ''),
+      ...fact('steps', session.steps === undefined ? '' : formatCount(session.steps)),
+      ...fact('file', formatBytes(session.file_bytes), { exact: exactBytes(session.file_bytes) }),
+      ...fact('lost', lost > 0 ? formatCount(lost) : 'nothing'),
+      ...fact('model', model?.path, { mono: true }),
+      ...fact('model size', model && formatBytes(model.size), {
+        exact: model ? exactBytes(model.size) : '',
+      }),
+      ...fact('layers', session.n_layers),
+      ...fact('heads', heads && session.n_heads_kv ? `${heads}, ${session.n_heads_kv} KV` : heads),
+      ...fact('width', session.n_embd),
+      ...fact('vocabulary', session.n_vocab ? formatCount(session.n_vocab) : ''),
+      ...fact(
+        'experts',
+        session.n_experts ? `${session.n_experts_used ?? 0} of ${session.n_experts}` : '',
+      ),
+      ...Object.entries(session.facts ?? {}).flatMap(([name, value]) =>
+        fact(name.replaceAll('_', ' '), value),
+      ),
+    ],
+    links: [],
+    layer: null,
+    json: session,
+  };
+}

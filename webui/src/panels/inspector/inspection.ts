@@ -1,0 +1,55 @@
+// What the inspector says of a selection: facts, ways to what stands beside it,
+// and the thing itself as the server gave it. Pure.
+import type { Selection } from '../../state/selection';
+
+export interface Fact {
+  readonly name: string;
+  readonly value: string;
+  readonly exact?: string; // on hover, and in copies
+  readonly mono?: boolean;
+}
+
+export interface Jump {
+  readonly text: string;
+  readonly detail: string;
+  readonly to: Selection | null; // null: it has no place of its own
+}
+
+export interface Links {
+  readonly title: string;
+  readonly jumps: readonly Jump[];
+}
+
+export interface Inspection {
+  readonly kind: string;
+  readonly title: string;
+  readonly facts: readonly Fact[];
+  readonly links: readonly Links[];
+  readonly layer: number | null; // that the layer graph can show it in
+  readonly json: unknown;
+}
+
+// A fact that may be absent.
+export const fact = (
+  name: string,
+  value: string | number | null | undefined,
+  rest: Partial<Fact> = {},
+): readonly Fact[] =>
+  value === null || value === undefined || value === ''
+    ? []
+    : [{ name, value: String(value), ...rest }];
+
+export function inspectionText({ kind, title, facts, links }: Inspection): string {
+  const width = Math.max(0, ...facts.map(({ name }) => name.length));
+  const lines = [
+    `${kind}: ${title}`,
+    ...facts.map(({ name, value, exact }) => `${name.padEnd(width)}  ${exact ?? value}`),
+  ];
+  for (const { title: of, jumps } of links) {
+    if (jumps.length === 0) continue;
+    lines.push('', of, ...jumps.map(({ text, detail }) => `  ${text}  ${detail}`.trimEnd()));
+  }
+  return lines.join('\n');
+}
+
+export const inspectionJson = ({ json }: Inspection): string => JSON.stringify(json, null, 2);

@@ -1,0 +1,171 @@
+// The ops of the shown step, in the order that the server was asked for.
+import { useMemo } from 'preact/hooks';
+import { formatBytes, formatCount, formatNs, plural } from '../../format';
+import { filterOps, parseFilter } from '../../grid/op_filter';
+import { nextSort, sortOf, sortText } from '../../grid/vgrid';
+import type { Op } from '../../net/types';
+import type { OpenSession } from '../../state/open_session';
+import { graphOf, opsOf } from '../../state/per_session';
+import { opOf } from '../../state/selection';
+import type { Store } from '../../state/store';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty, Failed, Loading } from '../../ui/States';
+import type { SessionProps } from '../panel';
+import { opColumns } from './op_columns';
+
+const FILTER_HINT =
+  'Words that must all match, anywhere or as op:, tensor:, type:, layer:, component:, role:, device:, source:, n: (the op’s number). A minus in front excludes.';
+
+export function OpPanel({ store, session, panel }: SessionProps) {
+  const { navigation } = store;
+  const filter = usePart(() => navigation.view.value.filters[panel] ?? '');
+  const ops = useResource(opsOf(session));
+  const all = ops.value?.rows;
+  const rows = useMemo(() => filterOps(all ?? [], parseFilter(filter)), [all, filter]);
+  return (
+    <>
+      <div class="toolbar">
+        <input
+          id="filter-ops"
+          type="search"
+          class="filter mono"
+          aria-label="Filter the ops"
+          placeholder="op:mul_mat -layer:0 attn_q"
+          title={FILTER_HINT}
+          value={filter}
+          onInput={(event) => {
+            navigation.filter(panel, event.currentTarget.value);
+          }}
+        />
+        {ops.value && (
+          <StepNote session={session} step={ops.value.step} rows={rows} total={all?.length ?? 0} />
+        )}
+        <span class="toolbar-end" />
+        <Follow store={store} session={session} />
+      </div>
+      <Table {...{ store, session, panel, rows }} />
+    </>
+  );
+}
+
+function Table({ store, session, panel, rows }: SessionProps & { rows: readonly Op[] }) {
+  const { navigation } = store;
+  const ops = useResource(opsOf(session));
+  const chosen = usePart(() => chosenOp(store, session));
+  const all = ops.value?.rows;
+  const columns = useMemo(() => opColumns(all ?? []), [all]);
+  const sort = sortOf(ops.value?.sort ?? 'op');
+  if (!ops.value) {
+    if (ops.loading) return <Loading>Loading the ops…</Loading>;
+    if (!ops.error)
+      return <Empty>Choose a column of the heat map to see what ran in that step.</Empty>;
+    return (
+      <Failed
+        what="The ops of this step cannot be shown."
+        error={ops.error}
+        again={() => {
+          opsOf(session).reload();
+        }}
+      />
+    );
+  }
+  const active = chosen === null ? -1 : rows.findIndex((op) => op.op === chosen);
+  return (
+    <div class="table" data-loading={ops.loading}>
+      {rows.length === 0 && <NoRows recorded={(all?.length ?? 0) > 0} />}
+      <Grid
+        label={`Ops of step ${ops.value.step}`}
+        columns={columns}
+        rows={rows}
+        sort={sort}
+        active={active < 0 ? null : active}
+        revealActive={!session.active.value}
+        onSort={(key) => {
+          navigation.sort(panel, sortText(nextSort(sort, key, ['duration', 'bytes'])));
+        }}
+        onActivate={(op, by) => {
+          pin(store, session);
+          store.select({ kind: 'op', op: op.op }, by === 'key' ? 'walk' : 'push');
+        }}
+      />
+    </div>
+  );
+}
+
+// Who looks at an op stays at its step, also while the model goes on.
+function pin(store: Store, session: OpenSession): void {
+  const step = session.step.peek();
+  if (session.following.peek() && session.active.peek() && step !== null) {
+    store.navigation.toStep(step, 'replace');
+  }
+}
+
+// The op that is selected, or in which the selected node ran.
+function chosenOp(store: Store, session: OpenSession): number | null {
+  const { selection } = store.navigation.view.value;
+  if (selection?.kind !== 'node' && selection?.kind !== 'tensor') return opOf(selection);
+  const graph = graphOf(session).state.value.value;
+  const node =
+    selection.kind === 'node' ? graph?.nodes[selection.node] : graph?.madeBy.get(selection.tensor);
+  return node?.executed_op ?? null;
+}
+
+function NoRows({ recorded }: { recorded: boolean }) {
+  return recorded ? (
+    <Empty>No op matches this filter.</Empty>
+  ) : (
+    <Empty>
+      The ops of this step were not recorded: the trace was minimal, or the step lost its times.
+    </Empty>
+  );
+}
+
+interface NoteProps {
+  readonly session: OpenSession;
+  readonly step: number;
+  readonly rows: readonly Op[];
+  readonly total: number;
+}
+
+function StepNote({ session, step, rows, total }: NoteProps) {
+  const summary = session.data.steps[step];
+  const time = rows.reduce((sum, op) => sum + op.end_ns - op.begin_ns, 0);
+  const bytes = rows.reduce((sum, op) => sum + op.bytes_read + op.bytes_written, 0);
+  return (
+    <span class="note">
+      <b>step {step}</b>
+      {summary && (
+        <span>
+          {summary.phase}, <i class={`timing timing-${summary.timing}`} aria-hidden="true" />{' '}
+          {summary.timing}
+        </span>
+      )}
+      <span>
+        {rows.length === total
+          ? plural(total, 'op')
+          : `${formatCount(rows.length)} of ${plural(total, 'op')}`}
+      </span>
+      <span>{formatNs(time)}</span>
+      <span>{formatBytes(bytes)}</span>
+    </span>
+  );
+}
+
+// While a run goes on, the table shows its newest step until one is chosen.
+function Follow({ store, session }: { store: Store; session: OpenSession }) {
+  if (!session.active.value) return null;
+  if (session.following.value) return <span class="following">newest step</span>;
+  return (
+    <button
+      type="button"
+      class="pill"
+      title="Show each step as it is made (L)"
+      onClick={() => {
+        store.navigation.toStep(null);
+      }}
+    >
+      Jump to live
+    </button>
+  );
+}

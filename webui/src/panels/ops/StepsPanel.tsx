@@ -1,0 +1,98 @@
+// The steps as a table: the heat map for those who read numbers, or cannot see
+// colours.
+import { useMemo } from 'preact/hooks';
+import { exactBytes, exactNs, formatBytes, formatCount, formatNs, visibleText } from '../../format';
+import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
+import type { StepSummary } from '../../net/types';
+import { isInPhase, type OpenSession } from '../../state/open_session';
+import type { TraceData } from '../../state/trace_data';
+import type { PhaseFilter } from '../../state/view';
+import { Grid } from '../../ui/Grid';
+import { usePart } from '../../ui/hooks';
+import type { SessionProps } from '../panel';
+
+const duration = (step: StepSummary): number => step.end_ns - step.begin_ns;
+
+const GREATEST = ['duration', 'read', 'written', 'ops', 'accesses', 'tokens'];
+
+const KEYS: Readonly<Record<string, (step: StepSummary) => number | string>> = {
+  step: (s) => s.step,
+  phase: (s) => s.phase,
+  timing: (s) => s.timing,
+  tokens: (s) => s.n_tokens,
+  text: (s) => s.first_token,
+  ops: (s) => s.ops,
+  accesses: (s) => s.accesses,
+  template: (s) => s.template,
+  begin: (s) => s.begin_ns,
+  duration,
+  read: (s) => s.bytes_read,
+  written: (s) => s.bytes_written,
+};
+
+export function StepsPanel({ store, session, panel }: SessionProps) {
+  const { navigation } = store;
+  const version = session.feed.version.value;
+  const selected = session.step.value;
+  const phase = usePart(() => navigation.view.value.phase);
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? 'step');
+  const sort = useMemo(() => sortOf(order), [order]);
+  const rows = useMemo(() => sorted(session.data, phase, sort), [session, version, phase, sort]);
+  const columns = useMemo(() => columnsFor(session), [session]);
+  const active = rows.findIndex((step) => step.step === selected);
+  return (
+    <div class="table">
+      <Grid
+        label="Steps of the session"
+        columns={columns}
+        rows={rows}
+        sort={sort}
+        active={active < 0 ? null : active}
+        onSort={(key) => {
+          navigation.sort(panel, sortText(nextSort(sort, key, GREATEST)));
+        }}
+        onActivate={(step, by) => {
+          navigation.toStep(step.step, by === 'key' ? 'walk' : 'push');
+        }}
+      />
+    </div>
+  );
+}
+
+function sorted(data: TraceData, phase: PhaseFilter, sort: Sort): readonly StepSummary[] {
+  const key = KEYS[sort.key] ?? ((step: StepSummary) => step.step);
+  const sign = sort.descending ? -1 : 1;
+  return data.steps
+    .filter((step) => step !== undefined)
+    .filter((step) => isInPhase(step, phase))
+    .sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      return x === y ? a.step - b.step : x < y ? -sign : sign;
+    });
+}
+
+function columnsFor({ data }: OpenSession): readonly Column<StepSummary>[] {
+  const text = (step: StepSummary): string => {
+    const tokens = data.tokens.slice(step.first_token, step.first_token + step.n_tokens);
+    return visibleText(tokens.map((token) => token?.text ?? '').join(''));
+  };
+  const flags = (step: StepSummary): string =>
+    [step.timing, step.dropped ? 'times lost' : '', step.aborted ? 'aborted' : '']
+      .filter(Boolean)
+      .join(', ');
+  // prettier-ignore
+  return [
+    { key: 'step', title: 'step', width: 56, align: 'right', text: (s) => String(s.step) },
+    { key: 'phase', title: 'phase', width: 84, text: (s) => s.phase },
+    { key: 'timing', title: 'timing', width: 84, text: flags, tone: (s) => s.timing },
+    { key: 'tokens', title: 'tokens', width: 62, align: 'right', text: (s) => formatCount(s.n_tokens) },
+    { key: 'text', title: 'text', width: 120, grow: 1, mono: true, text },
+    { key: 'template', title: 'graph', width: 58, align: 'right', text: (s) => String(s.template) },
+    { key: 'ops', title: 'ops', width: 62, align: 'right', text: (s) => formatCount(s.ops) },
+    { key: 'accesses', title: 'accesses', width: 78, align: 'right', text: (s) => formatCount(s.accesses) },
+    { key: 'begin', title: 'begin', width: 84, align: 'right', text: (s) => formatNs(s.begin_ns), exact: (s) => exactNs(s.begin_ns) },
+    { key: 'duration', title: 'duration', width: 88, align: 'right', text: (s) => formatNs(duration(s)), exact: (s) => exactNs(duration(s)) },
+    { key: 'read', title: 'read', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_read), exact: (s) => exactBytes(s.bytes_read) },
+    { key: 'written', title: 'written', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_written), exact: (s) => exactBytes(s.bytes_written) },
+  ];
+}

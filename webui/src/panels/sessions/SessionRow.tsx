@@ -1,0 +1,151 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { exactBytes, formatAgo, formatBytes, plural } from '../../format';
+import { fileUrl } from '../../net/api';
+import type { Session } from '../../net/types';
+import type { OpenSession } from '../../state/open_session';
+import { titleOf } from '../../state/session_list';
+import type { Store } from '../../state/store';
+import { IconButton } from '../../ui/Button';
+import { Icon } from '../../ui/icons';
+import { usePart } from '../../ui/hooks';
+
+export function SessionRow({ store, session }: { store: Store; session: Session }) {
+  const renaming = useSignal(false);
+  const open = store.open.value;
+  const current = open?.id === session.id ? open : null;
+  const running = session.state === 'running';
+  const readable = session.state !== 'unreadable';
+  const title = titleOf(session);
+  return (
+    <div class="session" data-state={session.state} data-current={current !== null}>
+      {renaming.value ? (
+        <Rename
+          title={session.title}
+          done={(wanted) => {
+            renaming.value = false;
+            if (wanted !== null) void store.renameSession(session, wanted);
+          }}
+        />
+      ) : (
+        <button
+          type="button"
+          class="session-open"
+          aria-current={current ? 'true' : undefined}
+          title={session.error ?? title}
+          onClick={() => {
+            store.navigation.toSession(session.id);
+          }}
+        >
+          <span class="session-title">{title}</span>
+          <span class="session-facts">
+            <State session={session} />
+            {current ? <LiveCounts session={session} open={current} /> : <Counts {...session} />}
+            {session.exact_timing === true && <span>exact</span>}
+          </span>
+        </button>
+      )}
+      <div class="session-end">
+        <span title={new Date(session.start_utc_ns / 1e6).toLocaleString()}>
+          {session.start_utc_ns > 0 ? formatAgo(session.start_utc_ns, store.now.value) : ''}
+        </span>
+        <span title={exactBytes(session.file_bytes)}>{formatBytes(session.file_bytes)}</span>
+      </div>
+      {!renaming.value && (
+        <div class="session-actions">
+          {readable && (
+            <IconButton
+              icon="pencil"
+              label={`Rename ${title}`}
+              disabled={running}
+              onClick={() => {
+                renaming.value = true;
+              }}
+            />
+          )}
+          <a
+            class="quiet"
+            href={fileUrl(session.id)}
+            download={`${session.id}.ttrace`}
+            aria-label={`Download ${title}`}
+            title="Download the .ttrace file"
+          >
+            <Icon name="download" />
+          </a>
+          <IconButton
+            icon="trash"
+            label={`Delete ${title}`}
+            disabled={running}
+            onClick={() => {
+              void store.removeSession(session);
+            }}
+          />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function State({ session }: { session: Session }) {
+  if (session.state === 'done') return null;
+  return <span class="session-state">{session.state}</span>;
+}
+
+function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) {
+  return (
+    <span>
+      {plural(tokens, 'token')}, {plural(steps, 'step')}
+      {reused_tokens > 0 ? `, ${reused_tokens} reused` : ''}
+    </span>
+  );
+}
+
+// The open session may be growing: what has arrived is newer than the list.
+function LiveCounts({ session, open }: { session: Session; open: OpenSession }) {
+  const arrived = usePart(() => {
+    void open.feed.version.value;
+    return `${open.data.tokens.length} ${open.data.steps.length}`;
+  });
+  const [tokens = 0, steps = 0] = arrived.split(' ').map(Number);
+  return (
+    <Counts
+      tokens={Math.max(tokens, session.tokens ?? 0)}
+      steps={Math.max(steps, session.steps ?? 0)}
+      reused_tokens={session.reused_tokens ?? 0}
+    />
+  );
+}
+
+// Enter keeps, Escape does not; leaving the field keeps.
+function Rename({ title, done }: { title: string; done: (wanted: string | null) => void }) {
+  const field = useRef<HTMLInputElement>(null);
+  const ended = useRef(false);
+  useEffect(() => {
+    field.current?.select();
+  }, []);
+  const end = (wanted: string | null): void => {
+    if (ended.current) return;
+    ended.current = true;
+    done(wanted);
+  };
+  return (
+    <input
+      ref={field}
+      type="text"
+      class="session-rename"
+      aria-label="New title"
+      maxLength={200}
+      defaultValue={title}
+      onBlur={(event) => {
+        end(event.currentTarget.value);
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') end(event.currentTarget.value);
+        else if (event.key === 'Escape') end(null);
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+    />
+  );
+}

@@ -1,0 +1,161 @@
+// A place of the page: the tabs of its panels, and the one that is shown.
+import { useErrorBoundary } from 'preact/hooks';
+import type { Panel, Place } from '../panels/panel';
+import type { OpenSession } from '../state/open_session';
+import type { Store } from '../state/store';
+import { IconButton } from '../ui/Button';
+import { usePart } from '../ui/hooks';
+import { Empty, Failed, Loading } from '../ui/States';
+
+interface Props {
+  readonly store: Store;
+  readonly place: Place;
+  readonly panels: readonly Panel[]; // of this place
+}
+
+export function Dock({ store, place, panels }: Props) {
+  const { navigation, shell } = store;
+  const shown = usePart(() => {
+    const wanted = navigation.view.value.tabs[place];
+    return panels.find(({ id }) => id === wanted) ?? panels[0];
+  });
+  const full = usePart(() => navigation.view.value.full === shown?.id);
+  const active = usePart(() => shell.active.value === shown?.id);
+  const stale = usePart(() => store.connection.reach.value.is === 'away');
+  if (!shown) return null;
+  const use = (): void => {
+    shell.activate(shown.id);
+  };
+  return (
+    <section
+      class={`dock dock-${place}`}
+      data-active={active}
+      data-full={full}
+      onFocusIn={use}
+      onPointerDown={use}
+    >
+      <header class="dock-head">
+        <Tabs store={store} panels={panels} shown={shown} />
+        <div class="dock-tools">
+          {stale && shown.needs !== 'nothing' && (
+            <span class="stale" title="The server is away: this is what was loaded before.">
+              not updating
+            </span>
+          )}
+          <IconButton
+            icon={full ? 'shrink' : 'expand'}
+            label={full ? `Leave full screen` : `${shown.title} in full screen`}
+            hint="F"
+            onClick={() => {
+              navigation.change({ full: full ? null : shown.id });
+            }}
+          />
+        </div>
+      </header>
+      <div
+        class="panel"
+        id={`panel-${shown.id}`}
+        role="tabpanel"
+        aria-label={shown.title}
+        data-panel={shown.id}
+      >
+        <Body key={shown.id} store={store} panel={shown} />
+      </div>
+    </section>
+  );
+}
+
+function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]; shown: Panel }) {
+  const move = (by: number): void => {
+    const at = panels.indexOf(shown);
+    const next = panels[(at + by + panels.length) % panels.length];
+    if (next) store.reveal(next.id);
+    document.getElementById(`tab-${next?.id ?? ''}`)?.focus();
+  };
+  return (
+    <div class="tabs" role="tablist">
+      {panels.map(({ id, title }) => (
+        <button
+          key={id}
+          id={`tab-${id}`}
+          type="button"
+          role="tab"
+          aria-selected={id === shown.id}
+          aria-controls={id === shown.id ? `panel-${id}` : undefined}
+          tabIndex={id === shown.id ? 0 : -1}
+          onClick={() => {
+            store.reveal(id);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'ArrowRight') move(1);
+            else if (event.key === 'ArrowLeft') move(-1);
+          }}
+        >
+          {title}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Body({ store, panel }: { store: Store; panel: Panel }) {
+  // A fault in one panel leaves the others alone.
+  const [fault, again] = useErrorBoundary() as [unknown, () => void];
+  if (fault !== undefined) {
+    const detail = fault instanceof Error ? fault.message : 'It gave no reason.';
+    return (
+      <Failed
+        what={`${panel.title} could not be drawn.`}
+        error={{ kind: 'unexpected', detail }}
+        again={again}
+      />
+    );
+  }
+  if (panel.needs === 'nothing') return <panel.body store={store} panel={panel.id} />;
+  return <OfSession store={store} panel={panel} />;
+}
+
+type SessionPanel = Exclude<Panel, { needs: 'nothing' }>;
+
+function OfSession({ store, panel }: { store: Store; panel: SessionPanel }) {
+  const session = store.open.value;
+  if (!session) return <Empty>{panel.empty}</Empty>;
+  return <Opened key={session.id} store={store} panel={panel} session={session} />;
+}
+
+function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession }) {
+  const { store, panel, session } = props;
+  const info = session.info.value;
+  const active = session.active.value;
+  const hasSteps = usePart(() => {
+    void session.feed.version.value;
+    return session.data.rows() > 0;
+  });
+  if (info.is === 'failed' && !active && !hasSteps) {
+    return (
+      <Failed
+        what="This session cannot be shown."
+        error={info.error}
+        again={() => {
+          void session.refresh();
+        }}
+      />
+    );
+  }
+  if (info.is === 'ready' && info.value.state === 'unreadable') {
+    const detail = info.value.error ?? 'Its file is damaged.';
+    return <Failed what="This session cannot be read." error={{ kind: 'unexpected', detail }} />;
+  }
+  if (panel.needs === 'steps' && !hasSteps) {
+    if (active) return <Loading>Waiting for the first step…</Loading>;
+    if (info.is === 'loading' || (info.is === 'ready' && (info.value.steps ?? 0) > 0)) {
+      return <Loading>Loading the session…</Loading>;
+    }
+    return (
+      <Empty>
+        This session has no steps: it was recorded with the trace off, or it ended before the first.
+      </Empty>
+    );
+  }
+  return <panel.body store={store} panel={panel.id} session={session} />;
+}

@@ -1,0 +1,72 @@
+// Every key, by what it is for; and the switch for those that are one letter.
+import { useEffect, useRef } from 'preact/hooks';
+import type { Command } from '../commands/command';
+import type { Store } from '../state/store';
+import { IconButton } from '../ui/Button';
+import { Keys } from '../ui/Keys';
+
+export function Help({ store, commands }: { store: Store; commands: () => readonly Command[] }) {
+  const shown = store.shell.overlay.value === 'help';
+  return shown ? <Open store={store} commands={commands()} /> : null;
+}
+
+function Open({ store, commands }: { store: Store; commands: readonly Command[] }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  const { letterKeys } = store.settings.chosen.value;
+  const groups = new Map<string, Command[]>();
+  for (const command of commands) {
+    if (!command.keys) continue;
+    groups.set(command.group, [...(groups.get(command.group) ?? []), command]);
+  }
+  return (
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-labelledby="help-title"
+      onClose={() => {
+        store.shell.show(null);
+      }}
+      onClick={(event) => {
+        if (event.target === event.currentTarget) event.currentTarget.close();
+      }}
+    >
+      <header>
+        <h2 id="help-title">Keys</h2>
+        <IconButton icon="close" label="Close" hint="Esc" onClick={() => dialog.current?.close()} />
+      </header>
+      <div class="help-groups">
+        {[...groups].map(([group, list]) => (
+          <section key={group}>
+            <h3>{group}</h3>
+            <dl>
+              {list.map(({ id, title, keys = [] }) => (
+                <div key={id}>
+                  <dt>{title}</dt>
+                  <dd>
+                    <Keys keys={keys} />
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <footer>
+        <label class="toggle">
+          <input
+            type="checkbox"
+            checked={letterKeys}
+            onChange={(event) => {
+              store.settings.set({ letterKeys: event.currentTarget.checked });
+            }}
+          />
+          Single letters and signs are keys
+        </label>
+        <span class="dim">Keys do nothing while a text field has the focus.</span>
+      </footer>
+    </dialog>
+  );
+}

@@ -1,0 +1,190 @@
+// The models that the server has: which one runs, loading and unloading.
+import { useRef } from 'preact/hooks';
+import { exactBytes, formatBytes } from '../format';
+import { sentence } from '../net/api';
+import type { Model } from '../net/types';
+import { modelFacts, modelNotes } from '../state/model_facts';
+import type { Store } from '../state/store';
+import { Icon } from '../ui/icons';
+
+export function ModelPicker({ store }: { store: Store }) {
+  const menu = useRef<HTMLDivElement>(null);
+  const model = store.models.current.value;
+  return (
+    <div class="model">
+      <button
+        type="button"
+        class="model-button"
+        popovertarget="models"
+        title={model ? `${model.name}\n${modelFacts(model).join(', ')}` : 'Models'}
+      >
+        <Current store={store} />
+        <Icon name="down" />
+      </button>
+      <div
+        id="models"
+        class="popover models"
+        popover="auto"
+        ref={menu}
+        role="dialog"
+        aria-label="Models"
+      >
+        <List store={store} />
+      </div>
+    </div>
+  );
+}
+
+function Current({ store }: { store: Store }) {
+  const { shelf, health, current } = store.models;
+  const model = current.value;
+  if (!model) {
+    if (shelf.value.is === 'failed') return <span class="bad">{sentence(shelf.value.error)}</span>;
+    return <span>{health.value ? 'No model' : 'Model…'}</span>;
+  }
+  switch (model.state) {
+    case 'failed':
+      return <span class="bad">{model.name} could not be loaded</span>;
+    case 'loading': {
+      const share = shareOf(model, store);
+      return (
+        <>
+          <b>{model.name}</b>
+          <span>{Math.round(100 * share)} %</span>
+          <progress max={1} value={share} aria-label="Loading the model" />
+        </>
+      );
+    }
+    case 'unloading':
+      return <span>{model.name} is unloaded…</span>;
+    case 'available':
+      return <span>{model.name}, not loaded</span>;
+    case 'loaded':
+      return (
+        <>
+          <b>{model.name}</b>
+          <span class="dim">{model.architecture}</span>
+        </>
+      );
+  }
+}
+
+function shareOf(model: Model, store: Store): number {
+  return Math.max(model.load_progress, store.models.health.peek()?.load_progress ?? 0);
+}
+
+function List({ store }: { store: Store }) {
+  const shelf = store.models.shelf.value;
+  switch (shelf.is) {
+    case 'idle':
+    case 'loading':
+      return <p class="popover-note">Loading…</p>;
+    case 'failed':
+      return <p class="popover-note bad">{sentence(shelf.error)}</p>;
+    case 'ready':
+      break;
+  }
+  const { folder = null, models } = shelf.value;
+  return (
+    <>
+      <ul>
+        {models.map((model) => (
+          <li key={model.id}>
+            <Row store={store} model={model} />
+          </li>
+        ))}
+      </ul>
+      <p class="popover-note">
+        {folder === null ? (
+          <>
+            The server was started with one model; <code>--models-dir</code> gives it a folder of
+            them.
+          </>
+        ) : (
+          <>
+            GGUF files in <code>{folder}</code> are listed here.
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+function Row({ store, model }: { store: Store; model: Model }) {
+  const { models } = store;
+  const current = models.current.value?.id === model.id;
+  const notes = modelNotes(model);
+  return (
+    <div class="model-row" data-current={current} data-state={model.state}>
+      <div class="model-name">
+        <b title={model.path}>{model.name}</b>
+        <span class="dim" title={exactBytes(model.size_bytes)}>
+          {formatBytes(model.size_bytes)}
+          {model.files > 1 ? `, ${model.files} files` : ''}
+        </span>
+      </div>
+      <ModelAction store={store} model={model} current={current} />
+      <div class="model-facts dim">
+        {model.state === 'loaded' ? modelFacts(model).join(' · ') : STATES[model.state]}
+      </div>
+      {model.state === 'loading' && (
+        <progress max={1} value={shareOf(model, store)} aria-label={`Loading ${model.name}`} />
+      )}
+      {model.error !== null && <p class="bad">{model.error}</p>}
+      {model.warning && <p class="warn">{model.warning}</p>}
+      {notes.map((note) => (
+        <p key={note} class="model-note">
+          {note}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+const STATES: Readonly<Record<Model['state'], string>> = {
+  available: 'not loaded',
+  loading: 'is being loaded',
+  loaded: '',
+  unloading: 'is being unloaded',
+  failed: 'could not be loaded',
+};
+
+function ModelAction(props: { store: Store; model: Model; current: boolean }) {
+  const { store, model, current } = props;
+  const { models } = store;
+  const load = () => void models.load(model);
+  const unload = () => void models.unload(model);
+  switch (model.state) {
+    case 'available':
+      return <Do text="Load" what={model.name} run={load} />;
+    case 'failed':
+      return <Do text="Try again" what={model.name} run={load} />;
+    case 'loading':
+      return <Do text="Cancel" what={model.name} run={unload} />;
+    case 'unloading':
+      return null;
+    case 'loaded':
+      return (
+        <span class="model-do">
+          {!current && (
+            <Do
+              text="Use"
+              what={model.name}
+              run={() => {
+                models.choose(model);
+              }}
+            />
+          )}
+          <Do text="Unload" what={model.name} run={unload} />
+        </span>
+      );
+  }
+}
+
+function Do({ text, what, run }: { text: string; what: string; run: () => void }) {
+  return (
+    <button type="button" class="small" aria-label={`${text} ${what}`} onClick={run}>
+      {text}
+    </button>
+  );
+}

@@ -1,0 +1,106 @@
+// What was recorded of the open session, how its times came about, and what was
+// lost on the way. Nothing that is missing is silent.
+import { useMemo } from 'preact/hooks';
+import { exactBytes, formatBytes, formatCount, plural } from '../format';
+import type { Session } from '../net/types';
+import type { OpenSession } from '../state/open_session';
+import type { Store } from '../state/store';
+import type { TraceData } from '../state/trace_data';
+
+export function StatusLine({ store }: { store: Store }) {
+  const health = store.models.health.value;
+  const session = store.open.value;
+  return (
+    <footer class="status">
+      {session ? <OfSession key={session.id} session={session} /> : <span>No session is open</span>}
+      {health?.warning && (
+        <span class="warn" title={health.warning}>
+          {health.warning}
+        </span>
+      )}
+      <span class="status-end">{health ? `tensor-trace ${health.version}` : 'no server'}</span>
+    </footer>
+  );
+}
+
+function OfSession({ session }: { session: OpenSession }) {
+  const version = session.feed.version.value;
+  const counts = useMemo(() => countSteps(session.data), [session, version]);
+  const info = session.info.value.is === 'ready' ? session.info.value.value : null;
+  const lost = session.feed.lost.value;
+  return (
+    <>
+      <span class="status-id" title="The session’s id">
+        {session.id}
+      </span>
+      <span>
+        {plural(counts.steps, 'step')}, {plural(session.data.tokens.length, 'token')}
+      </span>
+      {counts.accesses > 0 && <span>{plural(counts.accesses, 'access', 'accesses')}</span>}
+      <Timings counts={counts} />
+      {info && (
+        <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
+      )}
+      {info?.level !== undefined && <span>trace {info.level}</span>}
+      <Losses info={info} dropped={counts.dropped} />
+      {lost > 0 && (
+        <span class="warn" title="This page was too slow for them; what they said was read again.">
+          {plural(lost, 'live message')} missed
+        </span>
+      )}
+    </>
+  );
+}
+
+// What the recording lost: as the file says once it does, before that as the
+// steps themselves say.
+function Losses({ info, dropped }: { info: Session | null; dropped: number }) {
+  const counted = Object.entries(info?.losses ?? {}).filter(([, n]) => n > 0);
+  const texts = counted.map(([what, n]) => `${formatCount(n)} ${what.replaceAll('_', ' ')}`);
+  if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
+  return texts.length === 0 ? (
+    <span class="dim">nothing lost</span>
+  ) : (
+    <span class="warn">{texts.join(', ')}</span>
+  );
+}
+
+interface Counts {
+  readonly steps: number;
+  readonly accesses: number;
+  readonly dropped: number;
+  readonly timing: Readonly<Record<string, number>>;
+}
+
+function countSteps(data: TraceData): Counts {
+  const timing: Record<string, number> = {};
+  let steps = 0;
+  let accesses = 0;
+  let dropped = 0;
+  for (const step of data.steps) {
+    if (!step) continue;
+    steps += 1;
+    accesses += step.accesses;
+    if (step.dropped) dropped += 1;
+    timing[step.timing] = (timing[step.timing] ?? 0) + 1;
+  }
+  return { steps, accesses, dropped, timing };
+}
+
+const TIMING_HINT =
+  'fast: times taken at full speed, counts verified. learned: the first step of a graph, timed while it was verified. exact: timed op by op.';
+
+function Timings({ counts }: { counts: Counts }) {
+  const known = ['fast', 'learned', 'exact'].filter((name) => (counts.timing[name] ?? 0) > 0);
+  if (known.length === 0) return null;
+  return (
+    <span class="timings" title={TIMING_HINT}>
+      {known.map((name) => (
+        <span key={name}>
+          <i class={`timing timing-${name}`} aria-hidden="true" />
+          {formatCount(counts.timing[name] ?? 0)} {name}
+        </span>
+      ))}
+    </span>
+  );
+}

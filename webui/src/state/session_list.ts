@@ -1,0 +1,197 @@
+// The recorded sessions that match what is searched for, and what is done with
+// them: rename, delete with a way back, upload.
+import { signal, type ReadonlySignal } from '@preact/signals';
+import { sentence, type Api, type ApiError } from '../net/api';
+import type { Session, SessionPage, SessionSort, SessionState } from '../net/types';
+import { loading, settled, type Loadable } from '../result';
+import type { Toasts } from './toasts';
+
+export interface SessionFilter {
+  readonly q: string;
+  readonly state: SessionState | '';
+  readonly model: string; // file name; empty: any
+  readonly sort: SessionSort;
+}
+
+export interface Upload {
+  readonly id: number;
+  readonly name: string;
+  readonly share: number; // of its bytes that are sent
+  readonly stop: () => void;
+}
+
+export const anySession: SessionFilter = { q: '', state: '', model: '', sort: '-start' };
+
+const PAGE = 100;
+const TYPING_MS = 200;
+
+type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
+
+export class SessionList {
+  readonly filter: ReadonlySignal<SessionFilter>;
+  readonly page: ReadonlySignal<Loadable<SessionPage, ApiError>>;
+  readonly uploads: ReadonlySignal<readonly Upload[]>;
+  private readonly wanted = signal<SessionFilter>(anySession);
+  private readonly latest = signal<Loadable<SessionPage, ApiError>>(loading);
+  private readonly sending = signal<readonly Upload[]>([]);
+  private readonly api: SessionsApi;
+  private readonly toasts: Toasts;
+  private control: AbortController | null = null;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private uploadNumber = 0;
+
+  constructor(api: SessionsApi, toasts: Toasts) {
+    this.api = api;
+    this.toasts = toasts;
+    this.filter = this.wanted;
+    this.page = this.latest;
+    this.uploads = this.sending;
+  }
+
+  setFilter(change: Partial<SessionFilter>): void {
+    this.wanted.value = { ...this.wanted.peek(), ...change };
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(
+      () => {
+        void this.ask(PAGE);
+      },
+      change.q === undefined ? 0 : TYPING_MS,
+    );
+  }
+
+  // As many as are listed now.
+  refresh(): Promise<void> {
+    const page = this.latest.peek();
+    return this.ask(Math.max(PAGE, page.is === 'ready' ? page.value.sessions.length : 0));
+  }
+
+  more(): Promise<void> {
+    const page = this.latest.peek();
+    if (page.is !== 'ready' || page.value.sessions.length >= page.value.total) {
+      return Promise.resolve();
+    }
+    return this.ask(page.value.sessions.length + PAGE);
+  }
+
+  find(id: string): Session | undefined {
+    const page = this.latest.peek();
+    return page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : undefined;
+  }
+
+  // Whether it has the title now.
+  async rename(session: Session, title: string): Promise<boolean> {
+    const wanted = title.trim();
+    if (wanted === '' || wanted === session.title) return true;
+    this.replace({ ...session, title: wanted });
+    const result = await this.api.rename(session.id, wanted);
+    this.replace(result.ok ? result.value : session);
+    if (!result.ok) this.toasts.fault(`Not renamed: ${sentence(result.error)}`);
+    return result.ok;
+  }
+
+  // `undone` hears when the session has been brought back.
+  async remove(session: Session, undone: () => void): Promise<boolean> {
+    const result = await this.api.remove(session.id);
+    if (!result.ok) {
+      this.toasts.fault(`Not deleted: ${sentence(result.error)}`);
+      return false;
+    }
+    this.drop(session.id);
+    this.toasts.done(`Deleted “${titleOf(session)}”.`, {
+      text: 'Undo',
+      run: () => {
+        void this.restore(session, undone);
+      },
+    });
+    void this.refresh();
+    return true;
+  }
+
+  // Sends the files one after the other; gives the ids that they have here.
+  async upload(files: readonly File[], open: (id: string) => void): Promise<void> {
+    for (const file of files) {
+      const control = new AbortController();
+      const upload = this.begin(file.name, control);
+      const result = await this.api.upload(
+        file,
+        (share) => {
+          this.progress(upload.id, share);
+        },
+        control.signal,
+      );
+      this.sending.value = this.sending.peek().filter(({ id }) => id !== upload.id);
+      if (result.ok) {
+        const session = result.value;
+        this.toasts.done(`Added “${titleOf(session)}”.`, {
+          text: 'Open',
+          run: () => {
+            open(session.id);
+          },
+        });
+        void this.refresh();
+      } else if (result.error.kind !== 'aborted') {
+        this.toasts.fault(`${file.name} was not added: ${sentence(result.error)}`);
+      }
+    }
+  }
+
+  private async restore(session: Session, undone: () => void): Promise<void> {
+    const result = await this.api.restore(session.id);
+    if (result.ok) undone();
+    else this.toasts.fault(`Not brought back: ${sentence(result.error)}`);
+    void this.refresh();
+  }
+
+  private begin(name: string, control: AbortController): Upload {
+    this.uploadNumber += 1;
+    const stop = (): void => {
+      control.abort();
+    };
+    const upload = { id: this.uploadNumber, name, share: 0, stop };
+    this.sending.value = [...this.sending.peek(), upload];
+    return upload;
+  }
+
+  private progress(id: number, share: number): void {
+    this.sending.value = this.sending
+      .peek()
+      .map((one) => (one.id === id ? { ...one, share } : one));
+  }
+
+  private async ask(limit: number): Promise<void> {
+    this.control?.abort();
+    const control = new AbortController();
+    this.control = control;
+    const { q, state, model, sort } = this.wanted.peek();
+    const query = {
+      limit,
+      ...(q.trim() === '' ? {} : { q: q.trim() }),
+      ...(state === '' ? {} : { state }),
+      ...(model === '' ? {} : { model }),
+      ...(sort === '-start' ? {} : { sort }),
+    };
+    const result = await this.api.sessions(query, control.signal);
+    if (control.signal.aborted) return;
+    // A refresh that fails does not take away what is shown.
+    if (result.ok || this.latest.peek().is !== 'ready') this.latest.value = settled(result);
+    else if (result.error.kind === 'refused') this.toasts.fault(sentence(result.error));
+  }
+
+  private change(edit: (sessions: readonly Session[]) => readonly Session[]): void {
+    const page = this.latest.peek();
+    if (page.is !== 'ready') return;
+    const sessions = edit(page.value.sessions);
+    const total = page.value.total + sessions.length - page.value.sessions.length;
+    this.latest.value = { is: 'ready', value: { total, sessions } };
+  }
+
+  private replace(session: Session): void {
+    this.change((all) => all.map((one) => (one.id === session.id ? session : one)));
+  }
+
+  private drop(id: string): void {
+    this.change((all) => all.filter((one) => one.id !== id));
+  }
+}
+
+export const titleOf = (session: Session): string => session.title || session.id;

@@ -1,0 +1,72 @@
+// Short messages about what was done or went wrong, some with a way back. They
+// go by themselves, faults only when they are sent away.
+import { signal, type ReadonlySignal } from '@preact/signals';
+
+export interface Toast {
+  readonly id: number;
+  readonly tone: 'done' | 'fault';
+  readonly text: string;
+  readonly action: { readonly text: string; readonly run: () => void } | null;
+}
+
+const DONE_MS = 6000;
+const ACTION_MS = 12_000;
+const MOST = 4;
+
+export class Toasts {
+  readonly list: ReadonlySignal<readonly Toast[]>;
+  private readonly current = signal<readonly Toast[]>([]);
+  private readonly timers = new Map<number, ReturnType<typeof setTimeout>>();
+  private last = 0;
+
+  constructor() {
+    this.list = this.current;
+  }
+
+  done(text: string, action: Toast['action'] = null): void {
+    const toast = this.add('done', text, action);
+    this.run(toast);
+  }
+
+  fault(text: string): void {
+    // The same complaint twice is one complaint.
+    if (this.current.peek().some((toast) => toast.text === text)) return;
+    this.add('fault', text, null);
+  }
+
+  remove(id: number): void {
+    this.pause(id);
+    this.current.value = this.current.peek().filter((toast) => toast.id !== id);
+  }
+
+  // While somebody reads it, it stays.
+  pause(id: number): void {
+    clearTimeout(this.timers.get(id));
+    this.timers.delete(id);
+  }
+
+  resume(id: number): void {
+    const toast = this.current.peek().find((one) => one.id === id);
+    if (toast?.tone === 'done') this.run(toast);
+  }
+
+  private add(tone: Toast['tone'], text: string, action: Toast['action']): Toast {
+    this.last += 1;
+    const toast = { id: this.last, tone, text, action };
+    const all = [...this.current.peek(), toast];
+    for (const old of all.slice(0, -MOST)) this.pause(old.id);
+    this.current.value = all.slice(-MOST);
+    return toast;
+  }
+
+  private run({ id, action }: Toast): void {
+    this.pause(id);
+    const timer = setTimeout(
+      () => {
+        this.remove(id);
+      },
+      action ? ACTION_MS : DONE_MS,
+    );
+    this.timers.set(id, timer);
+  }
+}

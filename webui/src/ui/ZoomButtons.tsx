@@ -1,0 +1,19 @@
+import type { Plane } from '../state/shell';
+import { IconButton } from './Button';
+
+// Over the corner of a plane.
+export function ZoomButtons({ plane, whole }: { plane: () => Plane | null; whole: boolean }) {
+  return (
+    <div class="zoom">
+      <IconButton icon="plus" label="Zoom in" hint="+" onClick={() => plane()?.zoom(0.7)} />
+      <IconButton icon="minus" label="Zoom out" hint="-" onClick={() => plane()?.zoom(1 / 0.7)} />
+      <IconButton
+        icon="fit"
+        label="Show all"
+        hint="0"
+        disabled={whole}
+        onClick={() => plane()?.fit()}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+// A run before the real server: prompt in, tokens stream, the heat map fills,
+// stop works, a conversation goes on.
+import { describe, expect, it } from 'vitest';
+import { Stage } from './stage';
+
+const stage = Stage.use();
+
+describe('a run', () => {
+  it('streams tokens and fills the heat map while it goes on, and stops', async () => {
+    await stage.text('Once upon a time', 3500);
+    await stage.generated.nth(3).waitFor();
+    for (let looks = 0; looks < 2; looks += 1) {
+      const [text, heat] = [await stage.log.innerText(), await stage.pixels('.heatmap canvas')];
+      await expect
+        .poll(async () => (await stage.log.innerText()).length)
+        .toBeGreaterThan(text.length);
+      await expect.poll(() => stage.pixels('.heatmap canvas')).not.toBe(heat);
+      expect(await stage.stop.isVisible(), 'the run goes on').toBe(true);
+    }
+    await stage.stop.click();
+    await stage.progress.getByText(/^Stopped after/).waitFor();
+    const count = await stage.generated.count();
+    await stage.page.waitForTimeout(300);
+    expect(await stage.generated.count()).toBe(count);
+    // What was recorded until then stays, and the next run begins at once.
+    await stage.row('Once upon a time').getByText('cancelled').first().waitFor();
+    await stage.textToEnd('And on', 4);
+  });
+
+  it('is a conversation that says what it reused', async () => {
+    await stage.settings(24);
+    const message = stage.page.getByRole('textbox', { name: 'Message' });
+    await message.fill('Tell me a story about a frog.');
+    await message.press('Enter');
+    await stage.done();
+    const first = stage.session;
+    await message.fill('What did the frog do then?');
+    await message.press('Enter');
+    await expect.poll(() => stage.session).not.toBe(first);
+    await stage.done();
+    const second = stage.page.getByRole('article', { name: 'Turn 2' });
+    await second.getByText(/[1-9]\d* of \d+ prompt tokens reused/).waitFor();
+    expect(decodeURIComponent(stage.page.url())).not.toContain('frog');
+    // The first turn is a session of its own, one click away.
+    await stage.page
+      .getByRole('article', { name: 'Turn 1' })
+      .getByRole('button', { name: 'Show its trace' })
+      .click();
+    await expect.poll(() => stage.session).toBe(first);
+    await stage.page.reload();
+    await second.waitFor();
+    await stage.page.getByRole('button', { name: 'New conversation' }).click();
+    await expect.poll(() => second.count()).toBe(0);
+  });
+
+  it('marks exact timing', async () => {
+    await stage.text('A short one', 4, 'exact');
+    await stage.done();
+    await stage.page
+      .locator('.status')
+      .getByText(/\d+ exact/)
+      .waitFor();
+  });
+
+  it('refuses an empty prompt in words', async () => {
+    await stage.run.click();
+    await stage.page.getByRole('alert').getByText('Write a message first').waitFor();
+  });
+});

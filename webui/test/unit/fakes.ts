@@ -1,0 +1,98 @@
+// Stands for the server, for storage and for the browser's history in tests of
+// the store: small, and each says what was asked of it.
+import { signal } from '@preact/signals';
+import type { Api } from '../../src/net/api';
+import type { ApiError } from '../../src/net/call';
+import type { Browser } from '../../src/state/navigation';
+import { Store } from '../../src/state/store';
+import { err, ok } from '../../src/result';
+
+export const AWAY: ApiError = { kind: 'offline', detail: 'The server does not answer.' };
+export const refused = (status: number, detail = 'no'): ApiError => ({
+  kind: 'refused',
+  status,
+  code: null,
+  title: 'No',
+  detail,
+});
+
+export const gives = <T>(value: T) => Promise.resolve(ok(value));
+export const fails = (error: ApiError) => Promise.resolve(err(error));
+
+// Where nothing is said, the server is away.
+export function fakeApi(part: Partial<Api>): Api {
+  return new Proxy(part, {
+    get: (target, name: keyof Api) => target[name] ?? (() => fails(AWAY)),
+  }) as Api;
+}
+
+export class FakeStorage {
+  readonly items = new Map<string, string>();
+  getItem(key: string): string | null {
+    return this.items.get(key) ?? null;
+  }
+  setItem(key: string, value: string): void {
+    this.items.set(key, value);
+  }
+}
+
+// A history with Back, as a browser keeps one.
+export class FakeBrowser implements Browser {
+  readonly entries = ['/'];
+  at = 0;
+  private readonly listeners: (() => void)[] = [];
+  readonly location: Browser['location'];
+  readonly history: Browser['history'];
+
+  constructor(hash = '') {
+    const entries = this.entries;
+    entries[0] = `/${hash}`;
+    const now = () => entries[this.at] ?? '';
+    this.location = {
+      pathname: '/',
+      search: '',
+      get hash() {
+        const at = now().indexOf('#');
+        return at < 0 ? '' : now().slice(at);
+      },
+    };
+    this.history = {
+      pushState: (_state, _unused, url) => {
+        this.at += 1;
+        entries.splice(this.at, Infinity, String(url));
+      },
+      replaceState: (_state, _unused, url) => {
+        entries[this.at] = String(url);
+      },
+    };
+  }
+
+  addEventListener(_type: string, listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  go(by: number): void {
+    this.at += by;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+export const PANELS = new Map([
+  ['chat', 'chat'],
+  ['heat', 'upper'],
+  ['graph', 'upper'],
+  ['ops', 'lower'],
+  ['steps', 'lower'],
+  ['inspector', 'inspector'],
+]);
+
+export function fakeStore(part: Partial<Api>, browser = new FakeBrowser()): Store {
+  return new Store({
+    api: fakeApi(part),
+    browser,
+    panels: PANELS,
+    local: new FakeStorage(),
+    tab: new FakeStorage(),
+    systemTheme: signal('dark'),
+  });
+}

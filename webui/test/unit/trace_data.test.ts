@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { EMPTY_RUN } from '../../src/state/chat';
+import { tailOf } from '../../src/state/answer_text';
+import { speedOf } from '../../src/state/speed';
+import { TraceData } from '../../src/state/trace_data';
+import { step, token } from './make';
+
+describe('TraceData', () => {
+  it('finds what has not arrived', () => {
+    const data = new TraceData();
+    data.addToken(token(0));
+    data.addToken(token(2));
+    expect(data.missingToken(0)).toBe(1);
+    expect(data.missingToken(2)).toBe(3);
+    expect(data.hasHoles()).toBe(true);
+    data.addToken(token(1));
+    expect(data.hasHoles()).toBe(false);
+  });
+
+  it('asks for the text of a token that was only announced', () => {
+    const data = new TraceData();
+    data.announceToken(1);
+    expect(data.hasHoles()).toBe(true);
+    data.addToken(token(0));
+    data.addToken(token(1));
+    data.announceToken(1);
+    expect(data.tokens.map((one) => one?.text)).toEqual(['t0', 't1']);
+  });
+
+  it('keeps the streamed piece of an incomplete character', () => {
+    const data = new TraceData();
+    data.addToken(token(0, { generated: true, text: '' }));
+    data.addToken(token(0, { generated: true, text: '\ufffd' }));
+    expect(data.tokens[0]?.text).toBe('');
+  });
+});
+
+describe('tailOf', () => {
+  const tokens = [token(0, { text: 'x' }), token(1, { generated: true, text: ' He' })];
+  it.each([
+    ['done', ' Hello', 'llo'],
+    ['done', ' He', ''],
+    ['done', ' No', ''], // a stop string cut the answer short
+    ['running', ' Hello', ''],
+  ] as const)('of a run that is %s with “%s” is “%s”', (state, text, tail) => {
+    expect(tailOf({ ...EMPTY_RUN, state, text }, tokens)).toBe(tail);
+  });
+});
+
+describe('speedOf', () => {
+  it('is null without two generated tokens', () => {
+    expect(speedOf(new TraceData())).toBeNull();
+  });
+  it('counts generated tokens per second', () => {
+    const data = new TraceData();
+    data.addStep(step(0, { phase: 'prompt', end_ns: 5e9 }));
+    for (let i = 1; i < 5; i += 1) data.addStep(step(i, { end_ns: 5e9 + i * 1e8 }));
+    expect(speedOf(data)).toBeCloseTo(10);
+  });
+});
