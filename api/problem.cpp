@@ -38,6 +38,7 @@ constexpr std::array kRows = {
     Row{Fault::ModelFailed, 503, "model_failed", "The model is not loaded"},
     Row{Fault::QueueFull, 503, "queue_full", "Too many requests are waiting"},
     Row{Fault::Stopping, 503, "stopping", "The server is stopping"},
+    Row{Fault::MethodNotAllowed, 405, "method_not_allowed", "Not with this method"},
     Row{Fault::NotAcceptable, 403, "refused", "Refused"},
     Row{Fault::Internal, 500, "internal", "Something went wrong in the server"},
 };

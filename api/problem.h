@@ -31,6 +31,7 @@ enum class Fault {
   ModelFailed,       // model_failed: the model could not be loaded
   QueueFull,         // queue_full
   Stopping,          // stopping
+  MethodNotAllowed,  // method_not_allowed
   NotAcceptable,     // refused: the door (another site's page, a bad Host...)
   Internal           // internal: ours to mend
 };

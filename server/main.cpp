@@ -4,6 +4,7 @@
 #include <print>
 #include <string>
 
+#include "api/openapi/openapi.h"
 #include "cli/options/installation.h"
 #include "server/door/door.h"
 #include "server/live_hub.h"
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
 
   tt::SessionStore sessions(options->data_dir);
   const tt::StaticFiles page(options->webui);
+  const tt::RouteContract contract(tt::openapi_json());
   tt::LiveHub hub;
   tt::DoorOptions door_options;
   door_options.allowed_hosts = options->allowed_hosts;
@@ -134,7 +136,7 @@ int main(int argc, char** argv) {
                           .log_lines_lost = [&] { return log.lines_lost(); },
                           .data_dir = options->data_dir});
   tt::add_docs_routes(door.http(), page);
-  tt::add_page_routes(door.http(), page);
+  tt::add_page_routes(door.http(), page, contract);
 
   const auto address = door.start(options->host, options->port);
   if (!address) {

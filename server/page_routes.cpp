@@ -12,28 +12,38 @@ using Response = httplib::Response;
 
 bool is_api(const Request& request) { return std::string_view(request.path).starts_with("/api/"); }
 
-void get_file(const StaticFiles& files, const Request& request, Response& response) {
-  const auto file = is_api(request) ? std::nullopt : files.find(request.path);
-  if (!file) {
+// Nothing is at the path, or nothing that takes the method.
+void answer_not_there(const RouteContract& contract, const Request& request, Response& response) {
+  const std::string methods = contract.methods_of(request.path);
+  if (methods.empty()) {
     return answer(response, Problem{Fault::NotFound, "There is nothing at " + request.path + "."});
   }
+  response.set_header("Allow", methods);
+  answer(response, Problem{Fault::MethodNotAllowed, request.path + " takes " + methods + "."});
+}
+
+void get_file(const StaticFiles& files, const RouteContract& contract, const Request& request,
+              Response& response) {
+  const auto file = is_api(request) ? std::nullopt : files.find(request.path);
+  if (!file) return answer_not_there(contract, request, response);
   response.set_header("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
   answer(request, response, *file);
 }
 
 }  // namespace
 
-void add_page_routes(httplib::Server& http, const StaticFiles& files) {
-  http.Get("/.*", [&files](const Request& request, Response& response) {
-    get_file(files, request, response);
+void add_page_routes(httplib::Server& http, const StaticFiles& files,
+                     const RouteContract& contract) {
+  refuse_unknown_parameters(http, contract);
+  http.Get("/.*", [&](const Request& request, Response& response) {
+    get_file(files, contract, request, response);
   });
   // What the library refuses by itself: no such route, a body too large...
-  http.set_error_handler([](const Request& request, Response& response) {
+  http.set_error_handler([&contract](const Request& request, Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
-    answer(response, problem_of_status(status, status == 404 ? request.method + " " + request.path +
-                                                                   " does not exist."
-                                                             : ""));
+    if (status == 404) return answer_not_there(contract, request, response);
+    answer(response, problem_of_status(status, ""));
     response.status = status;
   });
   http.set_exception_handler(

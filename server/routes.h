@@ -4,6 +4,7 @@
 #pragma once
 
 #include "server/metrics.h"
+#include "server/route_contract.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
 #include "tracer/generation_queue.h"
@@ -22,7 +23,9 @@ void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);
-// Last: everything else is a file of the page, or is not there.
-void add_page_routes(httplib::Server& http, const StaticFiles& files);
+// Last: everything else is a file of the page, or is not there. From here on
+// unknown methods and query parameters are refused.
+void add_page_routes(httplib::Server& http, const StaticFiles& files,
+                     const RouteContract& contract);
 
 }  // namespace tt

@@ -241,7 +241,7 @@ TEST_F(Server, RefusesWithAProblemThatSaysWhatToDo) {
       {"GET", session + "/steps/0/accesses?op=x", "", 400, "bad_request"},
       {"GET", "/api/v1/sessions?offset=99999999999999999999", "", 400, "bad_request"},
       {"GET", "/api/v1/nothing", "", 404, "not_found"},
-      {"POST", "/api/v1/health", "", 404, "not_found"},
+      {"POST", "/api/v1/health", "", 405, "method_not_allowed"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.method) + " " + c.path + " " + c.body.substr(0, 60));

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "api/openapi/openapi.h"
 #include "server/door/door.h"
 #include "server/live_hub.h"
 #include "server/routes.h"
@@ -78,7 +79,7 @@ class TestServer {
     add_session_routes(door.http(), sessions);
     add_trace_routes(door.http(), sessions);
     add_docs_routes(door.http(), page);
-    add_page_routes(door.http(), page);
+    add_page_routes(door.http(), page, contract);
     const auto address = door.start("127.0.0.1", 0);
     EXPECT_TRUE(address.has_value());
     if (address) port = address->port;
@@ -123,6 +124,7 @@ class TestServer {
   testing::TempFolder folder;
   SessionStore sessions;
   StaticFiles page;
+  RouteContract contract{openapi_json()};
   LiveHub hub;
   Door door;
   GenerationQueue queue;
