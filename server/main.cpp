@@ -12,6 +12,7 @@
 #include "server/metrics.h"
 #include "server/routes.h"
 #include "server/server_options.h"
+#include "server/service_manager.h"
 #include "server/session_listeners.h"
 #include "server/session_log.h"
 #include "server/session_store.h"
@@ -146,8 +147,10 @@ int main(int argc, char** argv) {
   std::println("{}", address->url());
   std::fflush(stdout);
   log.info("listening", {{"url", address->url()}, {"data_dir", options->data_dir.string()}});
+  tt::tell_service_manager("READY=1");
 
   run_until_stopped(signals, queue, log);
+  tt::tell_service_manager("STOPPING=1");
   log.info("stopping; a second signal ends at once");
   signals.insist(5s);
   queue.stop();  // finishes the running session's file
