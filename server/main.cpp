@@ -155,6 +155,6 @@ int main(int argc, char** argv) {
   signals.insist(5s);
   queue.stop();  // finishes the running session's file
   hub.stop();    // what it told is on its way to the clients
-  door.stop();
+  door.stop(2s);  // within the 5 s, with room for the file
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "server/stop_signals.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -37,7 +38,11 @@ void StopSignals::insist(std::chrono::seconds patience) {
   signal(SIGTERM, SIG_DFL);
   signal(SIGALRM, [](int) {
     constexpr std::string_view kText = "tt-server: did not end in time, ended at once\n";
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    // A stderr that is not read may be why, and is not to hold this up, too.
+    pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (poll(&room, 1, 0) == 1) {
+      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    }
     _exit(1);
   });
   alarm(static_cast<unsigned>(patience.count()));
