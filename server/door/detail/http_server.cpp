@@ -1,6 +1,7 @@
 #include "server/door/detail/http_server.h"
 
 #include <poll.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include "server/door/detail/request_head.h"
+#include "server/door/range_field.h"
 
 namespace tt::door {
 namespace {
@@ -63,6 +65,16 @@ void say_that_no_body_follows(std::string& head) {
   }
   constexpr std::string_view kLineEnd = "\r\n";
   head.insert(head.size() - kLineEnd.size(), "Content-Length: 0\r\n");
+}
+
+// See range_field.h. The fields are views into `head`.
+void rename_range(std::string& head) {
+  const auto parsed = parse_request_head(head);
+  if (!parsed) return;
+  for (const auto& field : parsed->fields) {
+    if (field.name.size() == 5 && strncasecmp(field.name.data(), "Range", 5) == 0)
+      head.replace(static_cast<std::size_t>(field.name.data() - head.data()), 5, kRangeField);
+  }
 }
 
 // What cpp-httplib reads a request from and writes its response to. The head
@@ -198,6 +210,7 @@ After HttpServer::answer(const Connection& connection, std::size_t head_bytes, b
   if (got != static_cast<ssize_t>(head_bytes)) return After::Close;
 
   say_that_no_body_follows(head);
+  rename_range(head);
   RequestStream stream(connection, std::move(head), timeouts_);
   then_close = then_close || svr_sock_ == INVALID_SOCKET;
   bool closed = false;
