@@ -22,33 +22,6 @@ const char* state_text(LoadState::Phase phase) {
   return "failed";
 }
 
-Json file_json(const ModelFile& file) {
-  return {{"path", file.path},
-          {"size", file.size},
-          {"mtime_ns", file.mtime_ns},
-          {"header_hash", file.header_hash}};
-}
-
-// The first file's path, the size of all (a split model has several).
-Json model_json(const SessionInfo& info) {
-  std::uint64_t size = 0;
-  Json files = Json::array();
-  for (const ModelFile& file : info.model_files) {
-    size += file.size;
-    files.push_back(file_json(file));
-  }
-  return {{"path", info.model_files.empty() ? "" : info.model_files.front().path},
-          {"size", size},
-          {"files", std::move(files)}};
-}
-
-Json to_json(const LossCounters& losses) {
-  return {{"steps_without_times", losses.steps_without_times},
-          {"slot_values_dropped", losses.slot_values_dropped},
-          {"count_mismatches", losses.count_mismatches},
-          {"steps_not_written", losses.steps_not_written}};
-}
-
 }  // namespace
 
 std::string text_of(const Json& json) {
@@ -114,40 +87,6 @@ Json to_json(const JobStatus& status) {
           {"text", status.text},
           {"stop_reason", ended ? Json(to_text(status.stop_reason)) : Json()},
           {"error", text_or_null(status.error)}};
-}
-
-Json to_json(const SessionEntry& session) {
-  if (!session.overview) {
-    return {{"id", session.id},       {"title", ""},       {"state", "unreadable"},
-            {"error", session.error}, {"start_utc_ns", 0}, {"file_bytes", session.file_bytes}};
-  }
-  const SessionInfo& info = session.overview->info;
-  Json facts = Json::object();
-  for (const auto& [name, value] : info.facts) facts[name] = value;
-  return {{"id", session.id},
-          {"title", info.title},
-          {"state", to_text(info.state)},
-          {"error", text_or_null(info.error)},
-          {"start_utc_ns", info.start_utc_ns},
-          {"level", to_text(info.level)},
-          {"exact_timing", info.exact_timing},
-          {"model", model_json(info)},
-          {"n_layers", info.n_layers},
-          {"n_heads", info.n_heads},
-          {"n_heads_kv", info.n_heads_kv},
-          {"n_embd", info.n_embd},
-          {"n_vocab", info.n_vocab},
-          {"n_experts", info.n_experts},
-          {"n_experts_used", info.n_experts_used},
-          {"steps", session.overview->steps},
-          {"tokens", session.overview->tokens},
-          {"file_bytes", session.file_bytes},
-          {"losses", to_json(session.overview->losses)},
-          {"facts", std::move(facts)}};
-}
-
-Json to_json(const Page<SessionEntry>& sessions) {
-  return page_json("sessions", sessions, [](const SessionEntry& row) { return to_json(row); });
 }
 
 }  // namespace tt

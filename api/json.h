@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "analysis/page.h"
-#include "analysis/session_overview.h"
 #include "tracer/job.h"
 #include "tracer/model_facts.h"
 
@@ -36,18 +35,6 @@ Json to_json(const ModelEntry& model);
 Json health_json(const ModelEntry& model);
 
 Json to_json(const JobStatus& status);
-
-// A file of the sessions' folder: what it says about itself, or why it cannot be read.
-struct SessionEntry {
-  std::string id;  // the file's stem
-  std::uint64_t file_bytes = 0;
-  std::optional<SessionOverview> overview;
-  std::string error;  // without an overview: what to do
-};
-Json to_json(const SessionEntry& session);
-
-// {"total": n, "sessions": [...]}
-Json to_json(const Page<SessionEntry>& sessions);
 
 // A page under the name of its rows, each as `row_json` says.
 template <class Row, class RowJson>

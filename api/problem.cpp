@@ -95,13 +95,16 @@ Fault fault_of(SubmitError::Kind kind) {
 }  // namespace
 
 int status_of(Fault fault) { return row_of(fault).status; }
+int status_of(const Problem& problem) {
+  return problem.status != 0 ? problem.status : status_of(problem.fault);
+}
 const char* code_of(Fault fault) { return row_of(fault).code; }
 
 std::string text_of(const Problem& problem) {
   const Row& row = row_of(problem.fault);
   return text_of(Json{{"type", "about:blank"},
                       {"title", row.title},
-                      {"status", row.status},
+                      {"status", status_of(problem)},
                       {"code", row.code},
                       {"detail", problem.detail}});
 }

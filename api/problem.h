@@ -39,10 +39,12 @@ enum class Fault {
 struct Problem {
   Fault fault = Fault::Internal;
   std::string detail;  // for people: what to do
+  int status = 0;      // where another one than the fault's is right: 426, 431...
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 int status_of(Fault fault);
+int status_of(const Problem& problem);
 const char* code_of(Fault fault);
 std::string text_of(const Problem& problem);  // the JSON body
 

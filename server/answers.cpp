@@ -25,6 +25,12 @@ bool holds_tag(std::string_view tags, std::string_view tag) {
   return false;
 }
 
+// Of UTF-8: every byte but those that continue one.
+std::size_t characters_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
 }  // namespace
 
 void answer(httplib::Response& response, const Json& json, int status) {
@@ -34,7 +40,7 @@ void answer(httplib::Response& response, const Json& json, int status) {
 }
 
 bool unchanged(const httplib::Request& request, httplib::Response& response,
-               const std::optional<std::string>& tag) {
+               const std::optional<std::string>& tag, SameBytes same) {
   if (!tag) {
     response.set_header("Cache-Control", "no-store");
     return false;
@@ -43,33 +49,16 @@ bool unchanged(const httplib::Request& request, httplib::Response& response,
   const std::string etag =
       std::format("\"{}-{:x}\"", *tag, std::hash<std::string>{}(request.target));
   response.set_header("Cache-Control", "private, no-cache");
-  // Weak: compressed and not, it is the same answer in other bytes.
-  response.set_header("ETag", "W/" + etag);
+  response.set_header("ETag", (same == SameBytes::Yes ? "" : "W/") + etag);
   if (!holds_tag(request.get_header_value("If-None-Match"), etag)) return false;
   response.status = 304;
   return true;
 }
 
-std::optional<Problem> refuse_unknown(const httplib::Request& request,
-                                      std::initializer_list<std::string_view> names) {
-  for (const auto& [name, value] : request.params) {
-    if (std::ranges::find(names, name) == names.end()) {
-      std::string known;
-      for (const std::string_view one : names) known += std::format(" \"{}\"", one);
-      return Problem{Fault::BadRequest, std::format("There is no parameter \"{}\" here{}{}.", name,
-                                                    known.empty() ? "" : "; these are:", known)};
-    }
-    if (request.get_param_value_count(name) > 1) {
-      return Problem{Fault::BadRequest, std::format("\"{}\" is given twice.", name)};
-    }
-  }
-  return std::nullopt;
-}
-
 void answer(httplib::Response& response, const Problem& problem) {
   response.headers.erase("ETag");
   response.headers.erase("Cache-Control");
-  response.status = status_of(problem.fault);
+  response.status = status_of(problem);
   response.set_header("Cache-Control", "no-store");
   if (response.status == 503) response.set_header("Retry-After", "2");
   response.set_content(text_of(problem), "application/problem+json");
@@ -98,6 +87,30 @@ std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
         Fault::BadRequest, std::format("\"{}\" takes a whole number from 0 to {}.", name, most)});
   }
   return value;
+}
+
+std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
+                                                   const char* name, std::size_t most) {
+  std::string text = request.get_param_value(name);
+  if (characters_of(text) > most) {
+    return std::unexpected(
+        Problem{Fault::BadRequest, std::format("\"{}\" takes at most {} characters.", name, most)});
+  }
+  return text;
+}
+
+std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+                                                   const char* name,
+                                                   std::span<const std::string_view> words,
+                                                   std::string_view usual) {
+  if (!request.has_param(name)) return std::string(usual);
+  std::string word = request.get_param_value(name);
+  if (std::ranges::contains(words, word)) return word;
+  std::string known;
+  for (const std::string_view one : words)
+    known += std::format("{}{}", known.empty() ? "" : ", ", one);
+  return std::unexpected(
+      Problem{Fault::BadRequest, std::format("\"{}\" takes one of: {}.", name, known)});
 }
 
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,

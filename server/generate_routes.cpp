@@ -18,12 +18,13 @@ void answer_status(httplib::Response& response, const GenerationQueue& queue, co
 
 }  // namespace
 
-void add_generate_routes(httplib::Server& http, GenerationQueue& queue) {
+void add_generate_routes(httplib::Server& http, GenerationQueue& queue, Retention& retention) {
   http.set_payload_max_length(kLargestBody);
   http.Post("/api/v1/generate",
-            [&queue](const httplib::Request& request, httplib::Response& response) {
+            [&queue, &retention](const httplib::Request& request, httplib::Response& response) {
               auto wanted = parse_generation_body(request.body);
               if (!wanted) return answer(response, wanted.error());
+              if (const auto full = retention.refuse_session()) return answer(response, *full);
               const auto job = queue.submit(*std::move(wanted));
               if (!job) return answer(response, problem_of(job.error()));
               response.set_header("Location", "/api/v1/generate/" + job->id);

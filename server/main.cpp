@@ -10,6 +10,7 @@
 #include "server/live_hub.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/retention.h"
 #include "server/routes.h"
 #include "server/server_options.h"
 #include "server/service_manager.h"
@@ -18,6 +19,7 @@
 #include "server/session_store.h"
 #include "server/static_files.h"
 #include "server/stop_signals.h"
+#include "server/work_folder.h"
 #include "tracer/backends.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/generation_queue.h"
@@ -54,11 +56,23 @@ bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
     log.warn(recovered.error().message);
     return true;
   }
+  tt::WorkFolder::remove_abandoned(folder);
   for (const auto& session : *recovered) {
     log.info("recovered a session that an earlier run left unfinished",
              {{"session", session.path.stem().string()}, {"steps", session.steps}});
   }
   return true;
+}
+
+tt::RetentionOptions retention_of(const tt::ServerOptions& options) {
+  using Days = std::chrono::duration<double, std::chrono::days::period>;
+  tt::RetentionOptions retention{.keep_for = std::nullopt,
+                                 .keep_bytes = options.keep_bytes,
+                                 .disk_reserve = options.disk_reserve};
+  if (options.keep_days)
+    retention.keep_for =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Days(*options.keep_days));
+  return retention;
 }
 
 // Waits for a signal; meanwhile tells how loading the model went.
@@ -97,7 +111,11 @@ int main(int argc, char** argv) {
   });
   if (!prepare_folder(options->data_dir, log)) return 1;
 
-  tt::SessionStore sessions(options->data_dir);
+  tt::SessionStore sessions(options->data_dir, options->sessions);
+  tt::Retention retention(sessions, retention_of(*options), [&log](const tt::RemovedSession& gone) {
+    log.info("removed a session",
+             {{"session", gone.id}, {"bytes", gone.bytes}, {"reason", gone.reason}});
+  });
   const tt::StaticFiles page(options->webui);
   const tt::RouteContract contract(tt::openapi_json());
   tt::LiveHub hub;
@@ -128,8 +146,13 @@ int main(int argc, char** argv) {
        .n_layers =
            [&](const std::string&) { return queue.facts().value_or(tt::ModelFacts{}).n_layers; }});
   tt::add_model_routes(door.http(), queue);
-  tt::add_generate_routes(door.http(), queue);
+  tt::add_generate_routes(door.http(), queue, retention);
   tt::add_session_routes(door.http(), sessions);
+  tt::add_session_file_routes(door.http(), sessions, retention);
+  tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
+    facts.live_clients = static_cast<std::uint32_t>(hub.connected());
+    facts.queue_limit = tt::GenerationQueue::kMostQueued;
+  });
   tt::add_trace_routes(door.http(), sessions);
   tt::add_metrics_routes(door.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },
@@ -139,6 +162,7 @@ int main(int argc, char** argv) {
   tt::add_docs_routes(door.http(), page);
   tt::add_page_routes(door.http(), page, contract);
 
+  retention.start();
   const auto address = door.start(options->host, options->port);
   if (!address) {
     log.error(address.error().message);
@@ -153,8 +177,8 @@ int main(int argc, char** argv) {
   tt::tell_service_manager("STOPPING=1");
   log.info("stopping; a second signal ends at once");
   signals.insist(5s);
-  queue.stop();  // finishes the running session's file
-  hub.stop();    // what it told is on its way to the clients
+  queue.stop();   // finishes the running session's file
+  hub.stop();     // what it told is on its way to the clients
   door.stop(2s);  // within the 5 s, with room for the file
   return 0;
 }

@@ -3,7 +3,12 @@
 // given outlives the server.
 #pragma once
 
+#include <filesystem>
+#include <functional>
+
+#include "api/server_json.h"
 #include "server/metrics.h"
+#include "server/retention.h"
 #include "server/route_contract.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
@@ -15,9 +20,15 @@ class Server;
 
 namespace tt {
 
+// Versions, machine, room. `rest` adds what others know: models, clients, queue.
+void add_server_routes(httplib::Server& http, const Retention& retention,
+                       const std::filesystem::path& data_dir,
+                       std::function<void(ServerFacts&)> rest);
 void add_model_routes(httplib::Server& http, const GenerationQueue& queue);
-void add_generate_routes(httplib::Server& http, GenerationQueue& queue);
+void add_generate_routes(httplib::Server& http, GenerationQueue& queue, Retention& retention);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
+// The files of sessions: download and import.
+void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // What a session recorded: tokens, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);

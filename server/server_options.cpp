@@ -33,8 +33,16 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
 
   CLI::App app("Runs a model and shows, live and afterwards, what it does to memory.", "tt-server");
   app.set_version_flag("--version", std::string("tt-server ") + kVersion);
+  app.add_option("sessions", options.sessions,
+                 "Session files (.ttrace) and folders of them to show, too. They are only read; "
+                 "with them no model is loaded unless --model names one")
+      ->check(CLI::ExistingPath)
+      ->type_name("FILE");
   app.option_defaults()->group("Model");
   add_model_options(app, options.model);
+  bool no_model = false;
+  app.add_flag("--no-model", no_model, "Load none: only sessions are shown")
+      ->excludes(app.get_option("--model"));
   app.option_defaults()->group("Context");
   add_context_options(app, options.context);
   app.option_defaults()->group("Server");
@@ -50,6 +58,23 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   app.add_option("--data-dir", options.data_dir, "Folder of the recorded sessions")
       ->type_name("DIR")
       ->capture_default_str();
+  app.add_option("--keep-days", options.keep_days,
+                 "Remove sessions so many days after they ended (default: never)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("DAYS");
+  app.add_option("--keep-bytes", options.keep_bytes,
+                 "Remove the oldest sessions when all have more than this, as 20G (default: never)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
+  app.add_option("--disk-reserve", options.disk_reserve,
+                 "Free space on the disk of --data-dir below which nothing is recorded "
+                 "(default: 256M)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
+  app.add_option("--max-import", options.max_import,
+                 "Largest session file that is taken in over HTTP (default: 16G)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
   app.add_option("--webui", options.webui, "Folder of the built page (default: the installed one)")
       ->type_name("DIR");
   const std::map<std::string, LogLevel> levels = {{"trace", LogLevel::Trace},
@@ -66,6 +91,8 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
 
   if (const auto exit_code = parse(app, arguments_of(argc, argv)))
     return std::unexpected(*exit_code);
+  const bool only_sessions = !options.sessions.empty() && app.count("--model") == 0;
+  if (no_model || only_sessions) options.model.path.clear();
   return options;
 }
 

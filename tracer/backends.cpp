@@ -130,6 +130,13 @@ std::string repacking_fault(const GgufIndex& model) {
   return "this llama.cpp cannot keep MLA weights in AMX buffers";
 }
 
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < ggml_backend_reg_count(); ++i)
+    names.emplace_back(ggml_backend_reg_name(ggml_backend_reg_get(i)));
+  return names;
+}
+
 LibraryVersions library_versions() {
   LibraryVersions versions{.llama = llama_version(),
                            .ggml = ggml_version(),

@@ -28,6 +28,9 @@ class GgufIndex;
 // weights of MLA (seen with the tested versions). After load_backends().
 std::string repacking_fault(const GgufIndex& model);
 
+// Their names, "CPU" among them.
+std::vector<std::string> backend_names();
+
 struct LibraryVersions {
   std::string llama, ggml, ggml_commit;
   bool tested = false;      // the probe's tests ran with exactly these

@@ -51,13 +51,14 @@ struct StepInFlight {
 
 class GenerationQueue {
  public:
+  static constexpr std::size_t kMostQueued = 64;
   struct Options {
     ModelOptions model;
     ContextOptions context;
     std::filesystem::path data_dir;            // session files: data_dir/<id>.ttrace
     std::filesystem::path checker{};           // tt-check-model; empty: load without trying first
     std::filesystem::path self_check_model{};  // the bundled one; empty: trust the library
-    std::size_t max_queued = 64;
+    std::size_t max_queued = kMostQueued;
   };
   // `listener` outlives the queue.
   GenerationQueue(Options options, SessionListener& listener);

@@ -5,15 +5,6 @@
 namespace tt {
 namespace {
 
-TEST(Json, ASessionThatCannotBeReadSaysWhy) {
-  const SessionEntry broken{
-      .id = "x", .file_bytes = 7, .overview = std::nullopt, .error = "x.ttrace is damaged"};
-  const Json json = to_json(broken);
-  EXPECT_EQ(json["state"], "unreadable");
-  EXPECT_EQ(json["error"], "x.ttrace is damaged");
-  EXPECT_EQ(json["file_bytes"], 7);
-}
-
 TEST(Json, HealthTellsLoadingFromFailed) {
   ModelEntry model{.path = "/m/tiny.gguf", .size = 9, .load = {}, .facts = std::nullopt};
   EXPECT_EQ(health_json(model)["status"], "loading");

@@ -72,20 +72,5 @@ TEST(Answers, WhatMayChangeIsNotKept) {
   EXPECT_EQ(other.get_header_value("Cache-Control"), "no-store");
 }
 
-TEST(Answers, ParametersThatAreNotKnownAreRefused) {
-  httplib::Request request;
-  EXPECT_FALSE(refuse_unknown(request, {}));
-  request.params.emplace("limit", "3");
-  EXPECT_FALSE(refuse_unknown(request, {"from", "limit"}));
-  const auto refused = refuse_unknown(request, {"from", "layer"});
-  ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->fault, Fault::BadRequest);
-  EXPECT_EQ(refused->detail,
-            "There is no parameter \"limit\" here; these are: \"from\" \"layer\".");
-  EXPECT_EQ(refuse_unknown(request, {})->detail, "There is no parameter \"limit\" here.");
-  request.params.emplace("limit", "4");
-  EXPECT_TRUE(refuse_unknown(request, {"limit"}).has_value());
-}
-
 }  // namespace
 }  // namespace tt

@@ -69,6 +69,57 @@ TEST(Program, ListensBeforeTheModelIsThereAndLivesWithoutOne) {
   EXPECT_EQ(server.program.wait(), 0);
 }
 
+TEST(Program, OpensSessionsWithoutAModel) {
+  const testing::TempFolder folder;
+  std::string id;
+  {
+    Running server(folder.path() / "first");
+    ASSERT_TRUE(server.loaded());
+    id = server.start_endless();
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  const auto file = folder.path() / "first" / (id + ".ttrace");
+  const std::vector<std::string> cases[] = {
+      {file.string()}, {"--no-model", file.string()}, {(folder.path() / "first").string()}};
+  for (const auto& arguments : cases) {
+    SCOPED_TRACE(arguments.front());
+    Running server(folder.path() / "second", arguments);
+    ASSERT_TRUE(server.url.starts_with("http://")) << server.url;
+    const json list = server.get("/api/v1/sessions");
+    ASSERT_EQ(list["total"], 1);
+    EXPECT_EQ(list["sessions"].at(0)["id"], id);
+    EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"],
+              list["sessions"].at(0)["steps"]);
+    const auto refused = httplib::Client(server.url)
+                             .Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");
+    ASSERT_TRUE(static_cast<bool>(refused));
+    EXPECT_GE(refused->status, 400) << refused->body;
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "second"));
+}
+
+TEST(Program, KeepsNoMoreThanItIsTold) {
+  const testing::TempFolder folder;
+  {
+    Running server(folder.path());
+    ASSERT_TRUE(server.loaded());
+    server.start_endless();
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  ASSERT_FALSE(std::filesystem::is_empty(folder.path()));
+  Running server(folder.path(), {"--no-model", "--keep-bytes", "1K", "--disk-reserve", "1M"});
+  const auto deadline = Clock::now() + 60s;
+  while (server.get("/api/v1/sessions")["total"] != 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(10ms);
+  const json facts = server.get("/api/v1/server");
+  EXPECT_EQ(facts["data_bytes"], 0);
+  EXPECT_EQ(facts["data_quota_bytes"], 1024);
+}
+
 TEST(Program, RefusesWhatItDoesNotKnow) {
   struct Case {
     std::vector<std::string> arguments, environment;
@@ -79,6 +130,9 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
       {{"surplus"}, {}, 2},
       {{"--port", "70000"}, {}, 2},
       {{"-ngl", "x"}, {}, 2},
+      {{"--keep-bytes", "much"}, {}, 2},
+      {{"--keep-days", "0"}, {}, 2},
+      {{"--no-model", "--model", "x.gguf"}, {}, 2},
       {{"-fa", "maybe"}, {}, 2},
       {{"-ctk", "q9"}, {}, 2},
       {{"--log-level", "loud"}, {}, 2},
@@ -122,7 +176,8 @@ TEST(Program, EveryOptionIsDocumentedAndHasAVariable) {
        {"MODEL",         "N_GPU_LAYERS", "MMAP",         "MLOCK",        "REPACK",
         "RPC",           "CTX_SIZE",     "BATCH_SIZE",   "UBATCH_SIZE",  "THREADS",
         "THREADS_BATCH", "FLASH_ATTN",   "CACHE_TYPE_K", "CACHE_TYPE_V", "HOST",
-        "PORT",          "DATA_DIR",     "WEBUI",        "LOG_LEVEL",    "LOG_JSON"}) {
+        "PORT",          "DATA_DIR",     "NO_MODEL",     "KEEP_DAYS",    "KEEP_BYTES",
+        "DISK_RESERVE",  "MAX_IMPORT",   "WEBUI",        "LOG_LEVEL",    "LOG_JSON"}) {
     EXPECT_NE(help.find(std::string("TT_") + name + ")"), std::string::npos) << name;
   }
   EXPECT_EQ(program.wait(), 0);

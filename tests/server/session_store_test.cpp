@@ -22,7 +22,7 @@ TEST(SessionStore, AnIdIsNoPath) {
 
 TEST(SessionStore, AFolderThatIsNotThereIsAnError) {
   SessionStore store("/nonexistent/sessions");
-  const auto page = store.list({0, 10});
+  const auto page = store.list({.page = {0, 10}});
   ASSERT_FALSE(page.has_value());
   EXPECT_NE(page.error().message.find("/nonexistent/sessions"), std::string::npos);
 }
@@ -44,7 +44,7 @@ TEST(SessionStore, ReadsAFileAgainOnlyWhenItChanged) {
   EXPECT_FALSE(entry->error.empty());
   std::filesystem::remove(session.path);
   EXPECT_FALSE(store.entry("small").has_value());
-  EXPECT_EQ(store.list({0, 10})->total, 0u);
+  EXPECT_EQ(store.list({.page = {0, 10}})->total, 0u);
 }
 
 }  // namespace

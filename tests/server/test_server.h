@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "api/openapi/openapi.h"
 #include "server/door/door.h"
@@ -46,21 +47,29 @@ struct Answer {
 
 struct TestServerOptions {
   std::filesystem::path model = TT_BUNDLED_MODEL;
-  std::filesystem::path checker;  // empty: not tried first
+  std::filesystem::path checker{};  // empty: not tried first
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
-  DoorOptions door;
+  DoorOptions door{};
   std::filesystem::path page = "/nonexistent";
+  std::filesystem::path data{};  // folder of the sessions; empty: one of its own
+  std::vector<std::filesystem::path> elsewhere{};
+  RetentionOptions retention{.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0};
+  UtcClock now = utc_now_ns;
 };
 
 class TestServer {
  public:
   explicit TestServer(TestServerOptions options = {})
-      : sessions(folder.path()),
+      : data(options.data.empty() ? folder.path() : options.data),
+        sessions(data, options.elsewhere, options.now),
+        retention(
+            sessions, options.retention,
+            [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
         page(options.page),
         door(options.door, hub),
         queue({.model = {.path = options.model},
                .context = options.context,
-               .data_dir = folder.path(),
+               .data_dir = data,
                .checker = options.checker},
               hub) {
     hub.start(
@@ -75,8 +84,13 @@ class TestServer {
          .n_layers =
              [this](const std::string&) { return queue.facts().value_or(ModelFacts{}).n_layers; }});
     add_model_routes(door.http(), queue);
-    add_generate_routes(door.http(), queue);
+    add_generate_routes(door.http(), queue, retention);
     add_session_routes(door.http(), sessions);
+    add_session_file_routes(door.http(), sessions, retention);
+    add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
+      facts.live_clients = static_cast<std::uint32_t>(hub.connected());
+      facts.queue_limit = GenerationQueue::kMostQueued;
+    });
     add_trace_routes(door.http(), sessions);
     add_docs_routes(door.http(), page);
     add_page_routes(door.http(), page, contract);
@@ -93,8 +107,12 @@ class TestServer {
 
   Answer get(const std::string& path) { return answer_of(client().Get(path)); }
   Answer del(const std::string& path) { return answer_of(client().Delete(path)); }
-  Answer post(const std::string& path, const std::string& body) {
-    return answer_of(client().Post(path, body, "application/json"));
+  Answer post(const std::string& path, const std::string& body,
+              const std::string& type = "application/json") {
+    return answer_of(client().Post(path, body, type));
+  }
+  Answer patch(const std::string& path, const json& body) {
+    return answer_of(client().Patch(path, body.dump(), "application/json"));
   }
   httplib::Client client() const {
     httplib::Client made("127.0.0.1", port);
@@ -122,7 +140,10 @@ class TestServer {
   }
 
   testing::TempFolder folder;
+  const std::filesystem::path data;
   SessionStore sessions;
+  std::vector<std::string> removed;  // by retention
+  Retention retention;
   StaticFiles page;
   RouteContract contract{openapi_json()};
   LiveHub hub;

@@ -11,6 +11,8 @@
 
 namespace tt {
 
+inline constexpr std::uint32_t kFormatVersion = 1;  // of the files, docs/trace-format.md
+
 enum class Level : std::uint8_t { Off, Minimal, Detailed, Verbose };
 enum class SessionState : std::uint8_t { Running, Done, Cancelled, Failed, Recovered };
 

@@ -16,7 +16,6 @@
 namespace tt {
 
 inline constexpr std::uint32_t kApplicationId = 0x54545243;  // TTRC
-inline constexpr std::uint32_t kFormatVersion = 1;
 
 // Everything below "BEGIN" of an empty database, without the commit.
 extern const char* const kCreateTables;

@@ -261,7 +261,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** The session's file; of a running session a snapshot. Ranges are served of finished ones */
+        /** The session's file; of a running session a copy of this moment, with the state recovered. One range at a time is served of finished ones */
         readonly get: operations["download"];
         readonly put?: never;
         readonly post?: never;
@@ -778,7 +778,7 @@ export interface components {
         /** @description One that cannot be read has the state `unreadable`, an error, and no field that is not required. */
         readonly Session: {
             readonly id: string;
-            /** @description The start of the prompt */
+            /** @description The start of the prompt, until it is given another */
             readonly title: string;
             readonly state: components["schemas"]["SessionState"];
             readonly error: string | null;
@@ -1156,6 +1156,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Version"];
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
         };
     };
@@ -1177,6 +1178,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Server"];
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
         };
     };
@@ -1490,6 +1492,15 @@ export interface operations {
             };
         };
         readonly responses: {
+            /** @description This very file was there already */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Session"];
+                };
+            };
             /** @description It is there, under its own id or, where that was taken, a new one */
             readonly 201: {
                 headers: {
@@ -1505,6 +1516,7 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 413: components["responses"]["Problem"];
             readonly 422: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
             readonly 507: components["responses"]["Problem"];
         };
     };
@@ -1529,6 +1541,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Session"];
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
         };
@@ -1558,6 +1571,7 @@ export interface operations {
                     };
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
@@ -1619,9 +1633,11 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Session"];
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 409: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly download: {
@@ -1654,15 +1670,10 @@ export interface operations {
                     readonly "application/vnd.sqlite3": string;
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
-            /** @description No such range */
-            readonly 416: {
-                headers: {
-                    readonly [name: string]: unknown;
-                };
-                content?: never;
-            };
+            readonly 416: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
             readonly 507: components["responses"]["Problem"];
         };

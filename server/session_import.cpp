@@ -1,0 +1,116 @@
+#include "server/session_import.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <format>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "server/move_file.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint64_t kLookAtRoomEvery = 16u << 20;
+
+TraceError system_error(const std::filesystem::path& path) {
+  return file_error(path, {errno, std::generic_category()});
+}
+
+// What is wrong with a file that somebody sent is theirs to mend: 422, and no
+// word of where it lay.
+Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
+  const std::string name = path.string();
+  for (std::size_t at = 0; (at = error.message.find(name)) != error.message.npos;)
+    error.message.replace(at, name.size(), "The file");
+  Problem problem = problem_of(error);
+  const bool theirs = problem.fault == Fault::Damaged || problem.fault == Fault::NotASession ||
+                      problem.fault == Fault::NewerVersion;
+  if (theirs) problem.status = 422;
+  return problem;
+}
+
+Problem damaged(const std::vector<std::string>& problems) {
+  return {
+      Fault::Damaged,
+      std::format(
+          "{}{}. Nothing of it was taken. Send the file again, whole, or repair it with "
+          "`sqlite3 FILE .recover`.",
+          problems.front(),
+          problems.size() > 1 ? std::format(", and {} more problems", problems.size() - 1) : ""),
+      422};
+}
+
+}  // namespace
+
+std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& sessions,
+                                                           Retention& retention,
+                                                           std::uint64_t announced) {
+  if (auto refused = retention.refuse_file(announced, 0))
+    return std::unexpected(*std::move(refused));
+  auto folder = WorkFolder::make(sessions.folder());
+  if (!folder) return std::unexpected(problem_of(folder.error()));
+  const std::filesystem::path path = folder->path() / "upload.ttrace";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return std::unexpected(problem_of(system_error(path)));
+  return SessionImport(sessions, retention, *std::move(folder), file);
+}
+
+SessionImport::SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder,
+                             int file)
+    : sessions_(sessions),
+      retention_(retention),
+      folder_(std::move(folder)),
+      path_(folder_.path() / "upload.ttrace"),
+      file_(file) {}
+
+SessionImport::SessionImport(SessionImport&& other) noexcept
+    : sessions_(other.sessions_),
+      retention_(other.retention_),
+      folder_(std::move(other.folder_)),
+      path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)) {}
+
+SessionImport::~SessionImport() {
+  if (file_ >= 0) close(file_);
+}
+
+std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
+  bytes_ += bytes.size();
+  if (bytes_ - room_looked_at_ >= kLookAtRoomEvery) {
+    room_looked_at_ = bytes_;
+    if (auto refused = retention_.refuse_file(bytes_, bytes_))
+      return std::unexpected(*std::move(refused));
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(problem_of(system_error(path_)));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+std::expected<SessionStore::Taken, Problem> SessionImport::finish() {
+  const bool closed = close(std::exchange(file_, -1)) == 0;
+  if (!closed) return std::unexpected(problem_of(system_error(path_)));
+  const auto problems = check_session(path_);
+  if (!problems) return std::unexpected(problem_of_upload(problems.error(), path_));
+  if (!problems->empty()) {
+    std::vector<std::string> told;
+    for (const std::string& problem : *problems)
+      told.push_back(problem_of_upload({TraceError::Kind::Damaged, problem}, path_).detail);
+    return std::unexpected(damaged(told));
+  }
+  auto taken = sessions_.take(path_);
+  if (!taken) return std::unexpected(problem_of_upload(taken.error(), path_));
+  return *std::move(taken);
+}
+
+}  // namespace tt
