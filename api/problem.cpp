@@ -38,7 +38,12 @@ constexpr std::array kRows = {
     Row{Fault::ModelFailed, 503, "model_failed", "The model is not loaded"},
     Row{Fault::QueueFull, 503, "queue_full", "Too many requests are waiting"},
     Row{Fault::Stopping, 503, "stopping", "The server is stopping"},
+    Row{Fault::NoKey, 401, "unauthorized", "A key is needed"},
+    Row{Fault::TooManyAttempts, 429, "too_many_attempts", "Too many wrong keys"},
+    Row{Fault::TooManyConnections, 503, "too_many_connections", "Too many connections"},
     Row{Fault::MethodNotAllowed, 405, "method_not_allowed", "Not with this method"},
+    Row{Fault::Timeout, 408, "timeout", "The request took too long"},
+    Row{Fault::BodyType, 415, "unsupported_media_type", "The body's type is not taken here"},
     Row{Fault::NotAcceptable, 403, "refused", "Refused"},
     Row{Fault::Internal, 500, "internal", "Something went wrong in the server"},
 };
@@ -115,10 +120,13 @@ Problem problem_of(const SubmitError& error) { return {fault_of(error.kind), err
 Problem problem_of_status(int status, std::string detail) {
   const Fault fault = status == 404   ? Fault::NotFound
                       : status == 413 ? Fault::BodyTooLarge
+                      : status == 405 ? Fault::MethodNotAllowed
+                      : status == 408 ? Fault::Timeout
+                      : status == 415 ? Fault::BodyType
                       : status == 403 ? Fault::NotAcceptable
                       : status < 500  ? Fault::BadRequest
                                       : Fault::Internal;
-  return {fault, std::move(detail)};
+  return {fault, std::move(detail), status};
 }
 
 }  // namespace tt

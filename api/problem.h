@@ -31,9 +31,15 @@ enum class Fault {
   ModelFailed,       // model_failed: the model could not be loaded
   QueueFull,         // queue_full
   Stopping,          // stopping
-  MethodNotAllowed,  // method_not_allowed
-  NotAcceptable,     // refused: the door (another site's page, a bad Host...)
-  Internal           // internal: ours to mend
+  // The door's, before anything else sees the request:
+  NoKey,               // unauthorized: neither key nor cookie, or not the right one
+  TooManyAttempts,     // too_many_attempts: wrong keys, one after the other
+  TooManyConnections,  // too_many_connections: of all clients, or of this one
+  MethodNotAllowed,    // method_not_allowed
+  Timeout,             // timeout: the request's body did not come
+  BodyType,            // unsupported_media_type: the body is said to be something else
+  NotAcceptable,       // refused: another site's page, a foreign Host
+  Internal             // internal: ours to mend
 };
 
 struct Problem {

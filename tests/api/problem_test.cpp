@@ -41,6 +41,14 @@ TEST(Problem, IsWhatTheStandardSays) {
   EXPECT_FALSE(json["title"].get<std::string>().empty());
 }
 
+TEST(Problem, SaysTheStatusThatTheResponseHas) {
+  for (const int status : {400, 403, 404, 405, 408, 413, 415, 416, 426, 431, 500, 501}) {
+    const Problem problem = problem_of_status(status, "why");
+    EXPECT_EQ(status_of(problem), status);
+    EXPECT_EQ(nlohmann::json::parse(text_of(problem))["status"], status);
+  }
+}
+
 TEST(Problem, KeepsTheMessageOfTheErrorBelow) {
   const Problem full =
       problem_of(TraceError{TraceError::Kind::DiskFull, "free 3 MB on /data and try again"});

@@ -545,7 +545,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** The one-time link for a browser, as the server prints it at its start */
+        /**
+         * The one-time link for a browser, as the server prints it at its start and on SIGUSR1
+         * @description Good for ten minutes and for GET alone; HEAD is answered 405.
+         */
         readonly get: operations["login"];
         readonly put?: never;
         readonly post?: never;
@@ -624,7 +627,7 @@ export interface components {
             readonly status: number;
             readonly detail: string;
             /** @enum {string} */
-            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "refused" | "internal";
+            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
         };
         readonly Health: {
             /** @enum {unknown} */
@@ -1127,13 +1130,19 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description It runs. A model that could not be loaded is told in `model_state`. */
+            /**
+             * @description It runs. A model that could not be loaded is told in `model_state`. Who shows neither key
+             *     nor cookie where one is needed gets `status` alone.
+             */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Health"];
+                    readonly "application/json": components["schemas"]["Health"] | {
+                        /** @enum {unknown} */
+                        readonly status: "ok" | "loading";
+                    };
                 };
             };
         };
@@ -2043,16 +2052,22 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description The code was right and is used up; the cookie is set, the page is at Location */
-            readonly 303: {
+            /**
+             * @description The code was right and is used up; the cookie is set, and the page comes next. Where no
+             *     key is needed this is the page.
+             */
+            readonly 200: {
                 headers: {
-                    readonly Location?: string;
+                    readonly Refresh?: string;
                     readonly "Set-Cookie"?: string;
                     readonly [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    readonly "text/html": string;
+                };
             };
             readonly 401: components["responses"]["Problem"];
+            readonly 405: components["responses"]["Problem"];
             readonly 429: components["responses"]["Problem"];
         };
     };
