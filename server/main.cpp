@@ -6,7 +6,9 @@
 
 #include "api/openapi/openapi.h"
 #include "cli/options/installation.h"
+#include "server/api_key.h"
 #include "server/door/door.h"
+#include "server/door_options.h"
 #include "server/live_hub.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -75,26 +77,54 @@ tt::RetentionOptions retention_of(const tt::ServerOptions& options) {
   return retention;
 }
 
-// Waits for a signal; meanwhile tells how loading the model went.
-void run_until_stopped(tt::StopSignals& signals, const tt::GenerationQueue& queue,
-                       const tt::Log& log) {
+// Says how loading the model went, once it is over; false before.
+bool tell_about_model(const tt::GenerationQueue& queue, const tt::Log& log) {
   using Phase = tt::LoadState::Phase;
-  while (!signals.wait(100ms)) {
-    const tt::LoadState load = queue.load_state();
-    if (load.phase == Phase::Loading) continue;
-    if (!load.warning.empty()) log.warn(load.warning);
-    if (load.phase == Phase::Failed) {
-      log.error(load.error);
-    } else if (const auto facts = queue.facts()) {
-      log.info("the model is loaded", {{"model", queue.model_options().path.filename().string()},
-                                       {"description", facts->description},
-                                       {"layers", facts->n_layers},
-                                       {"context", facts->context},
-                                       {"threads", facts->threads}});
-    }
-    while (!signals.wait(24h)) {
-    }
-    return;
+  const tt::LoadState load = queue.load_state();
+  if (load.phase == Phase::Loading) return false;
+  if (!load.warning.empty()) log.warn(load.warning);
+  if (load.phase == Phase::Failed) {
+    log.error(load.error);
+  } else if (const auto facts = queue.facts()) {
+    log.info("the model is loaded", {{"model", queue.model_options().path.filename().string()},
+                                     {"description", facts->description},
+                                     {"layers", facts->n_layers},
+                                     {"context", facts->context},
+                                     {"threads", facts->threads}});
+  }
+  return true;
+}
+
+// Where to look, on stdout; with a login link when a key is asked for.
+void print_address(const std::string& url, tt::Door& door) {
+  std::println("{}{}", url, door.make_login_path());
+  std::fflush(stdout);
+}
+
+// What a server that others can reach should not leave unsaid.
+void tell_about_key(const tt::ServerOptions& options, bool asks, const tt::Log& log) {
+  const bool given = !options.api_key.key.empty();
+  if (asks && !given) {
+    log.info(
+        "a key is asked for, since this address is not loopback; none was given, so only login "
+        "links let in. --api-key-file or TT_API_KEY sets one for programs");
+  }
+  if (asks) log.info("the link above works once, for 10 minutes; SIGUSR1 prints another one");
+  if (!asks && (!options.public_url.empty() || !options.allowed_hosts.empty())) {
+    log.warn(
+        "whoever reaches the proxy in front reaches everything here: no key is asked for on a "
+        "loopback address without --api-key-file or TT_API_KEY");
+  }
+}
+
+// `url` is what the server is called by.
+void run_until_stopped(tt::StopSignals& signals, const std::string& url, tt::Door& door,
+                       const tt::GenerationQueue& queue, const tt::Log& log) {
+  for (bool told = false;;) {
+    const tt::Signal signal = signals.wait(told ? 24h : 100ms);
+    if (signal == tt::Signal::Stop) return;
+    if (signal == tt::Signal::NewLogin) print_address(url, door);
+    told = told || tell_about_model(queue, log);
   }
 }
 
@@ -102,10 +132,17 @@ void run_until_stopped(tt::StopSignals& signals, const tt::GenerationQueue& queu
 
 int main(int argc, char** argv) {
   const tt::Installation installation = tt::installation_of_this_program();
-  const auto options = tt::parse_server_options(argc, argv, installation);
+  auto options = tt::parse_server_options(argc, argv, installation);
   if (!options) return options.error();
   tt::StopSignals signals;
   const tt::Log log(options->log);
+  const auto key = tt::load_api_key(options->api_key);
+  if (!key) {
+    log.error(key.error());
+    return 2;
+  }
+  if (!key->notice.empty()) log.info(key->notice);
+  options->api_key.key = key->key;
   tt::load_backends([library = log.of("llama.cpp")](tt::LibraryLine kind, std::string_view line) {
     library.write(level_of(kind), line);
   });
@@ -119,8 +156,7 @@ int main(int argc, char** argv) {
   const tt::StaticFiles page(options->webui);
   const tt::RouteContract contract(tt::openapi_json());
   tt::LiveHub hub;
-  tt::DoorOptions door_options;
-  door_options.allowed_hosts = options->allowed_hosts;
+  tt::DoorOptions door_options = tt::door_options(*options);
   door_options.log = [library = log.of("libwebsockets")](std::string_view line) {
     library.debug(line);
   };
@@ -168,12 +204,13 @@ int main(int argc, char** argv) {
     log.error(address.error().message);
     return 1;
   }
-  std::println("{}", address->url());
-  std::fflush(stdout);
-  log.info("listening", {{"url", address->url()}, {"data_dir", options->data_dir.string()}});
+  const std::string url = options->public_url.empty() ? address->url() : options->public_url;
+  print_address(url, door);
+  tell_about_key(*options, door.asks_for_key(), log);
+  log.info("listening", {{"url", url}, {"data_dir", options->data_dir.string()}});
   tt::tell_service_manager("READY=1");
 
-  run_until_stopped(signals, queue, log);
+  run_until_stopped(signals, url, door, queue, log);
   tt::tell_service_manager("STOPPING=1");
   log.info("stopping; a second signal ends at once");
   signals.insist(5s);

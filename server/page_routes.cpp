@@ -26,7 +26,6 @@ void get_file(const StaticFiles& files, const RouteContract& contract, const Req
               Response& response) {
   const auto file = is_api(request) ? std::nullopt : files.find(request.path);
   if (!file) return answer_not_there(contract, request, response);
-  response.set_header("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'");
   answer(request, response, *file);
 }
 
@@ -44,7 +43,6 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
     const int status = response.status;
     if (status == 404) return answer_not_there(contract, request, response);
     answer(response, problem_of_status(status, ""));
-    response.status = status;
   });
   http.set_exception_handler(
       [](const Request&, Response& response, const std::exception_ptr& thrown) {

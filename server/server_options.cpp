@@ -1,11 +1,14 @@
 #include "server/server_options.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "api/version.h"
 #include "cli/options/tracer_options.h"
+#include "server/door/admission.h"
 
 namespace tt {
 
@@ -20,6 +23,30 @@ std::filesystem::path usual_data_dir() {
   if (home != nullptr && *home == '/')
     return std::filesystem::path(home) / ".local" / "share" / "tensor-trace" / "sessions";
   return "sessions";
+}
+
+// To an origin as browsers write it; what it is not is a mistake.
+std::string to_origin(std::string& text) {
+  const auto origin = parse_origin(text);
+  if (!origin) return "'" + text + "' is no origin like https://name or http://name:8080";
+  text = *origin;
+  return "";
+}
+
+// Whoever may list processes may read their arguments.
+void hide_key(int argc, char** argv) {
+  constexpr std::string_view kName = "--api-key";
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    if (!argument.starts_with(kName)) continue;
+    argument.remove_prefix(kName.size());
+    if (argument.starts_with('=')) {
+      std::fill_n(argv[i] + kName.size() + 1, argument.size() - 1, '*');
+    } else if (argument.empty() && i + 1 < argc) {
+      std::fill_n(argv[i + 1], std::string_view(argv[i + 1]).size(), '*');
+    }
+  }
+  unsetenv("TT_API_KEY");
 }
 
 }  // namespace
@@ -47,7 +74,7 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   add_context_options(app, options.context);
   app.option_defaults()->group("Server");
   app.add_option("--host", options.host,
-                 "Address to listen on; others than loopback let others in: there is no password")
+                 "Address to listen on; on others than loopback everybody is asked for a key")
       ->capture_default_str();
   app.add_option("--port", options.port, "Port to listen on; 0: any free one")
       ->capture_default_str();
@@ -55,6 +82,33 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                  "Further names that a request may call this server by, as behind a proxy")
       ->delimiter(',')
       ->type_name("NAME");
+  app.add_option("--api-key", options.api_key.key,
+                 "Key that programs send (Authorization: Bearer KEY), 16 characters or more; give "
+                 "it by TT_API_KEY or --api-key-file, for other users can see arguments. Without "
+                 "one nobody is asked on loopback, and elsewhere only login links let in")
+      ->type_name("KEY");
+  app.add_option("--api-key-file", options.api_key.file,
+                 "File that holds the key; made, with a random one, if it is not there")
+      ->type_name("FILE");
+  app.add_option("--public-url", options.public_url,
+                 "Address under which a proxy shows this server, like https://trace.example; see "
+                 "docs/behind-a-proxy.md")
+      ->transform(CLI::Validator(&to_origin, "URL"))
+      ->type_name("");
+  app.add_option("--cors-origin", options.cors_origins,
+                 "Another site whose pages may use the interface, like https://notes.example; may "
+                 "be repeated (default: none)")
+      ->transform(CLI::Validator(&to_origin, "ORIGIN"))
+      ->delimiter(',')
+      ->type_name("");
+  app.add_option("--max-connections", options.max_connections,
+                 "HTTP connections at a time; one client may have half of them")
+      ->check(CLI::Range(2, 100'000))
+      ->capture_default_str();
+  app.add_option("--max-live-clients", options.max_live_clients,
+                 "WebSockets at a time; one client may have half of them")
+      ->check(CLI::Range(2, 10'000))
+      ->capture_default_str();
   app.add_option("--data-dir", options.data_dir, "Folder of the recorded sessions")
       ->type_name("DIR")
       ->capture_default_str();
@@ -89,8 +143,9 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   app.add_flag("--log-json", options.log.json, "Say it as one JSON object a line");
   name_environment(app);
 
-  if (const auto exit_code = parse(app, arguments_of(argc, argv)))
-    return std::unexpected(*exit_code);
+  const auto exit_code = parse(app, arguments_of(argc, argv));
+  hide_key(argc, argv);
+  if (exit_code) return std::unexpected(*exit_code);
   const bool only_sessions = !options.sessions.empty() && app.count("--model") == 0;
   if (no_model || only_sessions) options.model.path.clear();
   return options;

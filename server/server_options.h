@@ -1,6 +1,7 @@
 // The command line of tt-server as a value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cli/options/installation.h"
+#include "server/api_key.h"
 #include "server/log.h"
 #include "tracer/model_options.h"
 
@@ -27,11 +29,18 @@ struct ServerOptions {
   std::uint64_t max_import = 16ull << 30;   // bytes of a file that is sent to be imported
   std::filesystem::path webui;
   std::vector<std::string> allowed_hosts;
+  ApiKeyOptions api_key;
+  std::string public_url;                 // an origin (parse_origin()); empty: none
+  std::vector<std::string> cors_origins;  // likewise
+  std::size_t max_connections = 512;
+  std::size_t max_live_clients = 64;
   LogOptions log;
 };
 
 // Reads arguments and environment. The error is the exit code: 0 after --help
-// and --version, 2 after a mistake; what there was to say has been printed.
+// and --version, 2 after a mistake; what there was to say has been printed. A
+// key is overwritten where it was given, so that neither the list of processes
+// nor a child of this one has it.
 std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                        const Installation& installation);
 

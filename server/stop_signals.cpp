@@ -19,18 +19,26 @@ sigset_t stop_set() {
   return set;
 }
 
+sigset_t waited_set() {
+  sigset_t set = stop_set();
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+
 }  // namespace
 
 StopSignals::StopSignals() {
-  const sigset_t set = stop_set();
+  const sigset_t set = waited_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
 
-bool StopSignals::wait(std::chrono::milliseconds time) {
-  const sigset_t set = stop_set();
+Signal StopSignals::wait(std::chrono::milliseconds time) {
+  const sigset_t set = waited_set();
   const timespec left{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
-  return sigtimedwait(&set, nullptr, &left) > 0;
+  const int number = sigtimedwait(&set, nullptr, &left);
+  if (number <= 0) return Signal::None;
+  return number == SIGUSR1 ? Signal::NewLogin : Signal::Stop;
 }
 
 void StopSignals::insist(std::chrono::seconds patience) {

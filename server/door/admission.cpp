@@ -71,6 +71,29 @@ bool is_loopback(const IpAddress& ip) {
   return ip.bytes == kOne;
 }
 
+struct Origin {
+  std::string scheme;
+  Authority authority;  // its port filled in
+};
+
+std::string_view default_port(std::string_view scheme) {
+  if (scheme == "http") return "80";
+  if (scheme == "https") return "443";
+  return {};
+}
+
+std::optional<Origin> split_origin(std::string_view text) {
+  const auto scheme_end = text.find("://");
+  if (scheme_end == std::string_view::npos) return std::nullopt;
+  Origin origin{.scheme = lower(text.substr(0, scheme_end)), .authority = {}};
+  if (default_port(origin.scheme).empty()) return std::nullopt;
+  auto authority = parse_authority(text.substr(scheme_end + 3));
+  if (!authority) return std::nullopt;
+  origin.authority = *std::move(authority);
+  if (origin.authority.port.empty()) origin.authority.port = default_port(origin.scheme);
+  return origin;
+}
+
 }  // namespace
 
 bool host_is_ours(std::string_view host, const HostRules& rules) {
@@ -86,23 +109,36 @@ bool host_is_ours(std::string_view host, const HostRules& rules) {
 }
 
 bool origin_matches_host(std::string_view origin, std::string_view host) {
-  const auto scheme_end = origin.find("://");
-  if (scheme_end == std::string_view::npos) return false;
-  const std::string scheme = lower(origin.substr(0, scheme_end));
-  std::string default_port;
-  if (scheme == "http") {
-    default_port = "80";
-  } else if (scheme == "https") {
-    default_port = "443";
-  } else {
-    return false;
-  }
-  auto page = parse_authority(origin.substr(scheme_end + 3));
+  const auto page = split_origin(origin);
   auto server = parse_authority(host);
   if (!page || !server) return false;
-  if (page->port.empty()) page->port = default_port;
-  if (server->port.empty()) server->port = default_port;
-  return page->host == server->host && page->port == server->port;
+  if (server->port.empty()) server->port = default_port(page->scheme);
+  return page->authority.host == server->host && page->authority.port == server->port;
+}
+
+std::optional<std::string> parse_origin(std::string_view text) {
+  if (text.ends_with('/')) text.remove_suffix(1);
+  const auto origin = split_origin(text);
+  if (!origin) return std::nullopt;
+  const Authority& at = origin->authority;
+  const bool sound = std::ranges::none_of(at.host, [](unsigned char c) {
+    return c <= ' ' || c >= 0x7f || c == '/' || c == '@' || c == '*';
+  });
+  if (!sound) return std::nullopt;
+  std::string out = origin->scheme + "://";
+  out += at.host.contains(':') ? "[" + at.host + "]" : at.host;
+  if (at.port != default_port(origin->scheme)) out += ":" + at.port;
+  return out;
+}
+
+std::string host_of_origin(std::string_view origin) {
+  const auto parsed = split_origin(origin);
+  return parsed ? parsed->authority.host : std::string();
+}
+
+bool is_loopback_address(const std::string& ip) {
+  const auto parsed = parse_ip(ip);
+  return parsed && is_loopback(*parsed);
 }
 
 }  // namespace tt

@@ -4,6 +4,7 @@
 // that was rebound to our address stays foreign), Origin names the page.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,5 +27,16 @@ bool host_is_ours(std::string_view host, const HostRules& rules);
 // header names: same host and port, http's and https's default ports filled
 // in. "null" (a sandboxed page, a file) is nobody's.
 bool origin_matches_host(std::string_view origin, std::string_view host);
+
+// An origin as browsers write it, "https://notes.example", from what a person
+// wrote: capitals, a default port or a final slash. None when it is no origin of
+// a page on http or https ("null" is everybody's: any site can make such pages).
+std::optional<std::string> parse_origin(std::string_view text);
+
+// "https://trace.example:8443" -> "trace.example", to be an allowed host.
+std::string host_of_origin(std::string_view origin);
+
+// Whether a numeric address is loopback: only this machine reaches it.
+bool is_loopback_address(const std::string& ip);
 
 }  // namespace tt

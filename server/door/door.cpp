@@ -4,11 +4,14 @@
 #include <format>
 #include <utility>
 
+#include "server/door/admission.h"
+#include "server/door/detail/access.h"
 #include "server/door/detail/doorman.h"
 #include "server/door/detail/http_server.h"
 #include "server/door/detail/listener.h"
 #include "server/door/detail/websocket_service.h"
 #include "server/door/detail/worker_pool.h"
+#include "server/door/secret.h"
 
 namespace tt {
 namespace {
@@ -19,6 +22,7 @@ door::HttpTimeouts http_timeouts(const DoorOptions& options) {
 
 door::WebSocketOptions websocket_options(const DoorOptions& options) {
   return {.max_clients = options.max_websockets,
+          .max_clients_per_peer = options.max_websockets_per_peer,
           .queue_bytes = options.websocket_queue_bytes,
           .message_bytes = options.websocket_message_bytes,
           .ping_interval = options.websocket_ping_interval,
@@ -39,7 +43,7 @@ std::string BoundAddress::url() const {
 struct Door::Parts {
   Parts(DoorOptions from, WebSocketHandler& handler)
       : options(std::move(from)),
-        http(http_timeouts(options)),
+        http(http_timeouts(options), options.renderer),
         websockets(websocket_options(options), handler),
         workers(options.max_workers) {}
 
@@ -47,7 +51,8 @@ struct Door::Parts {
   door::HttpServer http;
   door::WebSocketService websockets;
   door::WorkerPool workers;
-  std::unique_ptr<door::Doorman> doorman;  // made by start()
+  std::unique_ptr<door::Access> access;  // made by start(), as the next
+  std::unique_ptr<door::Doorman> doorman;
 };
 
 Door::Door(DoorOptions options, WebSocketHandler& handler)
@@ -64,30 +69,36 @@ std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std:
   if (!listener) return std::unexpected(listener.error());
   const BoundAddress address{listener->local.host, listener->local.port};
 
+  // Whoever else reaches this address has to show something.
+  if (parts.options.key.empty() && !is_loopback_address(address.host)) {
+    parts.options.key = random_secret();
+  }
+  parts.access = std::make_unique<door::Access>(parts.options.key);
   const door::DoormanOptions options{
-      .host_rules = {.bound_host = host,
-                     .any_address = listener->any_address,
-                     .allowed_hosts = parts.options.allowed_hosts},
-      .websocket_path = parts.options.websocket_path,
+      .rules = {.hosts = {.bound_host = host,
+                          .any_address = listener->any_address,
+                          .allowed_hosts = parts.options.allowed_hosts},
+                .requests = parts.options.rules},
+      .renderer = parts.options.renderer,
       .max_connections = parts.options.max_connections,
+      .max_connections_per_peer = parts.options.max_connections_per_peer,
       .idle_timeout = parts.options.idle_timeout,
       .head_timeout = parts.options.head_timeout,
   };
   door::DoormanCalls calls{
       .on_request =
-          [&parts](door::ConnectionPtr connection, std::size_t head_bytes, bool then_close) {
-            parts.workers.run(
-                [&parts, connection = std::move(connection), head_bytes, then_close]() mutable {
-                  const door::After after = parts.http.serve(*connection, head_bytes, then_close);
-                  parts.doorman->give_back(std::move(connection), after);
-                });
+          [&parts](door::Admitted request) {
+            parts.workers.run([&parts, request = std::move(request)]() mutable {
+              const door::After after = parts.http.serve(request);
+              parts.doorman->give_back(std::move(request.connection), after);
+            });
           },
       .on_upgrade =
           [&parts](door::ConnectionPtr connection, Upgrade upgrade) {
             return parts.websockets.adopt(std::move(connection), std::move(upgrade));
           },
   };
-  parts.doorman = std::make_unique<door::Doorman>(options, std::move(calls));
+  parts.doorman = std::make_unique<door::Doorman>(options, *parts.access, std::move(calls));
   parts.http.begin(listener->fd.get());
   auto started = parts.websockets.start();
   if (started) started = parts.doorman->start(std::move(*listener));
@@ -97,6 +108,19 @@ std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std:
         DoorError::Kind::System, std::format("The server could not start: {}.", started.error())});
   }
   return address;
+}
+
+bool Door::asks_for_key() const { return parts_->access && parts_->access->asks(); }
+
+std::string Door::make_login_path() {
+  if (!asks_for_key()) return "";
+  const Parts& parts = *parts_;
+  return parts.options.rules.login_path +
+         "?code=" + parts.access->new_code(std::chrono::steady_clock::now());
+}
+
+bool is_stranger(const httplib::Request& request) {
+  return request.has_header(door::kStrangerHeader);
 }
 
 void Door::stop(std::chrono::milliseconds grace) {

@@ -14,9 +14,10 @@
 // connection reads it from the start. A complete head decides: a request goes
 // to a pool of workers, where cpp-httplib parses and answers it, and comes back
 // for the next one; an upgrade of websocket_path goes to the libwebsockets
-// thread; what is malformed, too large or from another site is refused on the
-// spot. So a connection that sends nothing, or half a head, costs one
-// descriptor until its deadline and never a thread.
+// thread; what is malformed, too large, from another site or from someone who is
+// not known is refused on the spot (detail/verdict.h, in one place, before a
+// handler or the WebSocket service sees it). So a connection that sends nothing, or half a head,
+// costs one descriptor until its deadline and never a thread.
 #pragma once
 
 #include <chrono>
@@ -31,35 +32,50 @@
 #include <string_view>
 #include <vector>
 
+#include "server/door/door_rules.h"
+#include "server/door/refusal.h"
 #include "server/door/websocket_handler.h"
 
 namespace httplib {
 class Server;
-}
+struct Request;
+}  // namespace httplib
 
 namespace tt {
 
 struct DoorOptions {
-  std::string websocket_path = "/api/v1/live";  // upgrades of other paths: 404
+  DoorRules rules;
+  // How refusals look; none: a line of plain text.
+  RefusalRenderer renderer;
+
+  // What programs have to show ("Authorization: Bearer KEY"). Empty: on a
+  // loopback address nobody is asked; on any other a random key is made, so
+  // that only login links let anybody in.
+  std::string key;
 
   // Names besides loopback and the bound host that a Host header may carry
   // (admission.h): a reverse proxy's, this machine's.
   std::vector<std::string> allowed_hosts;
 
   // HTTP connections at a time; one more takes the place of the one that has
-  // waited longest, or gets a 503 when every one is being served.
+  // waited longest, or gets a 503 when every one is being served. Per peer (an
+  // address, of IPv6 a /64) likewise: one client cannot have them all.
   std::size_t max_connections = 512;
+  std::size_t max_connections_per_peer = 256;
   // Requests answered at a time; further ones wait. Each response that streams
   // holds one. Threads are started as they are needed.
   std::size_t max_workers = 64;
 
   std::chrono::milliseconds idle_timeout{60'000};  // no byte of a (next) request
   std::chrono::milliseconds head_timeout{10'000};  // from a head's first byte to its last
-  std::chrono::milliseconds body_timeout{30'000};  // a request's whole body
-  // A single read or write that makes no progress: a reader may pause so long.
+  // A request's whole body; each 16 KiB of it add a second.
+  std::chrono::milliseconds body_timeout{30'000};
+  // A single read or write that makes no progress, and all the waiting for the
+  // reader of one response, to which each 16 KiB add a second.
   std::chrono::milliseconds io_timeout{30'000};
 
-  std::size_t max_websockets = 64;                   // further upgrades: 503
+  std::size_t max_websockets = 64;  // further upgrades: 503
+  std::size_t max_websockets_per_peer = 32;
   std::size_t websocket_queue_bytes = 4u << 20;      // per client, outgoing
   std::size_t websocket_message_bytes = 1u << 20;    // incoming; larger: close 1009
   std::chrono::seconds websocket_ping_interval{20};  // a peer silent for 3 of them is dropped
@@ -81,6 +97,10 @@ struct DoorError {
   std::string message;  // one sentence for the person who started the server
 };
 
+// Whether the door let this in although it does not know who sends it
+// (DoorRules::open_paths): such an answer tells no more than it must.
+bool is_stranger(const httplib::Request& request);
+
 class Door {
  public:
   // `handler` outlives the door.
@@ -93,12 +113,22 @@ class Door {
   // workers, several at a time. Its listen, bind and stop are not used, nor its
   // timeouts: the options above hold. A content provider that waits for data
   // has to look up, at least every second, whether it is told to end: stop()
-  // can only end it between two calls.
+  // can only end it between two calls. The headers that every response carries
+  // are added below it: handlers set none of them. Authorization and Cookie are
+  // taken off before handlers see a request.
   httplib::Server& http();
 
   // Binds, and serves from when it returns; once per door. A name with several
   // addresses is bound to its first, IPv4 before IPv6.
   std::expected<BoundAddress, DoorError> start(const std::string& host, std::uint16_t port);
+
+  // Whether a key is needed, once started.
+  bool asks_for_key() const;
+
+  // A path that logs one browser in, once, within ten minutes: "/login?code=...".
+  // It voids the one before. Empty while nobody is asked for a key. Once
+  // started; any thread.
+  std::string make_login_path();
 
   // Ends everything: no new connections, requests in progress are finished,
   // clients get their queued frames and a close frame (1001). What is not done

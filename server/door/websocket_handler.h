@@ -20,7 +20,8 @@ enum class Opcode : std::uint8_t { Text, Binary };
 struct Upgrade {
   std::string path;   // as sent, up to '?'
   std::string query;  // after '?', not decoded; empty when there is none
-  std::vector<std::pair<std::string, std::string>> headers;  // in order, names as sent
+  // In order, names as sent; without what the client is known by.
+  std::vector<std::pair<std::string, std::string>> headers;
 };
 
 // Receives what clients do. All calls come from the one WebSocket thread, so

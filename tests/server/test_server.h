@@ -17,6 +17,7 @@
 
 #include "api/openapi/openapi.h"
 #include "server/door/door.h"
+#include "server/door_options.h"
 #include "server/live_hub.h"
 #include "server/routes.h"
 #include "tests/format/temp_folder.h"
@@ -49,7 +50,7 @@ struct TestServerOptions {
   std::filesystem::path model = TT_BUNDLED_MODEL;
   std::filesystem::path checker{};  // empty: not tried first
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
-  DoorOptions door{};
+  DoorOptions door = door_options({});
   std::filesystem::path page = "/nonexistent";
   std::filesystem::path data{};  // folder of the sessions; empty: one of its own
   std::vector<std::filesystem::path> elsewhere{};

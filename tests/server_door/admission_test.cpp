@@ -38,6 +38,14 @@ TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
       {"port that is none", "localhost:80x", loopback, false},
       {"user part", "localhost@evil.example", loopback, false},
       {"unclosed bracket", "[::1", loopback, false},
+      {"two final dots", "localhost..", loopback, false},
+      {"an address as one number", "2130706433", loopback, false},
+      {"an address with leading zeros", "0177.0.0.1", loopback, false},
+      {"an address in hexadecimal", "0x7f.0.0.1", loopback, false},
+      {"v6 loopback in capitals", "[0:0:0:0:0:FFFF:7F00:1]", loopback, false},
+      {"two hosts", "localhost,evil.example", loopback, false},
+      {"blank in between", "localhost evil.example", loopback, false},
+      {"port of six digits", "localhost:080808", loopback, false},
   };
   for (const auto& [what, host, rules, ours] : cases) {
     EXPECT_EQ(host_is_ours(host, rules), ours) << what;
@@ -63,9 +71,57 @@ TEST(Admission, OriginIsTheHostThatServedThePage) {
       {"null", "127.0.0.1:8080", false},
       {"", "127.0.0.1:8080", false},
       {"file://", "127.0.0.1:8080", false},
+      {"NULL", "127.0.0.1:8080", false},
+      {"http://null", "127.0.0.1:8080", false},
+      {"HTTP://Trace.Example", "trace.example:80", true},
+      {"http://trace.example.", "trace.example", true},
+      {"http://trace.example@evil.example", "trace.example", false},
+      {"http://trace.example/", "trace.example", false},
+      {"http://trace.example http://evil.example", "trace.example", false},
+      {"http://trace.example:443", "trace.example", false},
+      {"https://trace.example:80", "trace.example:443", false},
+      {"ws://trace.example", "trace.example", false},
+      {"chrome-extension://trace.example", "trace.example", false},
+      {"http://[::1]", "[0:0::1]", false},
   };
   for (const auto& [origin, host, same] : cases) {
     EXPECT_EQ(origin_matches_host(origin, host), same) << origin << " to " << host;
+  }
+}
+
+TEST(Admission, OriginsAreReadAsBrowsersWriteThem) {
+  const struct {
+    const char* text;
+    const char* origin;  // empty: none
+  } cases[] = {
+      {"https://notes.example", "https://notes.example"},
+      {"HTTPS://Notes.Example/", "https://notes.example"},
+      {"https://notes.example:443", "https://notes.example"},
+      {"http://notes.example:443", "http://notes.example:443"},
+      {"http://localhost:5173", "http://localhost:5173"},
+      {"http://[::1]:5173", "http://[::1]:5173"},
+      {"null", ""},
+      {"*", ""},
+      {"https://*", ""},
+      {"https://*.example", ""},
+      {"notes.example", ""},
+      {"ftp://notes.example", ""},
+      {"https://notes.example/path", ""},
+      {"https://user@notes.example", ""},
+      {"https://", ""},
+      {"https://notes.example\r\nX-Bad: 1", ""},
+  };
+  for (const auto& [text, origin] : cases) {
+    EXPECT_EQ(parse_origin(text).value_or(""), origin) << text;
+  }
+  EXPECT_EQ(host_of_origin("https://trace.example:8443"), "trace.example");
+}
+
+TEST(Admission, LoopbackIsWhatOnlyThisMachineReaches) {
+  for (const char* ip : {"127.0.0.1", "127.1.2.3", "::1"})
+    EXPECT_TRUE(is_loopback_address(ip)) << ip;
+  for (const char* ip : {"0.0.0.0", "::", "192.168.0.1", "::ffff:127.0.0.1", "fe80::1", ""}) {
+    EXPECT_FALSE(is_loopback_address(ip)) << ip;
   }
 }
 

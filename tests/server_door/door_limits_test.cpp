@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/server_door/raw_client.h"
@@ -151,6 +153,147 @@ TEST(DoorLimits, AllBusyIsSaid) {
   two.send(get_request("/stream"));
   EXPECT_TRUE(eventually([&] { return server.streams == 2; }));
   EXPECT_EQ(RawClient(server.port).read_response().status, 503);
+}
+
+TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
+  DoorOptions options;
+  options.max_connections = 8;
+  options.max_connections_per_peer = 4;
+  TestDoor server(options);
+  const auto from = [&](const char* address) {
+    RawClient client;
+    client.bind(address);
+    client.connect(server.port);
+    return client;
+  };
+  RawClient other = from("127.0.0.2");
+  EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  // One that waits makes room for its own peer's next, not another's.
+  std::vector<RawClient> mine;
+  for (int i = 0; i < 20; ++i) {
+    mine.emplace_back(server.port);
+    EXPECT_EQ(mine.back().exchange(get_request("/hello")).status, 200) << i;
+  }
+  EXPECT_TRUE(mine.front().ended_within(3s));
+  EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  // With all of its own busy it is told so, and others still get in.
+  mine.clear();
+  for (int i = 0; i < 4; ++i) {
+    mine.emplace_back(server.port);
+    mine.back().send(get_request("/stream"));
+    EXPECT_TRUE(eventually([&] { return server.streams == i + 1; }));
+  }
+  const RawResponse refused = RawClient(server.port).read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "2");
+  EXPECT_EQ(from("127.0.0.3").exchange(get_request("/hello")).status, 200);
+}
+
+// A reader that takes a byte now and then is never silent for long; all the same
+// it must not hold a worker for hours.
+TEST(DoorLimits, ASlowReaderIsCutOff) {
+  DoorOptions options;
+  options.io_timeout = 500ms;
+  options.max_workers = 1;
+  TestDoor server(options);
+  RawClient slow(server.port, 4096);
+  slow.send(get_request("/big"));
+  RawClient next(server.port);
+  next.send(get_request("/hello"));
+  std::atomic<bool> served = false;
+  std::thread waiting([&] { served = next.read_response().body == "hello"; });
+  // 8 MiB at 10 KB a second would take a quarter of an hour; no single write
+  // waits for half a second.
+  const auto start = std::chrono::steady_clock::now();
+  while (!served && std::chrono::steady_clock::now() - start < 10s) {
+    slow.read(200);
+    std::this_thread::sleep_for(20ms);
+  }
+  waiting.join();
+  EXPECT_TRUE(served);
+}
+
+TEST(DoorLimits, HeaderBombsAreRefusedOrHarmless) {
+  TestDoor server;
+  const auto many = [](int count, const std::string& line) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += line;
+    return out;
+  };
+  const std::pair<std::string, int> requests[] = {
+      {get_request("/hello", many(101, "A: 1\r\n")), 431},
+      {get_request("/hello", many(98, "A: 1\r\n")), 200},
+      {get_request("/hello", "A: " + std::string(8200, 'x') + "\r\n"), 431},
+      {get_request("/hello", std::string(8200, 'A') + ": x\r\n"), 431},
+      {get_request("/" + std::string(17'000, 'x')), 431},
+      {get_request("/hello", "Cookie: " + many(2000, "a=b;") + "\r\n"), 200},
+      {get_request("/hello", "Cookie: " + many(600, "tt_session=;") + "\r\n"), 200},
+      {get_request("/hello", "Accept: " + many(4000, "a,") + "\r\n"), 400},
+      {get_request("/hello", "Connection: " + many(4000, ",") + "\r\n"), 200},
+      {get_request("/hello?" + many(3000, "a&")), 200},
+  };
+  for (const auto& [request, status] : requests) {
+    EXPECT_EQ(RawClient(server.port).exchange(request).status, status) << request.substr(0, 60);
+  }
+}
+
+// Where one request ends and the next begins is never a matter of opinion.
+TEST(DoorLimits, LengthsThatCouldBeReadInTwoWaysAreRefused) {
+  TestDoor server;
+  const std::string inner = get_request("/hello");
+  const std::string cases[] = {
+      "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+      "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+      "Transfer-Encoding: identity, chunked\r\n",
+      "Transfer-Encoding: xchunked\r\n",
+      "Transfer-Encoding:\r\n",
+      "Content-Length: 3\r\nContent-Length: 0\r\n",
+      "Content-Length: 0x3\r\n",
+      "Content-Length: -1\r\n",
+      "Content-Length: 3 3\r\n",
+      "Content-Length:\r\n",
+      "Transfer-Encoding : chunked\r\n",
+      "Transfer-Encoding\t: chunked\r\n",
+      "X: 1\r\n Transfer-Encoding: chunked\r\n",
+      "X: 1\nTransfer-Encoding: chunked\r\n",
+      "X: 1\rTransfer-Encoding: chunked\r\n",
+  };
+  for (const std::string& lines : cases) {
+    RawClient client(server.port);
+    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\n" + lines + "\r\n0\r\n\r\n" + inner);
+    EXPECT_EQ(client.read_response().status, 400) << lines;
+    EXPECT_EQ(client.read_response().status, 0) << lines;
+  }
+}
+
+TEST(DoorLimits, BrokenChunksEndTheConnection) {
+  TestDoor server;
+  const std::string inner = get_request("/hello");
+  const std::string bodies[] = {
+      "zz\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
+      "5\r\nhelloXX0\r\n\r\n",    "ffffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+      "5\nhello\n0\n\n",          "5\r\nhello\r\n\r\n",
+  };
+  for (const std::string& body : bodies) {
+    RawClient client(server.port);
+    client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                body + inner);
+    client.end_output();
+    const RawResponse first = client.read_response();
+    EXPECT_TRUE(first.status == 0 || first.status >= 400) << body << first.status << first.body;
+    EXPECT_EQ(client.read_response().status, 0) << body;
+  }
+}
+
+TEST(DoorLimits, AnExpectationThatIsNoneIsRefused) {
+  TestDoor server;
+  RawClient client(server.port);
+  const auto response = client.exchange(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 200-maybe\r\n\r\n");
+  EXPECT_TRUE(response.status == 417 || response.status == 0 || response.status == 408 ||
+              response.status == 400)
+      << response.status;
 }
 
 TEST(DoorLimits, StreamsLeaveRoomForRequests) {

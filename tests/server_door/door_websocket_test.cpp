@@ -234,8 +234,28 @@ TEST(DoorWebSocket, OnlySoManyAtATime) {
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
+TEST(DoorWebSocket, OnePeerCannotHaveThemAll) {
+  DoorOptions options;
+  options.max_websockets = 4;
+  options.max_websockets_per_peer = 2;
+  TestDoor server(options);
+  std::vector<WsClient> clients;
+  for (int i = 0; i < 2; ++i) clients.emplace_back(server.port);
+  const WsClient refused(server.port);
+  EXPECT_EQ(refused.handshake().status, 503);
+  EXPECT_EQ(refused.handshake().headers.at("retry-after"), "2");
+  RawClient other;
+  other.bind("127.0.0.2");
+  other.connect(server.port);
+  EXPECT_EQ(other.exchange(upgrade_request()).status, 101);
+  clients.pop_back();
+  EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
+}
+
 TEST(DoorWebSocket, ManyUpgradesAtOnce) {
-  TestDoor server;
+  DoorOptions options;
+  options.max_websockets_per_peer = options.max_websockets;
+  TestDoor server(options);
   std::vector<RawClient> clients;
   for (int i = 0; i < 60; ++i) clients.emplace_back(server.port);
   for (auto& client : clients) client.send(upgrade_request());

@@ -25,6 +25,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+sockaddr_in address_of(const std::string& host, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) throw std::runtime_error(host);
+  return address;
+}
+
 }  // namespace
 
 RawClient::RawClient() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,12 +48,16 @@ RawClient::RawClient(std::uint16_t port, int receive_buffer_bytes) : RawClient()
   connect(port);
 }
 
-void RawClient::connect(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+void RawClient::bind(const std::string& from) {
+  const sockaddr_in address = address_of(from, 0);
+  if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    throw std::runtime_error("bind");
+  }
+}
+
+void RawClient::connect(std::uint16_t port, const std::string& host) {
+  const sockaddr_in address = address_of(host, port);
+  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     throw std::runtime_error("connect");
   }
 }

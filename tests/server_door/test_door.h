@@ -84,7 +84,8 @@ class Recorder : public WebSocketHandler {
 
 class TestDoor {
  public:
-  explicit TestDoor(DoorOptions options = {}) : door(std::move(options), recorder) {
+  explicit TestDoor(DoorOptions options = {}, const std::string& host = "127.0.0.1")
+      : door(with_echo(std::move(options)), recorder) {
     recorder.door = &door;
     auto& http = door.http();
     http.Get("/hello", [](const httplib::Request&, httplib::Response& response) {
@@ -93,8 +94,20 @@ class TestDoor {
     http.Delete("/hello", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("gone", "text/plain");
     });
-    http.Get("/cookie", [](const httplib::Request& request, httplib::Response& response) {
-      response.set_content(std::to_string(request.get_header_value("Cookie").size()), "text/plain");
+    // What a handler sees of the headers.
+    http.Get("/header", [](const httplib::Request& request, httplib::Response& response) {
+      response.set_content(std::to_string(request.get_header_value("X-Long").size()), "text/plain");
+    });
+    http.Get("/seen", [](const httplib::Request& request, httplib::Response& response) {
+      std::string names;
+      for (const auto& [name, value] : request.headers) names += name + "\n";
+      response.set_content(names, "text/plain");
+    });
+    http.Get("/api/v1/health", [](const httplib::Request& request, httplib::Response& response) {
+      response.set_content(is_stranger(request) ? "well" : "well, and much more", "text/plain");
+    });
+    http.Get("/json", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("{\"text\": \"" + std::string(5000, 'j') + "\"}", "application/json");
     });
     http.Post("/echo", [](const httplib::Request& request, httplib::Response& response) {
       response.set_content(request.body, "application/octet-stream");
@@ -116,9 +129,15 @@ class TestDoor {
       std::this_thread::sleep_for(300ms);
       response.set_content("slow", "text/plain");
     });
-    const auto address = door.start("127.0.0.1", 0);
+    const auto address = door.start(host, 0);
     EXPECT_TRUE(address.has_value());
     if (address) port = address->port;
+  }
+
+  // /echo takes whatever comes, up to 1 MiB.
+  static DoorOptions with_echo(DoorOptions options) {
+    options.rules.other_bodies.push_back({.path = "/echo", .type = "", .max_bytes = 1u << 20});
+    return options;
   }
 
   std::atomic<int> streams = 0;

@@ -3,10 +3,23 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <string_view>
 
 namespace tt::door {
+
+std::string peer_group(const std::string& host) {
+  std::array<unsigned char, 16> ip{};
+  if (!host.contains(':') || inet_pton(AF_INET6, host.c_str(), ip.data()) != 1) return host;
+  constexpr std::string_view kMapped = "::ffff:";  // IPv4 on a socket for both
+  if (host.starts_with(kMapped) && host.contains('.')) return host.substr(kMapped.size());
+  std::fill(ip.begin() + 8, ip.end(), static_cast<unsigned char>(0));
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET6, ip.data(), text.data(), text.size());
+  return std::string(text.data()) + "/64";
+}
 
 Endpoint to_endpoint(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/door/detail/fd.h"
+#include "server/door/detail/peer_slots.h"
 
 struct sockaddr_storage;
 
@@ -21,9 +22,14 @@ struct Connection {
   Fd fd;  // non-blocking
   Endpoint peer;
   Endpoint local;
+  PeerSlot slot;  // of peer_group(peer.host)
 };
 
 using ConnectionPtr = std::unique_ptr<Connection>;
+
+// Who is counted as one: an IPv4 address, or the 64 bits of an IPv6 address that
+// a network gives out (whoever has one of them has them all).
+std::string peer_group(const std::string& host);
 
 Endpoint to_endpoint(const sockaddr_storage& address);
 

@@ -42,8 +42,8 @@ std::string last_error(const char* what) {
 
 }  // namespace
 
-Doorman::Doorman(DoormanOptions options, DoormanCalls calls)
-    : options_(std::move(options)), calls_(std::move(calls)) {}
+Doorman::Doorman(DoormanOptions options, Access& access, DoormanCalls calls)
+    : options_(std::move(options)), access_(access), calls_(std::move(calls)) {}
 
 std::expected<void, std::string> Doorman::start(Listener listener) {
   listener_ = std::move(listener.fd);
@@ -125,17 +125,24 @@ void Doorman::accept_all() {
     // A response is written in one piece; waiting for more only delays it.
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    const bool full = parked_.size() + in_service_ >= options_.max_connections;
     auto connection = std::make_unique<Connection>();
     connection->peer = to_endpoint(address);
     connection->local = local_endpoint(fd.get());
     connection->fd = std::move(fd);
-    if (full && !make_room()) {
-      const std::string response = to_response({503, "All connections are in use."}, "GET");
+    const std::string peer = peer_group(connection->peer.host);
+    const bool full = parked_.size() + in_service_ >= options_.max_connections;
+    const bool peer_full = slots_->count(peer) >= options_.max_connections_per_peer;
+    if ((peer_full && !make_room(peer)) || (full && !peer_full && !make_room())) {
+      const std::string response = response_to(
+          {}, reply_to({.reason = RefusalReason::TooManyConnections,
+                        .why = peer_full ? "All connections that one client may have are in use."
+                                         : "All connections are in use.",
+                        .retry_after_s = 2}));
       send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL);
       shutdown(connection->fd.get(), SHUT_WR);
       continue;
     }
+    connection->slot = PeerSlot(slots_, peer);
     park(std::move(connection));
   }
 }
@@ -145,10 +152,14 @@ void Doorman::pause_accepting() {
   accept_again_ = Clock::now() + kAcceptPause;
 }
 
-// Closes the waiting connection whose deadline is next. False when none waits.
-bool Doorman::make_room() {
-  const auto oldest = std::ranges::min_element(
-      parked_, {}, [](const ParkedMap::value_type& entry) { return entry.second.deadline; });
+// Closes the waiting connection whose deadline is next; of `peer`, if one is
+// named. False when none waits.
+bool Doorman::make_room(const std::string& peer) {
+  auto oldest = parked_.end();
+  for (auto at = parked_.begin(); at != parked_.end(); ++at) {
+    if (!peer.empty() && at->second.connection->slot.peer() != peer) continue;
+    if (oldest == parked_.end() || at->second.deadline < oldest->second.deadline) oldest = at;
+  }
   if (oldest == parked_.end()) return false;
   parked_.erase(oldest);
   return true;
@@ -211,7 +222,9 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
   const auto end = bytes.find("\r\n\r\n", from);
   if (end != std::string_view::npos) return decide(at, bytes.substr(0, end + 4));
   if (bytes.size() == buffer_.size()) {
-    return refuse(unpark(at), {431, "The request's head is longer than 16 KiB."}, "");
+    return answer(unpark(at), response_to({}, reply_to({RefusalReason::HeadTooLarge,
+                                                        "The request's head is longer than 16 "
+                                                        "KiB."})));
   }
   if (peer_ended) {
     parked_.erase(at);
@@ -224,21 +237,37 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
 void Doorman::decide(ParkedMap::iterator at, std::string_view head_text) {
   ConnectionPtr connection = unpark(at);
   const auto head = parse_request_head(head_text);
-  if (!head) return refuse(std::move(connection), head.error(), "");
-  Verdict verdict = judge(*head, options_.host_rules, options_.websocket_path);
-  if (const auto* refusal = std::get_if<Refusal>(&verdict)) {
-    refuse(std::move(connection), *refusal, head->method);
-  } else if (const auto* serve = std::get_if<Serve>(&verdict)) {
-    ++in_service_;
-    calls_.on_request(std::move(connection), head_text.size(), serve->then_close);
-  } else {
-    connection = calls_.on_upgrade(std::move(connection), std::move(std::get<Upgrade>(verdict)));
-    if (connection) refuse(std::move(connection), {503, "All WebSockets are in use."}, "GET");
+  if (!head) return answer(std::move(connection), response_to({}, reply_to(head.error())));
+  Verdict verdict = judge(*head, options_.rules, access_, connection->slot.peer(), Clock::now());
+  if (auto* upgrade = std::get_if<Upgrade>(&verdict)) {
+    connection = calls_.on_upgrade(std::move(connection), std::move(*upgrade));
+    if (!connection) return;
+    verdict = Refusal{.reason = RefusalReason::TooManyConnections,
+                      .why = "All WebSockets are in use; close another view of this server.",
+                      .retry_after_s = 2};
   }
+  if (const auto* serve = std::get_if<Serve>(&verdict)) {
+    ++in_service_;
+    const DoorRules& rules = options_.rules.requests;
+    calls_.on_request({.connection = std::move(connection),
+                       .head_bytes = head_text.size(),
+                       .how = *serve,
+                       .standing_headers = standing_headers(cors_origin_of(*head, rules),
+                                                            !rules.cors_origins.empty())});
+    return;
+  }
+  const auto* refusal = std::get_if<Refusal>(&verdict);
+  const Reply reply = refusal != nullptr ? reply_to(*refusal) : std::get<Reply>(verdict);
+  answer(std::move(connection), response_to(*head, reply));
 }
 
-void Doorman::refuse(ConnectionPtr connection, const Refusal& refusal, std::string_view method) {
-  const std::string response = to_response(refusal, method);
+std::string Doorman::response_to(const RequestHead& head, const Reply& reply) const {
+  const DoorRules& rules = options_.rules.requests;
+  return to_response(reply, head.method,
+                     standing_headers(cors_origin_of(head, rules), !rules.cors_origins.empty()));
+}
+
+void Doorman::answer(ConnectionPtr connection, const std::string& response) {
   // A few hundred bytes have room, unless the peer has not read what it asked
   // for before; then it does not get them.
   send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

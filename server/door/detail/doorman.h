@@ -22,7 +22,7 @@
 
 #include "server/door/detail/connection.h"
 #include "server/door/detail/listener.h"
-#include "server/door/detail/request_head.h"
+#include "server/door/detail/verdict.h"
 
 namespace tt::door {
 
@@ -34,18 +34,26 @@ enum class After {
 };
 
 struct DoormanOptions {
-  HostRules host_rules;
-  std::string websocket_path;
+  VerdictRules rules;
+  RefusalRenderer renderer;  // may be empty
   std::size_t max_connections = 0;
+  std::size_t max_connections_per_peer = 0;
   std::chrono::milliseconds idle_timeout{};
   std::chrono::milliseconds head_timeout{};
 };
 
+// A request that was let in, complete up to its blank line.
+struct Admitted {
+  ConnectionPtr connection;
+  std::size_t head_bytes = 0;
+  Serve how;
+  std::string standing_headers;  // for its response
+};
+
 // Both are called on the doorman's thread and must not block.
 struct DoormanCalls {
-  // A request is complete up to its blank line, `head_bytes` long. Whoever
-  // takes the connection gives it back with give_back().
-  std::function<void(ConnectionPtr, std::size_t head_bytes, bool then_close)> on_request;
+  // Whoever takes the connection gives it back with give_back().
+  std::function<void(Admitted)> on_request;
   // An upgrade to WebSocket. The connection is taken for good, or given back as
   // the result when there is no room.
   std::function<ConnectionPtr(ConnectionPtr, Upgrade)> on_upgrade;
@@ -53,7 +61,8 @@ struct DoormanCalls {
 
 class Doorman {
  public:
-  Doorman(DoormanOptions options, DoormanCalls calls);
+  // `access` outlives the doorman.
+  Doorman(DoormanOptions options, Access& access, DoormanCalls calls);
   ~Doorman() { stop(); }
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;
@@ -80,13 +89,15 @@ class Doorman {
   void loop();
   void accept_all();
   void pause_accepting();
-  bool make_room();
+  bool make_room(const std::string& peer = {});
   void take_returned();
   void park(ConnectionPtr connection);
   void on_event(ParkedMap::iterator at, std::uint32_t events);
   void look_at_head(ParkedMap::iterator at, bool peer_ended);
   void decide(ParkedMap::iterator at, std::string_view head);
-  void refuse(ConnectionPtr connection, const Refusal& refusal, std::string_view method);
+  std::string response_to(const RequestHead& head, const Reply& reply) const;
+  Reply reply_to(const Refusal& refusal) const { return reply_of(refusal, options_.renderer); }
+  void answer(ConnectionPtr connection, const std::string& response);
   void linger(ConnectionPtr connection);
   void drain(ParkedMap::iterator at);
   ConnectionPtr unpark(ParkedMap::iterator at);
@@ -95,6 +106,7 @@ class Doorman {
   int wait_ms() const;
 
   const DoormanOptions options_;
+  Access& access_;
   const DoormanCalls calls_;
   Fd epoll_;
   Fd wake_;  // eventfd: something was given back, or stop
@@ -106,6 +118,7 @@ class Doorman {
   std::vector<std::pair<ConnectionPtr, After>> returned_;  // guarded by returned_mutex_
   bool closed_ = false;                                    // guarded: nobody takes any more
 
+  const std::shared_ptr<PeerSlots> slots_ = std::make_shared<PeerSlots>();
   // The thread's own.
   ParkedMap parked_;
   std::size_t in_service_ = 0;                                 // handed to workers, not yet back

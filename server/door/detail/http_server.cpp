@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <format>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/door/detail/request_head.h"
 #include "server/door/range_field.h"
@@ -55,6 +59,13 @@ void leave_out_brotli(httplib::Request& request) {
   request.set_header("Accept-Encoding", kept.empty() ? "identity" : kept);
 }
 
+// The door has looked at them. What no handler has, none can log or echo.
+void take_off_secrets(httplib::Request& request) {
+  request.headers.erase("Authorization");
+  request.headers.erase("Cookie");
+  request.headers.erase(kStrangerHeader);
+}
+
 // A request that announces no body has none. The library waits for the body of a
 // DELETE all the same, and then does not keep the connection.
 void say_that_no_body_follows(std::string& head) {
@@ -82,17 +93,27 @@ void rename_range(std::string& head) {
 // than asked for: what follows belongs to the next request.
 class RequestStream final : public httplib::Stream {
  public:
-  RequestStream(const Connection& connection, std::string head, HttpTimeouts timeouts)
-      : connection_(connection),
+  RequestStream(const Admitted& request, std::string head, HttpTimeouts timeouts,
+                const RefusalRenderer& renderer)
+      : request_(request),
+        connection_(*request.connection),
         head_(std::move(head)),
         timeouts_(timeouts),
-        body_deadline_(started_ + timeouts.body) {}
+        renderer_(renderer) {}
 
   bool is_readable() const override { return at_ < head_.size(); }
   bool wait_readable() const override {
-    return is_readable() || wait_for(fd(), POLLIN, std::min(io_deadline(), body_deadline_));
+    return is_readable() || wait_for(fd(), POLLIN, std::min(io_deadline(), body_deadline()));
   }
-  bool wait_writable() const override { return wait_for(fd(), POLLOUT, io_deadline()); }
+  // A reader may pause, but not pause again after every byte.
+  bool wait_writable() const override {
+    const auto began = Clock::now();
+    const Clock::duration left = timeouts_.io + earned(sent_bytes_) - waited_;
+    const bool ready =
+        wait_for(fd(), POLLOUT, began + std::min<Clock::duration>(timeouts_.io, left));
+    waited_ += Clock::now() - began;
+    return ready;
+  }
   bool is_peer_alive() const override {
     char byte = 0;
     const ssize_t got = recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -106,27 +127,51 @@ class RequestStream final : public httplib::Stream {
       at_ += count;
       return static_cast<ssize_t>(count);
     }
+    if (body_bytes_ > request_.how.max_body + kChunkLines) {
+      failure_ = Refusal{RefusalReason::BodyTooLarge,
+                         std::format("The body is larger than {} bytes.", request_.how.max_body)};
+      return no_input(httplib::Error::ExceedMaxPayloadSize, -1);
+    }
     for (;;) {
-      if (!wait_readable()) return no_input(httplib::Error::Timeout, -1);
+      if (!wait_readable()) {
+        failure_ = Refusal{RefusalReason::Timeout, "The request's body did not come in time."};
+        return no_input(httplib::Error::Timeout, -1);
+      }
       const ssize_t got = recv(fd(), out, size, 0);
-      if (got > 0) return got;
+      if (got > 0) {
+        body_bytes_ += static_cast<std::uint64_t>(got);
+        return got;
+      }
       if (got == 0) return no_input(httplib::Error::ConnectionClosed, 0);
       if (errno != EAGAIN && errno != EINTR) return no_input(httplib::Error::Read, -1);
     }
   }
 
   ssize_t write(const char* data, std::size_t size) override {
-    note_status({data, size});
-    for (;;) {
-      if (!output_failed_ && wait_writable()) {
-        const ssize_t sent = send(fd(), data, size, MSG_NOSIGNAL);
-        if (sent >= 0) return sent;
-        if (errno == EAGAIN || errno == EINTR) continue;
-      }
-      output_failed_ = true;
-      error_ = httplib::Error::Write;
-      return -1;
+    const std::string_view text(data, size);
+    if (replaced_) return static_cast<ssize_t>(size);
+    if (!begins_response(text)) return write_some(text);
+    // A head is written in one piece, and now gets what all of them have.
+    const auto line_end = text.find("\r\n");
+    if (line_end == std::string_view::npos) return write_some(text);
+    std::string head;
+    if (failure_) {
+      // The library cannot know why its input ended.
+      const Reply reply = reply_of(*failure_, renderer_);
+      status_ = reply.status;
+      replaced_ = true;
+      head = to_response(reply, "", request_.standing_headers);
+    } else {
+      head.append(text.substr(0, line_end + 2));
+      head += request_.standing_headers;
+      head.append(text.substr(line_end + 2));
     }
+    for (std::string_view rest = head; !rest.empty();) {
+      const ssize_t sent = write_some(rest);
+      if (sent < 0) return -1;
+      rest.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return static_cast<ssize_t>(size);
   }
 
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
@@ -148,8 +193,17 @@ class RequestStream final : public httplib::Stream {
   int status() const { return status_; }  // of the final response; 0 before it
 
  private:
+  // Sizes and ends of chunks come on top of the body.
+  static constexpr std::uint64_t kChunkLines = 64 * 1024;
+
   int fd() const { return connection_.fd.get(); }
   Clock::time_point io_deadline() const { return Clock::now() + timeouts_.io; }
+  static std::chrono::milliseconds earned(std::uint64_t bytes) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(bytes) * 1000 / kMinBytesPerSecond);
+  }
+  Clock::time_point body_deadline() const {
+    return started_ + timeouts_.body + earned(body_bytes_);
+  }
 
   ssize_t no_input(httplib::Error error, ssize_t result) {
     input_failed_ = true;
@@ -157,30 +211,57 @@ class RequestStream final : public httplib::Stream {
     return result;
   }
 
-  // The library says "Connection: close" with every error status but does not
-  // tell its caller; so the status is read off what it writes. A head is
-  // written in one piece.
-  void note_status(std::string_view data) {
-    constexpr std::string_view kVersion = "HTTP/1.1 ";
-    if (status_ >= 200 || !data.starts_with(kVersion)) return;
-    data.remove_prefix(kVersion.size());
-    std::from_chars(data.data(), data.data() + std::min<std::size_t>(3, data.size()), status_);
+  // One write, of as much as there is room for.
+  ssize_t write_some(std::string_view text) {
+    while (!output_failed_) {
+      const ssize_t sent = send(fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent >= 0) {
+        sent_bytes_ += static_cast<std::uint64_t>(sent);
+        return sent;
+      }
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) break;
+      if (!wait_writable()) break;
+    }
+    output_failed_ = true;
+    error_ = httplib::Error::Write;
+    return -1;
   }
 
+  // Whether this is the head of the final response (not of a 100); notes its
+  // status: the library says "Connection: close" with every error status but
+  // does not tell its caller.
+  bool begins_response(std::string_view data) {
+    constexpr std::string_view kVersion = "HTTP/1.1 ";
+    if (status_ >= 200 || !data.starts_with(kVersion)) return false;
+    data.remove_prefix(kVersion.size());
+    std::from_chars(data.data(), data.data() + std::min<std::size_t>(3, data.size()), status_);
+    return status_ >= 200;
+  }
+
+  const Admitted& request_;
   const Connection& connection_;
   const std::string head_;
   const HttpTimeouts timeouts_;
+  const RefusalRenderer& renderer_;
   const Clock::time_point started_ = Clock::now();
-  const Clock::time_point body_deadline_;
   std::size_t at_ = 0;
+  std::uint64_t body_bytes_ = 0;
+  std::uint64_t sent_bytes_ = 0;
+  mutable Clock::duration waited_{};  // for the reader
   int status_ = 0;
+  std::optional<Refusal> failure_;  // why the input ended, when that is ours to say
+  bool replaced_ = false;           // what the library writes is not sent any more
   bool input_failed_ = false;
   bool output_failed_ = false;
 };
 
 }  // namespace
 
-HttpServer::HttpServer(HttpTimeouts timeouts) : timeouts_(timeouts) {
+HttpServer::HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer)
+    : timeouts_(timeouts), renderer_(std::move(renderer)) {
+  // The door's own limits hold, which know the path.
+  set_payload_max_length(std::numeric_limits<std::size_t>::max());
   set_keep_alive_timeout(
       std::max<time_t>(1, std::chrono::floor<std::chrono::seconds>(timeouts.idle).count()));
 }
@@ -191,34 +272,40 @@ void HttpServer::cut_off() {
   for (const int fd : serving_) shutdown(fd, SHUT_RDWR);
 }
 
-After HttpServer::serve(const Connection& connection, std::size_t head_bytes, bool then_close) {
+After HttpServer::serve(const Admitted& request) {
+  const int fd = request.connection->fd.get();
   {
     const std::scoped_lock lock(serving_mutex_);
     if (cut_off_) return After::Close;
-    serving_.insert(connection.fd.get());
+    serving_.insert(fd);
   }
-  const After after = answer(connection, head_bytes, then_close);
+  const After after = answer(request);
   const std::scoped_lock lock(serving_mutex_);
-  serving_.erase(connection.fd.get());
+  serving_.erase(fd);
   return after;
 }
 
-After HttpServer::answer(const Connection& connection, std::size_t head_bytes, bool then_close) {
-  std::string head(head_bytes, '\0');
+After HttpServer::answer(const Admitted& request) {
+  const Connection& connection = *request.connection;
+  std::string head(request.head_bytes, '\0');
   const ssize_t got = recv(connection.fd.get(), head.data(), head.size(), 0);
   // The doorman saw them all, and nobody else reads.
-  if (got != static_cast<ssize_t>(head_bytes)) return After::Close;
+  if (got != static_cast<ssize_t>(request.head_bytes)) return After::Close;
 
   say_that_no_body_follows(head);
   rename_range(head);
-  RequestStream stream(connection, std::move(head), timeouts_);
-  then_close = then_close || svr_sock_ == INVALID_SOCKET;
+  RequestStream stream(request, std::move(head), timeouts_, renderer_);
+  const bool then_close = request.how.then_close || svr_sock_ == INVALID_SOCKET;
   bool closed = false;
   bool complete = false;
   try {
     complete =
         process_request(stream, connection.peer.host, connection.peer.port, connection.local.host,
-                        connection.local.port, then_close, closed, &leave_out_brotli);
+                        connection.local.port, then_close, closed, [&](httplib::Request& parsed) {
+                          leave_out_brotli(parsed);
+                          take_off_secrets(parsed);
+                          if (request.how.stranger) parsed.set_header(kStrangerHeader, "1");
+                        });
   } catch (...) {
     // Handlers' exceptions become a 500 in there; this is a content provider's,
     // in the middle of the body. A connection cut short tells the client.

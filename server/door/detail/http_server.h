@@ -17,13 +17,20 @@ namespace tt::door {
 
 struct HttpTimeouts {
   std::chrono::milliseconds idle{};  // told to clients (Keep-Alive)
-  std::chrono::milliseconds body{};  // a request's whole body
-  std::chrono::milliseconds io{};    // one read or write
+  // What a whole body may take, and how long a response may wait for its reader
+  // in all; each kMinBytesPerSecond of them adds a second.
+  std::chrono::milliseconds body{};
+  std::chrono::milliseconds io{};  // also: one read or write
 };
+
+inline constexpr std::int64_t kMinBytesPerSecond = 16 * 1024;
+
+// Set in a request's headers for handlers to see; a client's own is taken off.
+inline constexpr const char* kStrangerHeader = "TT-Stranger";
 
 class HttpServer final : public httplib::Server {
  public:
-  explicit HttpServer(HttpTimeouts timeouts);
+  HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer);
 
   // cpp-httplib ends streams when its listening socket is gone; ours stands in.
   void begin(int listening_fd) { svr_sock_ = listening_fd; }
@@ -33,14 +40,15 @@ class HttpServer final : public httplib::Server {
   // Fails every read and write of the requests in progress.
   void cut_off();
 
-  // Answers the request whose head is the next `head_bytes` of the socket.
+  // Answers the request whose head is the next `head_bytes` of its socket.
   // Consumes that request and nothing behind it.
-  After serve(const Connection& connection, std::size_t head_bytes, bool then_close);
+  After serve(const Admitted& request);
 
  private:
-  After answer(const Connection& connection, std::size_t head_bytes, bool then_close);
+  After answer(const Admitted& request);
 
   const HttpTimeouts timeouts_;
+  const RefusalRenderer renderer_;
   std::mutex serving_mutex_;
   std::unordered_set<int> serving_;  // descriptors; guarded by serving_mutex_
   bool cut_off_ = false;             // guarded by serving_mutex_

@@ -3,6 +3,7 @@
 #include <libwebsockets.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -36,6 +37,7 @@ struct WebSocketService::Frame {
 struct WebSocketService::Client {
   ClientId id;
   Upgrade upgrade;
+  std::string peer;          // peer_group()
   ConnectionPtr connection;  // until the library has its descriptor
 
   // The service thread's own.
@@ -181,9 +183,14 @@ ConnectionPtr WebSocketService::adopt(ConnectionPtr connection, Upgrade upgrade)
   if (stopping_ || context_ == nullptr || clients_.size() >= options_.max_clients) {
     return connection;
   }
+  const std::string& peer = connection->slot.peer();
+  const auto of_peer = std::ranges::count_if(
+      clients_, [&](const auto& entry) { return entry.second->peer == peer; });
+  if (static_cast<std::size_t>(of_peer) >= options_.max_clients_per_peer) return connection;
   auto client = std::make_unique<Client>();
   client->id = next_client_id();
   client->upgrade = std::move(upgrade);
+  client->peer = peer;
   client->connection = std::move(connection);
   to_adopt_.push_back(client->id);
   clients_.emplace(client->id, std::move(client));

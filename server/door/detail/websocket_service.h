@@ -30,6 +30,7 @@ namespace tt::door {
 
 struct WebSocketOptions {
   std::size_t max_clients = 0;
+  std::size_t max_clients_per_peer = 0;
   std::size_t queue_bytes = 0;    // per client, outgoing
   std::size_t message_bytes = 0;  // incoming
   std::chrono::seconds ping_interval{};
@@ -46,7 +47,7 @@ class WebSocketService {
   std::expected<void, std::string> start();
 
   // Takes a connection whose upgrade request is still in the socket, or gives
-  // it back when there is no room or the service ends. Any thread.
+  // it back when there is no room (for this peer) or the service ends. Any thread.
   ConnectionPtr adopt(ConnectionPtr connection, Upgrade upgrade);
 
   bool send(ClientId id, Opcode opcode, std::span<const std::byte> message);

@@ -1,0 +1,108 @@
+#include "server/door/detail/access.h"
+
+#include <algorithm>
+#include <format>
+#include <optional>
+#include <ranges>
+
+#include "server/door/secret.h"
+
+namespace tt::door {
+namespace {
+
+constexpr std::string_view kHowToEnter =
+    "Programs send \"Authorization: Bearer KEY\"; a browser opens the login link that the server "
+    "printed.";
+
+// The key of "Authorization: Bearer KEY". Other schemes are somebody else's: a
+// proxy in front may ask for a password of its own.
+std::optional<std::string_view> bearer_of(const RequestHead& head) {
+  constexpr std::string_view kScheme = "bearer ";
+  for (const auto& field : head.fields) {
+    if (!same_name(field.name, "Authorization") || field.value.size() < kScheme.size()) continue;
+    if (!same_name(field.value.substr(0, kScheme.size()), kScheme)) continue;
+    return trim(field.value.substr(kScheme.size()));
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> cookies_of(const RequestHead& head) {
+  std::vector<std::string_view> found;
+  for (const auto& field : head.fields) {
+    if (!same_name(field.name, "Cookie")) continue;
+    for (const auto part : std::views::split(field.value, ';')) {
+      const std::string_view pair = trim(std::string_view(part));
+      const auto equals = pair.find('=');
+      if (equals != std::string_view::npos && pair.substr(0, equals) == kCookieName) {
+        found.push_back(pair.substr(equals + 1));
+      }
+    }
+  }
+  return found;
+}
+
+Refusal too_many(std::chrono::seconds wait) {
+  return {.reason = RefusalReason::TooManyAttempts,
+          .why = std::format("Too many wrong keys came from this address; try again in {} s.",
+                             wait.count()),
+          .retry_after_s = static_cast<int>(wait.count())};
+}
+
+}  // namespace
+
+std::expected<Caller, Refusal> Access::identify(const RequestHead& head, const std::string& peer,
+                                                Clock::time_point now) {
+  if (!asks()) return Caller::Known;
+  const std::scoped_lock lock(mutex_);
+  if (has_cookie(head, now)) return Caller::Known;
+  const auto given = bearer_of(head);
+  if (!given) return Caller::Stranger;
+  if (const auto wait = failures_.wait_of(peer, now); wait.count() > 0) {
+    return std::unexpected(too_many(wait));
+  }
+  if (is_secret(key_, *given)) return Caller::Known;
+  failures_.count_failure(peer, now);
+  return std::unexpected(Refusal{.reason = RefusalReason::NoKey,
+                                 .why = std::format("This is not the key. {}", kHowToEnter)});
+}
+
+// Every login is compared with every cookie: how long it takes tells nothing.
+bool Access::has_cookie(const RequestHead& head, Clock::time_point now) {
+  bool found = false;
+  for (const std::string_view cookie : cookies_of(head)) {
+    for (const Login& login : logins_) {
+      if (is_secret(login.token, cookie) && now < login.ends) found = true;
+    }
+  }
+  return found;
+}
+
+std::string Access::new_code(Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  code_ = random_secret(16);
+  code_ends_ = now + kCodeLife;
+  return code_;
+}
+
+std::expected<std::string, Refusal> Access::login(std::string_view code, const std::string& peer,
+                                                  Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto wait = failures_.wait_of(peer, now); wait.count() > 0) {
+    return std::unexpected(too_many(wait));
+  }
+  if (!is_secret(code_, code) || now >= code_ends_) {
+    failures_.count_failure(peer, now);
+    return std::unexpected(Refusal{
+        .reason = RefusalReason::NoKey,
+        .why = std::format("This login link was used before or is older than {} minutes. SIGUSR1 "
+                           "makes the server print another one, and so does a restart.",
+                           kCodeLife.count())});
+  }
+  code_.clear();
+  std::erase_if(logins_, [&](const Login& login) { return login.ends <= now; });
+  if (logins_.size() == kMostLogins) logins_.erase(logins_.begin());
+  logins_.push_back({.token = random_secret(), .ends = now + kLoginLife});
+  return logins_.back().token;
+}
+
+}  // namespace tt::door

@@ -1,0 +1,138 @@
+#include "server/door/detail/reply.h"
+
+#include <format>
+
+namespace tt {
+
+int status_of(RefusalReason reason) {
+  switch (reason) {
+    case RefusalReason::Malformed:
+      return 400;
+    case RefusalReason::NoKey:
+      return 401;
+    case RefusalReason::Foreign:
+      return 403;
+    case RefusalReason::NotFound:
+      return 404;
+    case RefusalReason::MethodNotAllowed:
+      return 405;
+    case RefusalReason::Timeout:
+      return 408;
+    case RefusalReason::BodyTooLarge:
+      return 413;
+    case RefusalReason::BodyType:
+      return 415;
+    case RefusalReason::UpgradeRequired:
+      return 426;
+    case RefusalReason::TooManyAttempts:
+      return 429;
+    case RefusalReason::HeadTooLarge:
+      return 431;
+    case RefusalReason::TooManyConnections:
+      return 503;
+  }
+  return 500;
+}
+
+}  // namespace tt
+
+namespace tt::door {
+namespace {
+
+std::string_view status_text(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 426:
+      return "Upgrade Required";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Error";
+  }
+}
+
+}  // namespace
+
+Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer) {
+  RefusalBody body =
+      renderer ? renderer(refusal) : RefusalBody{"text/plain; charset=utf-8", refusal.why + "\n"};
+  Reply reply{.status = status_of(refusal.reason),
+              .type = std::move(body.type),
+              .body = std::move(body.text),
+              .headers = {}};
+  if (refusal.retry_after_s > 0) {
+    reply.headers.push_back(std::format("Retry-After: {}", refusal.retry_after_s));
+  }
+  if (refusal.reload) reply.headers.emplace_back("Refresh: 0");
+  if (refusal.reason == RefusalReason::NoKey) {
+    reply.headers.emplace_back("WWW-Authenticate: Bearer realm=\"tensor-trace\"");
+  }
+  if (refusal.reason == RefusalReason::MethodNotAllowed) reply.headers.emplace_back("Allow: GET");
+  if (refusal.reason == RefusalReason::UpgradeRequired) {
+    reply.headers.emplace_back("Sec-WebSocket-Version: 13");
+    reply.headers.emplace_back("Upgrade: websocket");
+  }
+  return reply;
+}
+
+std::string standing_headers(std::string_view cors_origin, bool any_cors) {
+  std::string lines =
+      "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
+      "frame-ancestors 'none'; object-src 'none'\r\n"
+      "X-Content-Type-Options: nosniff\r\n"
+      "Referrer-Policy: no-referrer\r\n"
+      "Cross-Origin-Resource-Policy: same-origin\r\n"
+      "Cross-Origin-Opener-Policy: same-origin\r\n";
+  if (any_cors) lines += "Vary: Origin\r\n";
+  if (!cors_origin.empty()) {
+    lines += std::format(
+        "Access-Control-Allow-Origin: {}\r\n"
+        "Access-Control-Expose-Headers: Content-Disposition, ETag, Location, Retry-After, "
+        "X-Request-Id\r\n",
+        cors_origin);
+  }
+  return lines;
+}
+
+std::string to_response(const Reply& reply, std::string_view method,
+                        std::string_view standing_headers) {
+  std::string lines;
+  for (const std::string& header : reply.headers) lines += header + "\r\n";
+  if (reply.status != 204) {
+    lines +=
+        std::format("Content-Type: {}\r\nContent-Length: {}\r\n", reply.type, reply.body.size());
+  }
+  return std::format(
+      "HTTP/1.1 {} {}\r\n"
+      "{}"
+      "Connection: close\r\n"
+      "Cache-Control: no-store\r\n"
+      "{}\r\n{}",
+      reply.status, status_text(reply.status), standing_headers, lines,
+      method == "HEAD" ? "" : reply.body);
+}
+
+}  // namespace tt::door

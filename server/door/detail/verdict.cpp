@@ -1,0 +1,255 @@
+#include "server/door/detail/verdict.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <optional>
+
+namespace tt::door {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Refusal malformed(std::string_view what) {
+  return {RefusalReason::Malformed,
+          std::format("This is not a well-formed HTTP/1.1 request: {}.", what)};
+}
+
+bool changes_state(std::string_view method) {
+  return method != "GET" && method != "HEAD" && method != "OPTIONS";
+}
+
+bool is_upgrade(const RequestHead& head) {
+  return head.method == "GET" && head.version == "HTTP/1.1" &&
+         head.lists("Connection", "upgrade") && head.count("Upgrade") == 1 &&
+         same_name(*head.first("Upgrade"), "websocket");
+}
+
+// Where this request ends has to be beyond doubt, or its body could pass for the
+// next request.
+bool has_clear_length(const RequestHead& head) {
+  const std::size_t lengths = head.count("Content-Length");
+  const std::size_t encodings = head.count("Transfer-Encoding");
+  if (lengths + encodings == 0) return true;
+  if (lengths + encodings > 1) return false;
+  if (encodings == 1) return same_name(*head.first("Transfer-Encoding"), "chunked");
+  const std::string_view length = *head.first("Content-Length");
+  return !length.empty() && length.size() <= 18 &&
+         std::ranges::all_of(length, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A link or a typed address that opens in a tab of its own, not in a frame.
+bool is_visit(const RequestHead& head) {
+  return (head.method == "GET" || head.method == "HEAD") &&
+         head.first("Sec-Fetch-Mode") == "navigate" && head.first("Sec-Fetch-Dest") == "document";
+}
+
+// Whether a page of another site made the browser send this: no answer to it is
+// that page's business, not even whether there is one. Programs send neither
+// header; a browser lets no page change them.
+std::optional<Refusal> foreign_page(const RequestHead& head, const DoorRules& rules) {
+  if (!cors_origin_of(head, rules).empty()) return std::nullopt;
+  const std::string_view host = *head.first("Host");
+  for (const auto& field : head.fields) {
+    if (same_name(field.name, "Origin") && !origin_matches_host(field.value, host)) {
+      return Refusal{RefusalReason::Foreign,
+                     std::format("A page of '{}' may not do this here; --cors-origin names pages "
+                                 "that may.",
+                                 field.value)};
+    }
+    if (same_name(field.name, "Sec-Fetch-Site") && field.value != "same-origin" &&
+        field.value != "none" && !is_visit(head)) {
+      return Refusal{RefusalReason::Foreign,
+                     "A page of another site may not do this here; --cors-origin names pages that "
+                     "may."};
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_preflight(const RequestHead& head) {
+  return head.method == "OPTIONS" && head.count("Access-Control-Request-Method") > 0;
+}
+
+Reply preflight_reply() {
+  return {.status = 204,
+          .type = {},
+          .body = {},
+          .headers = {"Access-Control-Allow-Methods: GET, HEAD, POST, PATCH, DELETE",
+                      "Access-Control-Allow-Headers: Authorization, Content-Type, If-None-Match, "
+                      "Range",
+                      "Access-Control-Max-Age: 600"}};
+}
+
+// Made for a person who looks at it, not for a program or a page's script.
+bool wants_page(const RequestHead& head) {
+  return head.method == "GET" && head.lists("Accept", "text/html");
+}
+
+// The value of `name` in a query, as sent.
+std::string_view query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const auto end = query.find('&');
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// The page leads on by itself: to a redirect the browser would not add the new
+// cookie when a page of another site (a mail, a chat) showed the link.
+Reply logged_in(std::string_view token, bool secure) {
+  return {
+      .status = 200,
+      .type = "text/html; charset=utf-8",
+      .body =
+          "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+          "<title>tensor-trace</title>\n<p>Logged in. <a href=\"./\">Go on</a></p>\n"
+          "</html>\n",
+      .headers = {"Refresh: 0; url=./",
+                  std::format("Set-Cookie: {}={}; Path=/; HttpOnly; SameSite=Strict; "
+                              "Max-Age={}{}",
+                              kCookieName, token, std::chrono::seconds(Access::kLoginLife).count(),
+                              secure ? "; Secure" : "")}};
+}
+
+Verdict judge_login(const RequestHead& head, const DoorRules& rules, Access& access,
+                    const std::string& peer, Clock::time_point now) {
+  // Another method or a look ahead must not use the code up.
+  if (head.method != "GET") {
+    return Refusal{RefusalReason::MethodNotAllowed, "A login link is opened with GET."};
+  }
+  if (head.count("Sec-Purpose") > 0) {
+    return Refusal{RefusalReason::NoKey, "A login link is not fetched in advance."};
+  }
+  auto token = access.login(query_value(head.query(), "code"), peer, now);
+  if (!token) return std::move(token).error();
+  return logged_in(*token, rules.https);
+}
+
+// Nothing when the request may go on; `stranger` is set when it may although
+// nobody knows who sends it.
+std::optional<Verdict> judge_access(const RequestHead& head, const DoorRules& rules, Access& access,
+                                    const std::string& peer, Clock::time_point now,
+                                    bool& stranger) {
+  if (!access.asks()) return std::nullopt;
+  if (head.path() == rules.login_path) return judge_login(head, rules, access, peer, now);
+  const auto caller = access.identify(head, peer, now);
+  if (caller && *caller == Caller::Known) return std::nullopt;
+  const bool open = (head.method == "GET" || head.method == "HEAD") &&
+                    std::ranges::contains(rules.open_paths, head.path());
+  if (open && !is_upgrade(head)) {
+    stranger = true;
+    return std::nullopt;
+  }
+  if (!caller) return caller.error();
+  return Refusal{RefusalReason::NoKey,
+                 "A key is needed. Programs send \"Authorization: Bearer KEY\"; a browser opens "
+                 "the login link that the server printed."};
+}
+
+bool is_websocket_key(std::string_view key) {
+  // Base64 of 16 bytes.
+  return key.size() == 24 && key.ends_with("==");
+}
+
+Verdict judge_upgrade(const RequestHead& head, std::string_view websocket_path) {
+  if (head.path() != websocket_path) {
+    return Refusal{RefusalReason::NotFound,
+                   std::format("There is no WebSocket at this path; it is at {}.", websocket_path)};
+  }
+  if (head.first("Sec-WebSocket-Version") != "13") {
+    return Refusal{RefusalReason::UpgradeRequired, "This server speaks WebSocket version 13."};
+  }
+  // The rest are cases in which libwebsockets would hang up without a word.
+  if (!is_websocket_key(head.first("Sec-WebSocket-Key").value_or(""))) {
+    return malformed("Sec-WebSocket-Key is missing or not 16 bytes in base64");
+  }
+  if (head.count("Connection") != 1 || head.first("Connection")->size() > 120) {
+    return malformed("an upgrade needs one short Connection header");
+  }
+  if (head.count("Sec-WebSocket-Protocol") != 0) {
+    return Refusal{RefusalReason::Malformed, "This WebSocket has no subprotocols."};
+  }
+  if (head.count("Content-Length") != 0 || head.count("Transfer-Encoding") != 0) {
+    return malformed("an upgrade has no body");
+  }
+  Upgrade upgrade{
+      .path = std::string(head.path()), .query = std::string(head.query()), .headers = {}};
+  for (const auto& field : head.fields) {
+    // Looked at, and nobody's business any more.
+    if (same_name(field.name, "Authorization") || same_name(field.name, "Cookie")) continue;
+    upgrade.headers.emplace_back(field.name, field.value);
+  }
+  return upgrade;
+}
+
+Verdict judge_request(const RequestHead& head, const DoorRules& rules, bool stranger) {
+  const auto other = std::ranges::find(rules.other_bodies, head.path(), &BodyRule::path);
+  const bool is_json = other == rules.other_bodies.end();
+  const std::string_view wanted = is_json ? "application/json" : std::string_view(other->type);
+  const std::uint64_t most = is_json ? rules.max_body_bytes : other->max_bytes;
+
+  const std::string_view length_text = head.first("Content-Length").value_or("0");
+  std::uint64_t length = 0;
+  std::from_chars(length_text.data(), length_text.data() + length_text.size(), length);
+  if (length > most) {
+    return Refusal{RefusalReason::BodyTooLarge,
+                   std::format("The body has {} bytes; this takes at most {}.", length, most)};
+  }
+  // The types that a form can have are refused without a body, too.
+  const bool has_body = length > 0 || head.count("Transfer-Encoding") > 0;
+  const auto type = head.first("Content-Type");
+  const std::string_view media = trim(type.value_or("").substr(0, type.value_or("").find(';')));
+  const bool is_wanted = head.count("Content-Type") == 1 && same_name(media, wanted);
+  if (changes_state(head.method) && (has_body || type) && !wanted.empty() && !is_wanted) {
+    return Refusal{RefusalReason::BodyType,
+                   std::format("The body has to be sent as Content-Type: {}.", wanted)};
+  }
+  return Serve{
+      .then_close = head.lists("Connection", "close"), .stranger = stranger, .max_body = most};
+}
+
+}  // namespace
+
+std::string_view cors_origin_of(const RequestHead& head, const DoorRules& rules) {
+  if (head.count("Origin") != 1) return {};
+  const std::string_view origin = *head.first("Origin");
+  return std::ranges::contains(rules.cors_origins, origin) ? origin : std::string_view{};
+}
+
+Verdict judge(const RequestHead& head, const VerdictRules& rules, Access& access,
+              const std::string& peer, Clock::time_point now) {
+  if (head.count("Host") != 1) return malformed("exactly one Host header is needed");
+  const std::string_view host = *head.first("Host");
+  if (!host_is_ours(host, rules.hosts)) {
+    return Refusal{RefusalReason::Foreign,
+                   std::format("This server does not answer to the name '{}'; --allowed-host adds "
+                               "names.",
+                               host)};
+  }
+  if (!has_clear_length(head)) return malformed("the length of its body is not clear");
+  if (auto refusal = foreign_page(head, rules.requests)) return *std::move(refusal);
+  if (is_preflight(head) && !cors_origin_of(head, rules.requests).empty()) {
+    return preflight_reply();
+  }
+  bool stranger = false;
+  if (auto verdict = judge_access(head, rules.requests, access, peer, now, stranger)) {
+    if (auto* refusal = std::get_if<Refusal>(&*verdict)) {
+      refusal->for_person = wants_page(head);
+      // A browser leaves the cookie out when another site's page leads here.
+      const auto site = head.first("Sec-Fetch-Site");
+      refusal->reload = refusal->reason == RefusalReason::NoKey && is_visit(head) &&
+                        head.path() != rules.requests.login_path &&
+                        (site == "cross-site" || site == "same-site");
+    }
+    return *std::move(verdict);
+  }
+  if (is_upgrade(head)) return judge_upgrade(head, rules.requests.websocket_path);
+  return judge_request(head, rules.requests, stranger);
+}
+
+}  // namespace tt::door

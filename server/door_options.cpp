@@ -1,0 +1,35 @@
+#include "server/door_options.h"
+
+#include "server/door/admission.h"
+#include "server/refusals.h"
+
+namespace tt {
+
+namespace {
+
+// An imported session may be as large as a disk; the store watches its quota.
+constexpr std::uint64_t kLargestImport = std::uint64_t{1} << 40;
+
+}  // namespace
+
+DoorOptions door_options(const ServerOptions& options) {
+  DoorOptions door;
+  door.rules.cors_origins = options.cors_origins;
+  door.rules.https = options.public_url.starts_with("https:");
+  door.rules.other_bodies = {{.path = "/api/v1/sessions",
+                              .type = "application/octet-stream",
+                              .max_bytes = kLargestImport}};
+  door.renderer = &render_refusal;
+  door.key = options.api_key.key;
+  door.allowed_hosts = options.allowed_hosts;
+  if (!options.public_url.empty()) {
+    door.allowed_hosts.push_back(host_of_origin(options.public_url));
+  }
+  door.max_connections = options.max_connections;
+  door.max_connections_per_peer = options.max_connections / 2;
+  door.max_websockets = options.max_live_clients;
+  door.max_websockets_per_peer = options.max_live_clients / 2;
+  return door;
+}
+
+}  // namespace tt
