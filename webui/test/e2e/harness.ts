@@ -10,6 +10,7 @@ import { chromium, type Browser } from 'playwright-core';
 
 export interface Server {
   readonly url: string;
+  readonly link: string; // what it printed: the url, where a key is needed with a login link
   stop(): Promise<void>;
 }
 
@@ -29,7 +30,8 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
     await rm(data, { recursive: true, force: true });
   };
   try {
-    return { url: await addressOf(child), stop };
+    const link = await addressOf(child);
+    return { url: new URL(link).origin, link, stop };
   } catch (cause) {
     await stop();
     throw cause;
@@ -44,10 +46,10 @@ function addressOf(child: ChildProcess): Promise<string> {
     }, START_MS);
     child.stdout?.on('data', (part: Buffer) => {
       said += part.toString();
-      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said);
+      const address = /^(http:\/\/\S+)\n/.exec(said);
       if (!address) return;
       clearTimeout(timer);
-      resolve(address[0]);
+      resolve(address[1] ?? '');
     });
     child.once('error', reject);
     child.once('exit', (code) => {
@@ -67,7 +69,7 @@ async function ended(child: ChildProcess): Promise<void> {
   await exit;
 }
 
-export function startBrowser(): Promise<Browser> {
+export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.TT_CHROMIUM ?? '/usr/bin/chromium',
     args: [
@@ -79,6 +81,7 @@ export function startBrowser(): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...args,
     ],
   });
 }
