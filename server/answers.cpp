@@ -67,7 +67,6 @@ void answer(httplib::Response& response, const Problem& problem) {
 void answer(const httplib::Request& request, httplib::Response& response, const StaticFile& file) {
   response.set_header("Cache-Control", file.cache);
   response.set_header("ETag", file.etag);
-  response.set_header("X-Content-Type-Options", "nosniff");
   if (request.get_header_value("If-None-Match") == file.etag) {
     response.status = 304;
     return;

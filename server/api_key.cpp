@@ -74,7 +74,8 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
   constexpr std::string_view kBlank = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
-  if (!is_key(text)) {
+  // A full buffer: what is behind it was not seen.
+  if (got == buffer.size() || !is_key(text)) {
     return std::unexpected(not_a_key(std::format("The key in {}", options.file.string())));
   }
   struct stat facts{};

@@ -114,7 +114,8 @@ class Door {
   // timeouts: the options above hold. A content provider that waits for data
   // has to look up, at least every second, whether it is told to end: stop()
   // can only end it between two calls. The headers that every response carries
-  // are added below it: handlers set none of them. Authorization and Cookie are
+  // are added below it: handlers set none of them, but a Content-Security-Policy
+  // where a page needs its own. Authorization and Cookie are
   // taken off before handlers see a request.
   httplib::Server& http();
 

@@ -137,6 +137,113 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
       {{"-ctk", "q9"}, {}, 2},
       {{"--log-level", "loud"}, {}, 2},
       {{"--rpc", "nowhere"}, {}, 2},
+      {{"--cors-origin", "null"}, {}, 2},
+      {{"--cors-origin", "*"}, {}, 2},
+      {{"--public-url", "trace.example"}, {}, 2},
+      {{"--api-key", "short"}, {}, 2},
+      {{"--api-key-file", "/nonexistent/key"}, {}, 2},
+      {{}, {"TT_CTX_SIZE=many"}, 2},
+      {{"--help"}, {}, 0},
+      {{"--version"}, {}, 0},
+      {{"--data-dir", "/proc/nothing"}, {}, 1},
+      {{"--host", "nowhere.invalid", "--data-dir", "/tmp"}, {}, 1},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.empty() ? c.environment.front() : c.arguments.front());
+    Program program(c.arguments, c.environment);
+    EXPECT_EQ(program.wait(), c.code);
+  }
+}
+
+TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
+  const testing::TempFolder folder;
+  Running server(folder.path(), {"--host", "0.0.0.0", "--model", "/nonexistent/model.gguf"});
+  const auto path_of = [](const std::string& line) {
+    const auto at = line.find("/login?code=");
+    return at == std::string::npos ? "" : line.substr(at);
+  };
+  const std::string first = path_of(server.url);
+  ASSERT_FALSE(first.empty()) << server.url;
+  httplib::Client client(server.url.substr(0, server.url.size() - first.size()));
+  EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
+  server.program.signal(SIGUSR1);
+  const std::string second = path_of(server.program.read_line());
+  ASSERT_FALSE(second.empty());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(client.Get(first)->status, 401);  // the newer one is the one
+  const auto login = client.Get(second);
+  EXPECT_EQ(login->status, 200);
+  const std::string cookie = login->get_header_value("Set-Cookie");
+  const httplib::Headers known = {{"Cookie", cookie.substr(0, cookie.find(';'))}};
+  EXPECT_EQ(client.Get("/api/v1/sessions", known)->status, 200);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+}
+
+TEST(Program, NobodySeesTheKeyThatItWasGiven) {
+  const std::string key = "a-key-that-nobody-sees";
+  const testing::TempFolder folder;
+  const std::string key_file = (folder.path() / "key").string();
+  std::ofstream(key_file) << key << "\n";
+  struct Case {
+    std::vector<std::string> arguments, environment;
+  };
+  const Case cases[] = {
+      {{"--api-key", key}, {}},
+      {{"--api-key=" + key}, {}},
+      {{"--api-key-file", key_file}, {}},
+      {{}, {"TT_API_KEY=" + key}},
+      {{}, {"TT_API_KEY_FILE=" + key_file}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.empty() ? c.environment.front() : c.arguments.front());
+    std::vector<std::string> arguments = Running::arguments(folder.path() / "data", c.arguments);
+    arguments.insert(arguments.end(), {"--model", "/nonexistent/model.gguf"});
+    Program program(arguments, c.environment);
+    const std::string line = program.read_line();  // with a link: there is a key
+    ASSERT_TRUE(line.contains("/login?code=")) << line;
+    EXPECT_FALSE(line.contains(key));
+    std::ifstream file("/proc/" + std::to_string(program.pid()) + "/cmdline");
+    const std::string shown(std::istreambuf_iterator<char>(file), {});
+    EXPECT_TRUE(shown.contains("/nonexistent/model.gguf"));
+    EXPECT_FALSE(shown.contains(key));
+    httplib::Client client(line.substr(0, line.find("/login")));
+    EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
+    client.set_bearer_token_auth(key);
+    EXPECT_EQ(client.Get("/api/v1/sessions")->status, 200);
+    program.signal(SIGTERM);
+    EXPECT_EQ(program.wait(), 0);
+    EXPECT_FALSE(program.read_all().contains(key));
+    EXPECT_FALSE(program.said().contains(key));
+    EXPECT_TRUE(program.said().contains("listening"));
+  }
+  Program help({"--help"}, {"TT_API_KEY=" + key});
+  EXPECT_FALSE(help.read_all().contains(key));
+  EXPECT_EQ(help.wait(), 0);
+}
+
+TEST(Program, RefusesWhatItDoesNotKnow) {
+  struct Case {
+    std::vector<std::string> arguments, environment;
+    int code;
+  };
+  const Case cases[] = {
+      {{"--colour"}, {}, 2},
+      {{"surplus"}, {}, 2},
+      {{"--port", "70000"}, {}, 2},
+      {{"-ngl", "x"}, {}, 2},
+      {{"--keep-bytes", "much"}, {}, 2},
+      {{"--keep-days", "0"}, {}, 2},
+      {{"--no-model", "--model", "x.gguf"}, {}, 2},
+      {{"-fa", "maybe"}, {}, 2},
+      {{"-ctk", "q9"}, {}, 2},
+      {{"--log-level", "loud"}, {}, 2},
+      {{"--rpc", "nowhere"}, {}, 2},
+      {{"--cors-origin", "null"}, {}, 2},
+      {{"--cors-origin", "*"}, {}, 2},
+      {{"--public-url", "trace.example"}, {}, 2},
+      {{"--api-key", "short"}, {}, 2},
+      {{"--api-key-file", "/nonexistent/key"}, {}, 2},
       {{}, {"TT_CTX_SIZE=many"}, 2},
       {{"--help"}, {}, 0},
       {{"--version"}, {}, 0},

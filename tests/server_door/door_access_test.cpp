@@ -209,6 +209,35 @@ TEST(DoorAccess, EveryResponseSaysWhatABrowserMayDoWithIt) {
   }
 }
 
+TEST(DoorAccess, APageMayHaveItsOwnPolicy) {
+  TestDoor server;
+  RawClient client(server.port);
+  client.send(get_request("/own-policy"));
+  const std::string head = client.read_until("\r\n\r\n");
+  EXPECT_TRUE(head.contains("\r\nContent-Security-Policy: default-src 'none'\r\n")) << head;
+  EXPECT_FALSE(head.contains("default-src 'self'")) << head;
+  EXPECT_TRUE(head.contains("\r\nX-Content-Type-Options: nosniff\r\n")) << head;
+}
+
+TEST(DoorAccess, CompressesWhatShrinksAndNothingElse) {
+  TestDoor server;
+  server.end_streams = true;
+  const auto encoding_of = [&](const char* path, const char* accepted) {
+    const RawResponse response =
+        ask(server.port, get_request(path, std::string("Accept-Encoding: ") + accepted + "\r\n"));
+    EXPECT_EQ(response.status, 200);
+    const auto at = response.headers.find("content-encoding");
+    return at == response.headers.end() ? "" : at->second;
+  };
+  EXPECT_EQ(encoding_of("/json", "gzip"), "gzip");
+  EXPECT_EQ(encoding_of("/json", "zstd"), "zstd");
+  EXPECT_EQ(encoding_of("/json", "gzip, deflate, br, zstd"), "gzip");
+  EXPECT_EQ(encoding_of("/json", "br"), "");
+  EXPECT_EQ(encoding_of("/json", "identity"), "");
+  EXPECT_EQ(encoding_of("/big", "gzip, zstd"), "");     // octets: files, compressed already
+  EXPECT_EQ(encoding_of("/stream", "gzip, zstd"), "");  // events, each to be seen at once
+}
+
 TEST(DoorAccess, PagesThatAreAllowedMayReadAndNoOthers) {
   DoorOptions options = with_key();
   options.rules.cors_origins = {"https://notes.example", "http://localhost:5173"};

@@ -106,6 +106,10 @@ class TestDoor {
     http.Get("/api/v1/health", [](const httplib::Request& request, httplib::Response& response) {
       response.set_content(is_stranger(request) ? "well" : "well, and much more", "text/plain");
     });
+    http.Get("/own-policy", [](const httplib::Request&, httplib::Response& response) {
+      response.set_header("Content-Security-Policy", "default-src 'none'");
+      response.set_content("own", "text/html");
+    });
     http.Get("/json", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("{\"text\": \"" + std::string(5000, 'j') + "\"}", "application/json");
     });

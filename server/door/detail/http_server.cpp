@@ -163,7 +163,7 @@ class RequestStream final : public httplib::Stream {
       head = to_response(reply, "", request_.standing_headers);
     } else {
       head.append(text.substr(0, line_end + 2));
-      head += request_.standing_headers;
+      head += standing_headers_beside(text);
       head.append(text.substr(line_end + 2));
     }
     for (std::string_view rest = head; !rest.empty();) {
@@ -209,6 +209,15 @@ class RequestStream final : public httplib::Stream {
     input_failed_ = true;
     error_ = error;
     return result;
+  }
+
+  // A handler may have a policy of its own; with two a browser would apply both.
+  std::string_view standing_headers_beside(std::string_view head) const {
+    std::string_view lines = request_.standing_headers;
+    if (head.contains("\r\nContent-Security-Policy: ")) {
+      lines.remove_prefix(lines.find("\r\n") + 2);
+    }
+    return lines;
   }
 
   // One write, of as much as there is room for.

@@ -21,7 +21,7 @@ struct Reply {
 Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer);
 
 // The lines that every response carries, each with its CRLF: what a browser may
-// do with it. `cors_origin`: the page of another site that may read it, empty
+// do with it, its Content-Security-Policy first. `cors_origin`: the page of another site that may read it, empty
 // for none; `any_cors`: there are such sites, so caches keep answers apart.
 std::string standing_headers(std::string_view cors_origin, bool any_cors);
 
