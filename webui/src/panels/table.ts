@@ -1,5 +1,6 @@
 // All panels. README.md says how to add one.
 import { ChatPanel } from './chat/ChatPanel';
+import { GraphPanel } from './graph/GraphPanel';
 import { HeatPanel } from './heat/HeatPanel';
 import { Inspector } from './inspector/Inspector';
 import { OpPanel } from './ops/OpPanel';
@@ -18,6 +19,14 @@ export const PANELS: readonly Panel[] = [
     empty:
       'Run a prompt, or choose a session. Every token becomes a column here, every layer a row.',
     body: HeatPanel,
+  },
+  {
+    id: 'graph',
+    title: 'Layer graph',
+    place: 'upper',
+    needs: 'steps',
+    empty: 'A layer of the step is drawn here: what it computes, from what, and for whom.',
+    body: GraphPanel,
   },
   {
     id: 'ops',

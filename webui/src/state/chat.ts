@@ -4,7 +4,7 @@
 // reload loses nothing), never in an address.
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { sentence, type Api } from '../net/api';
-import type { Message, Model, Run } from '../net/types';
+import type { Message, Model, Run, Session } from '../net/types';
 import { isActive } from './open_session';
 import {
   emptyDraft,
@@ -21,6 +21,11 @@ export interface Turn {
   readonly user: string;
   readonly session: string;
   readonly run: Run | null; // as it ended; null: not yet
+}
+
+export interface Said {
+  readonly system: string; // empty: nothing
+  readonly turns: readonly Turn[];
 }
 
 export interface Memory {
@@ -75,6 +80,11 @@ export class Chat {
   // A conversation begins anew; what stands in the form stays.
   clear(): void {
     this.keep({ turns: [] });
+  }
+
+  // Goes on after a recorded conversation.
+  adopt({ system, turns }: Said): void {
+    this.keep({ turns, mode: 'chat', draft: { ...this.memory.peek().draft, system } });
   }
 
   // Back to before this turn: its message stands in the form again.
@@ -174,6 +184,30 @@ export function messagesOf(turns: readonly Turn[]): readonly Message[] {
         ]
       : [],
   );
+}
+
+// The conversation that a session recorded: the messages of its request, as its
+// facts have them, and its answer. Null for what was no conversation of turns.
+export function saidIn(session: Session, run: Run): Said | null {
+  const said: { role: string; content: string }[] = [];
+  for (const [key, content] of Object.entries(session.facts ?? {})) {
+    const match = /^request\.messages\.(\d+)\.(\w+)$/.exec(key);
+    if (match?.[1] !== undefined) said[Number(match[1])] = { role: match[2] ?? '', content };
+  }
+  const spoken = said.filter((message) => message.role !== 'system');
+  const inTurns = spoken.every(({ role }, i) => role === (i % 2 === 0 ? 'user' : 'assistant'));
+  if (spoken.length === 0 || spoken.length % 2 === 0 || !inTurns) return null;
+  const system = said.find((message) => message.role === 'system')?.content ?? '';
+  const turns = spoken.flatMap(({ role, content }, i): readonly Turn[] => {
+    if (role !== 'user') return [];
+    const reply = spoken[i + 1];
+    // Which sessions the earlier answers are is not recorded.
+    if (!reply) return [{ user: content, session: session.id, run }];
+    const earlier = `${session.id}:${i}`;
+    const ended: Run = { ...EMPTY_RUN, id: earlier, state: 'done', text: reply.content };
+    return [{ user: content, session: earlier, run: ended }];
+  });
+  return { system, turns };
 }
 
 function recalled(storage: Parts['storage']): Memory {

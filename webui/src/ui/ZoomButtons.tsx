@@ -2,7 +2,12 @@ import type { Plane } from '../state/shell';
 import { IconButton } from './Button';
 
 // Over the corner of a plane.
-export function ZoomButtons({ plane, whole }: { plane: () => Plane | null; whole: boolean }) {
+export function ZoomButtons(props: {
+  plane: () => Plane | null;
+  whole: boolean; // everything is in view already
+  reset?: { readonly run: () => void; readonly disabled: boolean };
+}) {
+  const { plane, whole, reset } = props;
   return (
     <div class="zoom">
       <IconButton icon="plus" label="Zoom in" hint="+" onClick={() => plane()?.zoom(0.7)} />
@@ -14,6 +19,14 @@ export function ZoomButtons({ plane, whole }: { plane: () => Plane | null; whole
         disabled={whole}
         onClick={() => plane()?.fit()}
       />
+      {reset && (
+        <IconButton
+          icon="reset"
+          label="As at first"
+          disabled={reset.disabled}
+          onClick={reset.run}
+        />
+      )}
     </div>
   );
 }

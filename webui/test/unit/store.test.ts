@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import type { Model, Run, Session, StepSummary, Token } from '../../src/net/types';
-import { EMPTY_RUN, messagesOf } from '../../src/state/chat';
+import { EMPTY_RUN, messagesOf, saidIn } from '../../src/state/chat';
 import { currentModel } from '../../src/state/models';
 import type { Store } from '../../src/state/store';
 import { AWAY, FakeBrowser, fails, fakeStore, gives, refused } from './fakes';
@@ -326,6 +326,23 @@ describe('the chat', () => {
       { user: 'b', session: '2', run: run('2', { state: 'done', text: 'B' }) },
     ];
     expect(messagesOf(turns).map(({ content }) => content)).toEqual(['b', 'B']);
+  });
+
+  it('can go on after a recorded conversation', () => {
+    const facts = {
+      'request.messages.0.system': 'S',
+      'request.messages.1.user': 'a',
+      'request.messages.2.assistant': 'A',
+      'request.messages.3.user': 'b',
+    };
+    const said = saidIn(session('x', { facts }), run('x', { state: 'done', text: 'B' }));
+    expect(said?.system).toBe('S');
+    expect(
+      messagesOf(said?.turns ?? [])
+        .map(({ content }) => content)
+        .join(''),
+    ).toBe('aAbB');
+    expect(saidIn(session('x', { facts: { 'request.prompt': 'a' } }), run('x'))).toBeNull();
   });
 
   it('tells what the server refuses', async () => {

@@ -132,7 +132,7 @@ function Input({ store, send }: { store: Store; send: () => void }) {
 }
 
 const PLACEHOLDERS: Readonly<Record<PromptMode, string>> = {
-  chat: 'Write a message. Shift+Enter begins a new line.',
+  chat: 'Write a message',
   text: 'A text that the model continues',
   tokens: '1 15043 3186',
 };

@@ -82,15 +82,17 @@ function Other({ store, turn }: { store: Store; turn: Turn }) {
       </div>
       <p class="turn-foot">
         {run && <Counts run={run} />}
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            store.navigation.toSession(session);
-          }}
-        >
-          Show its trace
-        </button>
+        {!session.includes(':') && (
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              store.navigation.toSession(session);
+            }}
+          >
+            Show its trace
+          </button>
+        )}
       </p>
     </>
   );

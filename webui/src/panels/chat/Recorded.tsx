@@ -1,7 +1,9 @@
 // A session that is no turn of the conversation: a text or token ids that were
 // run, or one from the list.
 import { formatAgo, formatCount, plural } from '../../format';
-import type { Session } from '../../net/types';
+import type { Run, Session } from '../../net/types';
+import { streamedText } from '../../state/answer_text';
+import { EMPTY_RUN, saidIn } from '../../state/chat';
 import type { OpenSession } from '../../state/open_session';
 import { titleOf } from '../../state/session_list';
 import type { Store } from '../../state/store';
@@ -21,6 +23,37 @@ export function Recorded({ store, session }: { store: Store; session: OpenSessio
         <TokenText store={store} session={session} part="answer" />
       </div>
     </>
+  );
+}
+
+// A recorded conversation can go on, where the model takes messages.
+function Continue({ store, session }: { store: Store; session: Session }) {
+  const model = store.models.current.value;
+  if (model?.state !== 'loaded' || model.has_chat_template !== true) return null;
+  if (session.state === 'running') return null;
+  const conversation = (): ReturnType<typeof saidIn> => {
+    const tokens = store.open.peek()?.data.tokens ?? [];
+    const run: Run = { ...EMPTY_RUN, id: session.id, state: 'done', text: streamedText(tokens) };
+    return saidIn(session, {
+      ...run,
+      generated: tokens.filter((token) => token?.generated).length,
+      prompt_tokens: tokens.filter((token) => token?.generated === false).length,
+      reused_tokens: session.reused_tokens ?? 0,
+    });
+  };
+  if (!conversation()) return null;
+  return (
+    <button
+      type="button"
+      class="small"
+      onClick={() => {
+        const said = conversation();
+        if (said) store.chat.adopt(said);
+        document.getElementById('prompt')?.focus();
+      }}
+    >
+      Continue this conversation
+    </button>
   );
 }
 
@@ -55,6 +88,7 @@ function Head({ store, session }: { store: Store; session: Session }) {
         )}
       </p>
       {session.error !== null && <p class="bad">{session.error}</p>}
+      <Continue store={store} session={session} />
     </header>
   );
 }

@@ -14,7 +14,13 @@ import { Empty, Failed, Loading } from '../../ui/States';
 import type { SessionProps } from '../panel';
 import { inspectAccess, inspectNode, inspectOp, inspectTensor } from './inspect_graph';
 import { inspectLayer, inspectSession, inspectToken } from './inspect_session';
-import { inspectionJson, inspectionText, type Inspection, type Links } from './inspection';
+import {
+  inspectionJson,
+  inspectionText,
+  type Fact,
+  type Inspection,
+  type Links,
+} from './inspection';
 
 const MOST = 60; // rows of a list
 
@@ -159,22 +165,34 @@ function Shown(props: { store: Store; what: Inspection; children?: ComponentChil
         <Actions store={store} what={what} />
       </header>
       <div class="inspection-body" tabIndex={0} role="group" aria-label="Facts">
-        <dl class="facts">
-          {what.facts.map(({ name, value, exact, mono }) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd class={mono ? 'mono' : ''} title={exact ?? value}>
-                {value}
-              </dd>
-            </div>
-          ))}
-        </dl>
+        <Facts facts={what.facts} />
+        {what.more?.map(({ title, facts }) => (
+          <section key={title} class="links">
+            <h4>{title}</h4>
+            <Facts facts={facts} />
+          </section>
+        ))}
         {what.links.map((links) => (
           <LinkList key={links.title} store={store} links={links} />
         ))}
         {props.children}
       </div>
     </div>
+  );
+}
+
+function Facts({ facts }: { facts: readonly Fact[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(({ name, value, exact, mono }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class={mono ? 'mono' : ''} title={exact ?? value}>
+            {value}
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 

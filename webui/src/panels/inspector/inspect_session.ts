@@ -10,7 +10,7 @@ import {
 } from '../../format';
 import type { Op, Session, StepSummary } from '../../net/types';
 import type { TraceData } from '../../state/trace_data';
-import { fact, type Fact, type Inspection, type Jump } from './inspection';
+import { fact, type Fact, type FactGroup, type Inspection, type Jump } from './inspection';
 
 export function inspectToken(
   data: TraceData,
@@ -143,12 +143,25 @@ export function inspectSession(session: Session): Inspection {
         'experts',
         session.n_experts ? `${session.n_experts_used ?? 0} of ${session.n_experts}` : '',
       ),
-      ...Object.entries(session.facts ?? {}).flatMap(([name, value]) =>
-        fact(name.replaceAll('_', ' '), value),
-      ),
     ],
+    more: factGroups(session.facts ?? {}),
     links: [],
     layer: null,
     json: session,
   };
+}
+
+// `model.llama.rope.freq_base`: of the model, "rope freq base".
+function factGroups(facts: Readonly<Record<string, string>>): readonly FactGroup[] {
+  const groups = new Map<string, Fact[]>();
+  const architecture = facts['model.architecture'] ?? '';
+  for (const [key, value] of Object.entries(facts)) {
+    const [title = '', ...rest] = key.split('.');
+    if (rest[0] === architecture) rest.shift();
+    const name = rest.join(' ').replaceAll('_', ' ');
+    const list = groups.get(title) ?? [];
+    list.push(...fact(name === '' ? title : name, value));
+    groups.set(title, list);
+  }
+  return [...groups].map(([title, list]) => ({ title, facts: list }));
 }

@@ -9,6 +9,11 @@ export interface Fact {
   readonly mono?: boolean;
 }
 
+export interface FactGroup {
+  readonly title: string;
+  readonly facts: readonly Fact[];
+}
+
 export interface Jump {
   readonly text: string;
   readonly detail: string;
@@ -24,6 +29,7 @@ export interface Inspection {
   readonly kind: string;
   readonly title: string;
   readonly facts: readonly Fact[];
+  readonly more?: readonly FactGroup[];
   readonly links: readonly Links[];
   readonly layer: number | null; // that the layer graph can show it in
   readonly json: unknown;
@@ -39,17 +45,19 @@ export const fact = (
     ? []
     : [{ name, value: String(value), ...rest }];
 
-export function inspectionText({ kind, title, facts, links }: Inspection): string {
-  const width = Math.max(0, ...facts.map(({ name }) => name.length));
-  const lines = [
-    `${kind}: ${title}`,
-    ...facts.map(({ name, value, exact }) => `${name.padEnd(width)}  ${exact ?? value}`),
-  ];
+export function inspectionText({ kind, title, facts, more = [], links }: Inspection): string {
+  const lines = [`${kind}: ${title}`, ...factLines(facts)];
+  for (const group of more) lines.push('', group.title, ...factLines(group.facts));
   for (const { title: of, jumps } of links) {
     if (jumps.length === 0) continue;
     lines.push('', of, ...jumps.map(({ text, detail }) => `  ${text}  ${detail}`.trimEnd()));
   }
   return lines.join('\n');
+}
+
+function factLines(facts: readonly Fact[]): readonly string[] {
+  const width = Math.max(0, ...facts.map(({ name }) => name.length));
+  return facts.map(({ name, value, exact }) => `${name.padEnd(width)}  ${exact ?? value}`);
 }
 
 export const inspectionJson = ({ json }: Inspection): string => JSON.stringify(json, null, 2);

@@ -1,0 +1,344 @@
+// Paints a drawn graph into a canvas. What is shown and where is decided before;
+// here it only gets its shapes and colours. A category has a colour and a shape
+// of its own; what does no work has no surface.
+import { formatNs } from '../format';
+import type { Category } from '../net/types';
+import type { Drawn, Item } from './scene';
+import type { Camera } from './view';
+
+export interface GraphMarks {
+  readonly times: Float64Array; // ns, by item; 0: none
+  readonly selected: ReadonlySet<number>;
+  readonly hovered: number | null;
+  readonly focused: number | null; // by key
+  readonly found: ReadonlySet<number> | null; // the rest is dimmed; null: no search
+}
+
+export interface GraphPalette {
+  readonly panel: string;
+  readonly text: string;
+  readonly dim: string;
+  readonly accent: string;
+  readonly edge: string;
+  readonly bar: string;
+  readonly line: Readonly<Record<Category, string>>;
+  readonly back: Readonly<Record<Category, string>>;
+  readonly sans: string;
+  readonly mono: string;
+}
+
+const VARIABLES: Readonly<Record<Category, string>> = {
+  layer: '--g-layer',
+  infrastructure: '--g-infra',
+  cross_layer_input: '--g-in',
+  cross_layer_output: '--g-out',
+  embedding: '--g-embedding',
+  output: '--g-logits',
+};
+
+export function graphPalette(element: Element): GraphPalette {
+  const style = getComputedStyle(element);
+  const of = (name: string): string => style.getPropertyValue(name).trim();
+  const each = (suffix: string) =>
+    Object.fromEntries(
+      Object.entries(VARIABLES).map(([category, name]) => [category, of(`${name}${suffix}`)]),
+    ) as Record<Category, string>;
+  return {
+    panel: of('--panel'),
+    text: of('--text'),
+    dim: of('--text-dim'),
+    accent: of('--accent'),
+    edge: of('--g-edge'),
+    bar: of('--warn'),
+    line: each(''),
+    back: each('-back'),
+    sans: of('--sans'),
+    mono: of('--mono'),
+  };
+}
+
+type Ctx = CanvasRenderingContext2D;
+
+const NO_TEXT = 0.16; // scales below which words are left out
+const ONE_LINE = 0.55;
+
+// `w`, `h`: the canvas, in CSS pixels.
+export function paintGraph(
+  ctx: Ctx,
+  { w, h }: { readonly w: number; readonly h: number },
+  drawn: Drawn,
+  camera: Camera,
+  marks: GraphMarks,
+  palette: GraphPalette,
+): void {
+  ctx.clearRect(0, 0, w, h);
+  ctx.save();
+  ctx.translate(camera.left, camera.top);
+  ctx.scale(camera.scale, camera.scale);
+  const seen = {
+    x0: -camera.left / camera.scale,
+    y0: -camera.top / camera.scale,
+    x1: (w - camera.left) / camera.scale,
+    y1: (h - camera.top) / camera.scale,
+  };
+  paintEdges(ctx, drawn, seen, marks, palette, camera.scale);
+  const longest = marks.times.reduce((most, time) => Math.max(most, time), 0);
+  drawn.scene.items.forEach((item, i) => {
+    const x = drawn.layout.x[i] ?? 0;
+    const y = drawn.layout.y[i] ?? 0;
+    if (x > seen.x1 || y > seen.y1 || x + item.w < seen.x0 || y + item.h < seen.y0) return;
+    ctx.globalAlpha = marks.found && !marks.found.has(i) ? 0.28 : 1;
+    paintItem(ctx, item, x, y, { i, longest, marks, palette, scale: camera.scale });
+  });
+  ctx.restore();
+}
+
+interface Seen {
+  readonly x0: number;
+  readonly y0: number;
+  readonly x1: number;
+  readonly y1: number;
+}
+
+function paintEdges(
+  ctx: Ctx,
+  { scene, layout }: Drawn,
+  seen: Seen,
+  marks: GraphMarks,
+  palette: GraphPalette,
+  scale: number,
+): void {
+  scene.edges.forEach(({ from, to, crossLayer }, i) => {
+    const path = layout.paths[i];
+    if (!path || !touches(path, seen)) return;
+    const lit =
+      marks.hovered === from ||
+      marks.hovered === to ||
+      marks.selected.has(from) ||
+      marks.selected.has(to);
+    const shown = !marks.found || (marks.found.has(from) && marks.found.has(to));
+    ctx.globalAlpha = shown || lit ? 1 : 0.28;
+    ctx.strokeStyle = lit
+      ? palette.accent
+      : crossLayer
+        ? palette.line.cross_layer_input
+        : palette.edge;
+    ctx.lineWidth = (lit ? 2 : 1.2) / Math.max(scale, 0.5);
+    ctx.setLineDash(crossLayer ? [6, 4] : []);
+    tracePath(ctx, path);
+    ctx.stroke();
+    if (scale >= NO_TEXT) paintArrow(ctx, path, ctx.strokeStyle);
+  });
+  ctx.setLineDash([]);
+  ctx.globalAlpha = 1;
+}
+
+function touches(path: Float64Array, seen: Seen): boolean {
+  let [x0, x1] = [Infinity, -Infinity];
+  for (let i = 0; i < path.length; i += 2) {
+    x0 = Math.min(x0, path[i] ?? 0);
+    x1 = Math.max(x1, path[i] ?? 0);
+  }
+  const y0 = path[1] ?? 0;
+  const y1 = path[path.length - 1] ?? 0;
+  return x0 <= seen.x1 && x1 >= seen.x0 && y0 <= seen.y1 && y1 >= seen.y0;
+}
+
+// From bend to bend with a vertical beginning and end.
+function tracePath(ctx: Ctx, path: Float64Array): void {
+  let x = path[0] ?? 0;
+  let y = path[1] ?? 0;
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  for (let i = 2; i < path.length; i += 2) {
+    const nextX = path[i] ?? 0;
+    const nextY = path[i + 1] ?? 0;
+    if (nextX === x) ctx.lineTo(nextX, nextY);
+    else {
+      const half = (y + nextY) / 2;
+      ctx.bezierCurveTo(x, half, nextX, half, nextX, nextY);
+    }
+    x = nextX;
+    y = nextY;
+  }
+}
+
+function paintArrow(ctx: Ctx, path: Float64Array, colour: Ctx['strokeStyle']): void {
+  const x = path[path.length - 2] ?? 0;
+  const y = path[path.length - 1] ?? 0;
+  ctx.fillStyle = colour;
+  ctx.beginPath();
+  ctx.moveTo(x - 3.5, y - 6);
+  ctx.lineTo(x + 3.5, y - 6);
+  ctx.lineTo(x, y);
+  ctx.fill();
+}
+
+interface Look {
+  readonly i: number;
+  readonly longest: number;
+  readonly marks: GraphMarks;
+  readonly palette: GraphPalette;
+  readonly scale: number;
+}
+
+function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+  const { i, marks, palette, scale } = look;
+  const { category } = item.node;
+  const { w, h } = item;
+  traceShape(ctx, category, x, y, w, h);
+  ctx.fillStyle = item.work === 'computed' ? palette.back[category] : palette.panel;
+  ctx.fill();
+  paintTime(ctx, item, x, y, look);
+  traceShape(ctx, category, x, y, w, h);
+  ctx.strokeStyle = palette.line[category];
+  ctx.lineWidth = (item.work === 'computed' ? 1.6 : 1) / Math.max(scale, 0.6);
+  ctx.stroke();
+  if (scale >= NO_TEXT) paintWords(ctx, item, x, y, look);
+  if (marks.selected.has(i)) ring(ctx, x, y, w, h, palette.accent, 2.5 / Math.max(scale, 0.5));
+  if (marks.focused === i) {
+    ctx.setLineDash([3, 2]);
+    ring(ctx, x, y, w, h, palette.text, 1.5 / Math.max(scale, 0.5));
+    ctx.setLineDash([]);
+  } else if (marks.hovered === i) {
+    ring(ctx, x, y, w, h, palette.text, 1 / Math.max(scale, 0.5));
+  }
+}
+
+function ring(
+  ctx: Ctx,
+  x: number,
+  y: number,
+  w: number,
+  h: number,
+  colour: string,
+  line: number,
+): void {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = line;
+  ctx.strokeRect(x - 4, y - 4, w + 8, h + 8);
+}
+
+// How much of the layer's longest op this one took, along the lower edge.
+function paintTime(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+  const time = look.marks.times[look.i] ?? 0;
+  if (!(time > 0) || look.longest === 0) return;
+  ctx.save();
+  ctx.clip();
+  ctx.fillStyle = look.palette.bar;
+  ctx.fillRect(x, y + item.h - 4, item.w * (time / look.longest), 4);
+  ctx.restore();
+}
+
+// Each category has its own outline.
+export function traceShape(
+  ctx: Ctx,
+  category: Category,
+  x: number,
+  y: number,
+  w: number,
+  h: number,
+): void {
+  const cut = Math.min(9, h / 2.5);
+  const points: Readonly<Partial<Record<Category, readonly (readonly [number, number])[]>>> = {
+    infrastructure: [
+      [cut, 0],
+      [w - cut, 0],
+      [w, h / 2],
+      [w - cut, h],
+      [cut, h],
+      [0, h / 2],
+    ],
+    cross_layer_input: [
+      [0, 0],
+      [w, 0],
+      [w, h - cut],
+      [w / 2, h],
+      [0, h - cut],
+    ],
+    embedding: [
+      [cut, 0],
+      [w, 0],
+      [w - cut, h],
+      [0, h],
+    ],
+    output: [
+      [cut, 0],
+      [w - cut, 0],
+      [w, cut],
+      [w, h - cut],
+      [w - cut, h],
+      [cut, h],
+      [0, h - cut],
+      [0, cut],
+    ],
+  };
+  const outline = points[category];
+  ctx.beginPath();
+  if (!outline) {
+    ctx.roundRect(x, y, w, h, category === 'cross_layer_output' ? h / 2 : 4);
+    return;
+  }
+  outline.forEach(([px, py], i) => {
+    if (i === 0) ctx.moveTo(x + px, y + py);
+    else ctx.lineTo(x + px, y + py);
+  });
+  ctx.closePath();
+}
+
+function paintWords(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+  const { palette, marks, i, scale } = look;
+  const room = item.w - 20;
+  ctx.textAlign = 'center';
+  ctx.textBaseline = 'middle';
+  const middle = x + item.w / 2;
+  if (scale < ONE_LINE || item.sub === '') {
+    // As large as can be read, where the box has room for it.
+    const size = Math.min(Math.max(11, 8.5 / scale), item.h * 0.62);
+    ctx.font = `${item.work === 'computed' ? 600 : 400} ${size}px ${palette.sans}`;
+    ctx.fillStyle = palette.text;
+    ctx.fillText(shortened(ctx, item.title, item.w - 10), middle, y + item.h / 2);
+    return;
+  }
+  const time = marks.times[i] ?? 0;
+  const when = time > 0 ? formatNs(time) : '';
+  ctx.font = `${item.work === 'computed' ? 600 : 500} 11.5px ${palette.sans}`;
+  ctx.fillStyle = palette.text;
+  const title = shortened(ctx, item.title, when === '' ? room : room - 48);
+  if (when === '') ctx.fillText(title, middle, y + 12.5);
+  else {
+    ctx.textAlign = 'left';
+    ctx.fillText(title, x + 10, y + 12.5);
+    ctx.textAlign = 'right';
+    ctx.font = `10.5px ${palette.sans}`;
+    ctx.fillStyle = palette.dim;
+    ctx.fillText(when, x + item.w - 10, y + 12.5);
+    ctx.textAlign = 'center';
+  }
+  ctx.font = `10.5px ${palette.mono}`;
+  ctx.fillStyle = palette.dim;
+  if (when === '') ctx.fillText(shortened(ctx, item.sub, room), middle, y + 26);
+  else {
+    ctx.textAlign = 'left';
+    ctx.fillText(shortened(ctx, item.sub, room), x + 10, y + 26);
+  }
+}
+
+const widths = new Map<string, number>();
+
+function widthOf(ctx: Ctx, text: string): number {
+  const key = `${ctx.font} ${text}`;
+  const known = widths.get(key);
+  if (known !== undefined) return known;
+  if (widths.size > 20_000) widths.clear();
+  const width = ctx.measureText(text).width;
+  widths.set(key, width);
+  return width;
+}
+
+function shortened(ctx: Ctx, text: string, room: number): string {
+  const width = widthOf(ctx, text);
+  if (width <= room) return text;
+  const keep = Math.max(1, Math.floor((text.length * room) / width) - 1);
+  return `${text.slice(0, keep)}…`;
+}

@@ -1,0 +1,160 @@
+// From a layer's subgraph to what is drawn: boxes with their words, and edges
+// between them. A shared input (positions, masks) is drawn as a stub beside each
+// of its readers, so that its edges do not run through the whole graph. Pure.
+import { formatShape } from '../format';
+import type { Category, GraphNode, LayerSubgraph, Op } from '../net/types';
+import type { Layout, LayoutGraph } from './layout';
+
+// How a node came about: computed by an op, a view that does no work, or not by
+// this graph at all (weights, the cache, inputs).
+export type Work = 'computed' | 'view' | 'given';
+
+export interface Item {
+  readonly node: GraphNode;
+  readonly stub: boolean;
+  readonly work: Work;
+  readonly title: string;
+  readonly sub: string; // empty: one line
+  readonly w: number;
+  readonly h: number;
+}
+
+export interface SceneEdge {
+  readonly from: number; // index of an item
+  readonly to: number;
+  readonly crossLayer: boolean;
+}
+
+export interface Scene {
+  readonly graph: LayerSubgraph;
+  readonly items: readonly Item[];
+  readonly edges: readonly SceneEdge[];
+  readonly itemsOf: ReadonlyMap<number, readonly number[]>; // by tensor
+}
+
+// A scene with places.
+export interface Drawn {
+  readonly scene: Scene;
+  readonly layout: Layout;
+}
+
+const BOX = { w: 146, h: 38 };
+const LINE = { w: 118, h: 22 };
+
+export function sceneOf(graph: LayerSubgraph): Scene {
+  const known = new Set(graph.nodes.map(({ tensor }) => tensor));
+  const links = graph.edges.filter(({ from, to }) => known.has(from) && known.has(to));
+  const readers = new Map<number, number>();
+  for (const { from } of links) readers.set(from, (readers.get(from) ?? 0) + 1);
+  const items: Item[] = [];
+  const itemsOf = new Map<number, number[]>();
+  const put = (item: Item): number => {
+    const index = items.push(item) - 1;
+    const same = itemsOf.get(item.node.tensor);
+    if (same) same.push(index);
+    else itemsOf.set(item.node.tensor, [index]);
+    return index;
+  };
+  const isShared = new Map<number, boolean>();
+  const byTensor = new Map<number, GraphNode>();
+  for (const node of graph.nodes) {
+    const shared = node.node === null && (readers.get(node.tensor) ?? 0) > 1;
+    isShared.set(node.tensor, shared);
+    byTensor.set(node.tensor, node);
+    if (!shared) put(itemOf(node, graph.layer, false));
+  }
+  const edges = links.map((edge): SceneEdge => {
+    const node = byTensor.get(edge.from);
+    const from =
+      node && isShared.get(edge.from)
+        ? put(itemOf(node, graph.layer, true))
+        : (itemsOf.get(edge.from)?.[0] ?? 0);
+    return { from, to: itemsOf.get(edge.to)?.[0] ?? 0, crossLayer: edge.cross_layer };
+  });
+  return { graph, items, edges, itemsOf };
+}
+
+function itemOf(node: GraphNode, layer: number, stub: boolean): Item {
+  const work = node.node === null ? 'given' : node.executed_op === null ? 'view' : 'computed';
+  const name = shortName(node, layer);
+  if (stub) return { node, stub, work, title: node.label || name, sub: '', ...LINE };
+  const shape = formatShape(node.shape);
+  switch (work) {
+    case 'computed':
+      return { node, stub, work, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
+    case 'view':
+      return { node, stub, work, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
+    case 'given':
+      return { node, stub, work, title: node.label || name, sub: `${node.type}  ${shape}`, ...BOX };
+  }
+}
+
+// What the layer's number says is known already; a node of another layer keeps
+// its own.
+export function shortName({ name, layer }: GraphNode, shown: number): string {
+  if (layer !== shown) return name.replace(/\.weight$/, '');
+  return name
+    .replace(/^blk\.\d+\./, '')
+    .replace(/\.weight$/, '')
+    .replace(/-\d+(?=$| )/, '');
+}
+
+export function layoutGraphOf({ items, edges }: Scene): LayoutGraph {
+  return {
+    nodes: items.map(({ w, h, work }) => ({ w, h, loose: work !== 'computed' })),
+    edges: edges.map(({ from, to }) => [from, to] as const),
+  };
+}
+
+// The time of each item's op; of a fused op the last of its nodes has it.
+export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
+  const last = new Map<number, number>();
+  items.forEach(({ node }, i) => {
+    const before = node.executed_op === null ? undefined : last.get(node.executed_op);
+    if (node.executed_op === null) return;
+    if (before === undefined || (items[before]?.node.node ?? 0) < (node.node ?? 0)) {
+      last.set(node.executed_op, i);
+    }
+  });
+  const times = new Float64Array(items.length);
+  for (const op of ops) {
+    const item = last.get(op.op);
+    if (item !== undefined) times[item] = op.end_ns - op.begin_ns;
+  }
+  return times;
+}
+
+// Items whose words have all of the query's.
+export function found({ items }: Scene, query: string): ReadonlySet<number> {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return new Set();
+  const hits = items.flatMap(({ node }, i) => {
+    const { name, op, label, role, component, type } = node;
+    const text = [name, op, label, role, component, type].join(' ').toLowerCase();
+    return words.every((word) => text.includes(word)) ? [i] : [];
+  });
+  return new Set(hits);
+}
+
+export const CATEGORIES: readonly {
+  readonly category: Category;
+  readonly name: string;
+  readonly hint: string;
+}[] = [
+  { category: 'layer', name: 'layer', hint: 'Belongs to the layer: its ops, weights and cache' },
+  {
+    category: 'infrastructure',
+    name: 'shared',
+    hint: 'Shared by all layers, as positions and masks; drawn beside each reader',
+  },
+  { category: 'cross_layer_input', name: 'input', hint: 'Comes from another layer' },
+  { category: 'cross_layer_output', name: 'output', hint: 'Goes to another layer' },
+  { category: 'embedding', name: 'embedding', hint: 'Token and position embeddings' },
+  { category: 'output', name: 'logits', hint: 'The model’s output' },
+];
+
+export function countsOf({ graph }: Scene): ReadonlyMap<Category, number> {
+  const counts = new Map<Category, number>();
+  for (const { category } of graph.nodes) counts.set(category, (counts.get(category) ?? 0) + 1);
+  return counts;
+}

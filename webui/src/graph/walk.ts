@@ -1,0 +1,42 @@
+// Moving through a drawn graph by key: up to what a node reads, down to who
+// reads it, left and right along its rank. Pure.
+import type { Drawn } from './scene';
+
+export type Direction = 'up' | 'down' | 'left' | 'right';
+
+// The item that lies there; the same one where there is none.
+export function neighbour(drawn: Drawn, item: number, direction: Direction): number {
+  const { scene, layout } = drawn;
+  const middle = (one: number): number => (layout.x[one] ?? 0) + (scene.items[one]?.w ?? 0) / 2;
+  const nearest = (items: readonly number[]): number =>
+    items.reduce(
+      (best, one) =>
+        Math.abs(middle(one) - middle(item)) < Math.abs(middle(best) - middle(item)) ? one : best,
+      items[0] ?? item,
+    );
+  switch (direction) {
+    case 'up': {
+      const reads = scene.edges.filter(({ to }) => to === item).map(({ from }) => from);
+      // What was computed leads on; a weight is an end.
+      const computed = reads.filter((one) => scene.items[one]?.work !== 'given');
+      return nearest(computed.length > 0 ? computed : reads);
+    }
+    case 'down':
+      return nearest(scene.edges.filter(({ from }) => from === item).map(({ to }) => to));
+    case 'left':
+    case 'right':
+      return beside(drawn, item, direction === 'left' ? -1 : 1);
+  }
+}
+
+function beside({ scene, layout }: Drawn, item: number, by: 1 | -1): number {
+  const level = (one: number): number => (layout.y[one] ?? 0) + (scene.items[one]?.h ?? 0) / 2;
+  const here = layout.x[item] ?? 0;
+  let best = item;
+  scene.items.forEach((_, one) => {
+    const ahead = ((layout.x[one] ?? 0) - here) * by;
+    if (one === item || ahead <= 0 || Math.abs(level(one) - level(item)) > 1) return;
+    if (best === item || ahead < ((layout.x[best] ?? 0) - here) * by) best = one;
+  });
+  return best;
+}

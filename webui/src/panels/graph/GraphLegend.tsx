@@ -1,0 +1,48 @@
+// Colour and shape of each kind of node that the layer has.
+import { useEffect, useRef } from 'preact/hooks';
+import { graphPalette, traceShape } from '../../graph/paint';
+import { CATEGORIES } from '../../graph/scene';
+import type { Category } from '../../net/types';
+import type { Store } from '../../state/store';
+
+const W = 20;
+const H = 13;
+
+export function GraphLegend(props: { store: Store; counts: ReadonlyMap<Category, number> }) {
+  const { store, counts } = props;
+  return (
+    <ul class="graph-legend" aria-label="Kinds of nodes">
+      {CATEGORIES.filter(({ category }) => counts.has(category)).map(({ category, name, hint }) => (
+        <li key={category} title={hint}>
+          <Sample category={category} theme={store.theme.value} />
+          {name}
+          <span class="dim">{counts.get(category)}</span>
+        </li>
+      ))}
+      <li title="From or to another layer">
+        <i class="dashed" aria-hidden="true" />
+        across layers
+      </li>
+    </ul>
+  );
+}
+
+function Sample({ category, theme }: { category: Category; theme: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const ctx = canvas.current?.getContext('2d');
+    if (!ctx || !canvas.current) return;
+    const palette = graphPalette(canvas.current);
+    const ratio = devicePixelRatio;
+    canvas.current.width = W * ratio;
+    canvas.current.height = H * ratio;
+    ctx.scale(ratio, ratio);
+    traceShape(ctx, category, 1, 1, W - 2, H - 2);
+    ctx.fillStyle = palette.back[category];
+    ctx.strokeStyle = palette.line[category];
+    ctx.lineWidth = 1.4;
+    ctx.fill();
+    ctx.stroke();
+  }, [category, theme]);
+  return <canvas ref={canvas} width={W} height={H} aria-hidden="true" />;
+}

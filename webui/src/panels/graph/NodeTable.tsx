@@ -1,0 +1,92 @@
+// The nodes of a layer as a table, for those who read rather than look.
+import { useMemo } from 'preact/hooks';
+import { exactBytes, formatBytes, formatNs, formatShape } from '../../format';
+import { found, timesOf, type Item, type Scene } from '../../graph/scene';
+import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
+import { opsOf } from '../../state/per_session';
+import { Grid } from '../../ui/Grid';
+import { usePart, useResource } from '../../ui/hooks';
+import { Empty } from '../../ui/States';
+import type { SessionProps } from '../panel';
+
+interface Row {
+  readonly item: Item;
+  readonly ns: number;
+  readonly order: number;
+}
+
+export function NodeTable({ store, session, panel, scene }: SessionProps & { scene: Scene }) {
+  const { navigation } = store;
+  const ops = useResource(opsOf(session)).value;
+  const query = usePart(() => navigation.view.value.filters[panel] ?? '');
+  const order = usePart(() => navigation.view.value.sorts[panel] ?? 'order');
+  const sort = useMemo(() => sortOf(order), [order]);
+  const rows = useMemo(() => {
+    const times = timesOf(scene, ops?.rows ?? []);
+    const hits = query.trim() === '' ? null : found(scene, query);
+    const all = scene.items.map((item, i) => ({ item, ns: times[i] ?? 0, order: i }));
+    return sorted(
+      all.filter((row) => !hits || hits.has(row.order)),
+      sort,
+    );
+  }, [scene, ops, query, sort]);
+  const active = usePart(() => {
+    const { selection } = navigation.view.value;
+    return rows.findIndex(({ item: { node } }) =>
+      selection?.kind === 'node'
+        ? node.node === selection.node
+        : selection?.kind === 'tensor' && node.tensor === selection.tensor,
+    );
+  });
+  return (
+    <div class="table">
+      {rows.length === 0 && <Empty>No node matches.</Empty>}
+      <Grid
+        label={`Nodes of layer ${scene.graph.layer}`}
+        columns={COLUMNS}
+        rows={rows}
+        sort={sort}
+        active={active < 0 ? null : active}
+        onSort={(key) => {
+          navigation.sort(panel, sortText(nextSort(sort, key, ['time', 'size'])));
+        }}
+        onActivate={({ item: { node } }, by) => {
+          const how = by === 'key' ? 'walk' : 'push';
+          if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
+          else store.select({ kind: 'node', node: node.node }, how);
+        }}
+      />
+    </div>
+  );
+}
+
+const KEYS: Readonly<Record<string, (row: Row) => number | string>> = {
+  order: (row) => row.order,
+  op: ({ item }) => item.node.op ?? item.node.kind,
+  name: ({ item }) => item.node.name,
+  category: ({ item }) => item.node.category,
+  component: ({ item }) => item.node.component,
+  size: ({ item }) => item.node.size,
+  time: (row) => row.ns,
+};
+
+function sorted(rows: readonly Row[], sort: Sort): readonly Row[] {
+  const key = KEYS[sort.key] ?? ((row: Row) => row.order);
+  const sign = sort.descending ? -1 : 1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [key(a), key(b)];
+    return x === y ? a.order - b.order : x < y ? -sign : sign;
+  });
+}
+
+// prettier-ignore
+const COLUMNS: readonly Column<Row>[] = [
+  { key: 'order', title: '#', width: 46, align: 'right', text: (row) => String(row.order) },
+  { key: 'op', title: 'op', width: 120, mono: true, text: ({ item }) => item.node.op ?? item.node.kind },
+  { key: 'name', title: 'name', width: 150, grow: 2, mono: true, text: ({ item }) => item.node.name, exact: ({ item }) => (item.node.label ? `${item.node.name}: ${item.node.label}` : item.node.name) },
+  { key: 'category', title: 'category', width: 120, text: ({ item }) => item.node.category.replaceAll('_', ' ') },
+  { key: 'component', title: 'component · role', width: 120, text: ({ item: { node } }) => (node.role ? `${node.component} · ${node.role}` : node.component) },
+  { key: 'shape', title: 'shape', unsorted: true, width: 120, grow: 1, align: 'right', text: ({ item }) => `${item.node.type} ${formatShape(item.node.shape)}` },
+  { key: 'size', title: 'size', width: 80, align: 'right', text: ({ item }) => formatBytes(item.node.size), exact: ({ item }) => exactBytes(item.node.size) },
+  { key: 'time', title: 'time', width: 80, align: 'right', text: ({ ns }) => (ns > 0 ? formatNs(ns) : '–') },
+];

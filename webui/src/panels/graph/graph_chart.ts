@@ -1,0 +1,262 @@
+// The layer graph on its canvas: watches what is drawn, selected and pointed at,
+// and paints at most once per frame.
+import { computed, effect, signal } from '@preact/signals';
+import { graphPalette, paintGraph } from '../../graph/paint';
+import { found, timesOf, type Drawn, type Item } from '../../graph/scene';
+import {
+  begun,
+  cameraOf,
+  fitted,
+  hit,
+  moved,
+  rectOf,
+  revealing,
+  windowOf,
+  zoomed,
+  type Box,
+  type Camera,
+} from '../../graph/view';
+import { neighbour, type Direction } from '../../graph/walk';
+import type { OpenSession } from '../../state/open_session';
+import { opsOf } from '../../state/per_session';
+import type { Selection } from '../../state/selection';
+import type { Plane } from '../../state/shell';
+import type { Store } from '../../state/store';
+
+export interface GraphTip {
+  readonly item: Item;
+  readonly ns: number; // 0: not known
+  readonly x: number; // in the host
+  readonly y: number;
+  readonly width: number; // of the host
+  readonly height: number;
+}
+
+export interface GraphParts {
+  readonly store: Store;
+  readonly session: OpenSession;
+  readonly panel: string;
+  readonly host: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+  readonly tip: { value: GraphTip | null };
+  readonly said: { value: string }; // for those who do not see the canvas
+}
+
+export class GraphChart implements Plane {
+  private readonly parts: GraphParts;
+  private readonly box = signal<Box>({ w: 0, h: 0 });
+  private readonly drawn = signal<Drawn | null>(null);
+  private readonly hovered = signal<number | null>(null);
+  private readonly focused = signal<number | null>(null);
+  private readonly stops: (() => void)[] = [];
+  private frame = 0;
+
+  private readonly times = computed(() => {
+    const drawn = this.drawn.value;
+    const ops = opsOf(this.parts.session).state.value.value;
+    return drawn ? timesOf(drawn.scene, ops?.rows ?? []) : new Float64Array();
+  });
+  private readonly selected = computed(() => {
+    const drawn = this.drawn.value;
+    const { selection } = this.parts.store.navigation.view.value;
+    return new Set(drawn ? itemsOf(drawn, selection) : []);
+  });
+  private readonly hits = computed(() => {
+    const drawn = this.drawn.value;
+    const query = this.parts.store.navigation.view.value.filters[this.parts.panel] ?? '';
+    return drawn && query.trim() !== '' ? found(drawn.scene, query) : null;
+  });
+
+  constructor(parts: GraphParts) {
+    this.parts = parts;
+    this.watch();
+  }
+
+  destroy(): void {
+    cancelAnimationFrame(this.frame);
+    for (const stop of this.stops) stop();
+  }
+
+  show(drawn: Drawn | null): void {
+    const before = this.drawn.peek();
+    if (before?.scene.graph.layer !== drawn?.scene.graph.layer) {
+      this.focused.value = null;
+      this.point(null, 0, 0);
+    }
+    this.drawn.value = drawn;
+  }
+
+  // ---- Where it looks ------------------------------------------------------------
+
+  camera(): Camera {
+    const drawn = this.drawn.peek();
+    const box = this.box.peek();
+    const { store, panel } = this.parts;
+    const window = store.navigation.view.peek().windows[panel];
+    if (window) return cameraOf(window, box);
+    return drawn ? begun(box, drawn.layout) : { scale: 1, left: 0, top: 0 };
+  }
+
+  look(camera: Camera): void {
+    const { store, panel } = this.parts;
+    if (this.drawn.peek()) store.navigation.look(panel, windowOf(camera, this.box.peek()));
+  }
+
+  zoom(factor: number): void {
+    const { w, h } = this.box.peek();
+    this.look(zoomed(this.camera(), factor, w / 2, h / 2));
+  }
+
+  pan(share: number): void {
+    this.look(moved(this.camera(), -share * this.box.peek().w, 0));
+  }
+
+  fit(): void {
+    const drawn = this.drawn.peek();
+    if (drawn) this.look(fitted(this.box.peek(), drawn.layout));
+  }
+
+  reset(): void {
+    this.parts.store.navigation.look(this.parts.panel, null);
+  }
+
+  // ---- What is pointed at and chosen ------------------------------------------------
+
+  hitAt(x: number, y: number): number | null {
+    const drawn = this.drawn.peek();
+    return drawn ? hit(drawn.layout, drawn.scene.items, this.camera(), x, y) : null;
+  }
+
+  point(item: number | null, x: number, y: number): void {
+    this.hovered.value = item;
+    this.tellAt(item, x, y);
+  }
+
+  choose(item: number | null, how: 'push' | 'walk' = 'push'): void {
+    const drawn = this.drawn.peek();
+    const node = item === null ? undefined : drawn?.scene.items[item]?.node;
+    if (!node) return;
+    const { store } = this.parts;
+    this.focused.value = item;
+    if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
+    else store.select({ kind: 'node', node: node.node }, how);
+  }
+
+  // Along an edge or a rank, from where the keys are; at first from what is
+  // selected.
+  walk(direction: Direction): void {
+    const drawn = this.drawn.peek();
+    if (!drawn) return;
+    const from = this.focused.peek() ?? [...this.selected.peek()][0];
+    this.focus(from === undefined ? firstComputed(drawn) : neighbour(drawn, from, direction));
+  }
+
+  chooseFocused(): void {
+    this.choose(this.focused.peek());
+  }
+
+  // Through what the search found.
+  walkFound(by: 1 | -1): void {
+    const hits = [...(this.hits.peek() ?? [])];
+    if (hits.length === 0) return;
+    const at = hits.indexOf(this.focused.peek() ?? -1);
+    this.focus(hits[at < 0 ? 0 : (at + by + hits.length) % hits.length] ?? 0);
+  }
+
+  private focus(item: number): void {
+    const drawn = this.drawn.peek();
+    const size = drawn?.scene.items[item];
+    if (!drawn || !size) return;
+    this.focused.value = item;
+    const camera = this.camera();
+    const seen = revealing(camera, this.box.peek(), rectOf(drawn.layout, size, item));
+    if (seen !== camera) this.look(seen);
+    const { scale, left, top } = this.camera();
+    const x = ((drawn.layout.x[item] ?? 0) + size.w) * scale + left;
+    const y = ((drawn.layout.y[item] ?? 0) + size.h) * scale + top;
+    this.tellAt(item, x, y);
+    const reads = drawn.scene.edges.filter(({ to }) => to === item).length;
+    const readers = drawn.scene.edges.filter(({ from }) => from === item).length;
+    this.parts.said.value = `${size.title} ${size.sub}, ${size.node.category}, reads ${reads}, read by ${readers}`;
+  }
+
+  private tellAt(index: number | null, x: number, y: number): void {
+    const item = index === null ? undefined : this.drawn.peek()?.scene.items[index];
+    const ns = index === null ? 0 : (this.times.peek()[index] ?? 0);
+    const { w: width, h: height } = this.box.peek();
+    this.parts.tip.value = item ? { item, ns, x, y, width, height } : null;
+  }
+
+  // ---- Painting -----------------------------------------------------------------------
+
+  private watch(): void {
+    const { store, host, session } = this.parts;
+    const size = new ResizeObserver(() => {
+      this.box.value = { w: host.clientWidth, h: host.clientHeight };
+    });
+    size.observe(host);
+    this.stops.push(
+      () => {
+        size.disconnect();
+      },
+      opsOf(session).use(),
+      effect(() => {
+        void [this.box.value, this.drawn.value, this.hovered.value, this.focused.value];
+        void [this.times.value, this.selected.value, this.hits.value];
+        void [store.navigation.view.value, store.theme.value];
+        cancelAnimationFrame(this.frame);
+        this.frame = requestAnimationFrame(() => {
+          this.paint();
+        });
+      }),
+    );
+  }
+
+  private paint(): void {
+    const { canvas } = this.parts;
+    const box = this.box.peek();
+    const ctx = canvas.getContext('2d');
+    if (!ctx || box.w === 0 || box.h === 0) return;
+    const ratio = devicePixelRatio;
+    const [pixelsW, pixelsH] = [Math.round(box.w * ratio), Math.round(box.h * ratio)];
+    if (canvas.width !== pixelsW || canvas.height !== pixelsH) {
+      canvas.width = pixelsW;
+      canvas.height = pixelsH;
+    }
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const drawn = this.drawn.peek();
+    if (!drawn) {
+      ctx.clearRect(0, 0, box.w, box.h);
+      return;
+    }
+    const marks = {
+      times: this.times.peek(),
+      selected: this.selected.peek(),
+      hovered: this.hovered.peek(),
+      focused: this.focused.peek(),
+      found: this.hits.peek(),
+    };
+    paintGraph(ctx, box, drawn, this.camera(), marks, graphPalette(canvas));
+  }
+}
+
+// What a selection made anywhere is in this graph.
+export function itemsOf({ scene }: Drawn, selection: Selection | null): readonly number[] {
+  switch (selection?.kind) {
+    case 'tensor':
+      return scene.itemsOf.get(selection.tensor) ?? [];
+    case 'node':
+      return scene.items.flatMap(({ node }, i) => (node.node === selection.node ? [i] : []));
+    case 'op':
+    case 'access':
+      return scene.items.flatMap(({ node }, i) => (node.executed_op === selection.op ? [i] : []));
+    default:
+      return [];
+  }
+}
+
+const firstComputed = ({ scene }: Drawn): number =>
+  Math.max(
+    0,
+    scene.items.findIndex(({ work }) => work === 'computed'),
+  );

@@ -1,0 +1,259 @@
+import { describe, expect, it, vi } from 'vitest';
+import { layoutGraph, type Layout, type LayoutGraph } from '../../src/graph/layout';
+import { Layouts, structureOf, type LayoutWorker } from '../../src/graph/layouts';
+import { found, layoutGraphOf, sceneOf, shortName, timesOf } from '../../src/graph/scene';
+import { begun, cameraOf, fitted, hit, revealing, windowOf, zoomed } from '../../src/graph/view';
+import { neighbour } from '../../src/graph/walk';
+import type { LayoutAnswer, LayoutQuestion } from '../../src/workers/layout.worker';
+import { llamaLayer, randomGraph } from './graphs';
+import { op } from './make';
+
+// No two boxes touch.
+function overlaps({ nodes }: LayoutGraph, { x, y }: Layout): readonly string[] {
+  const boxes = nodes.map(({ w, h }, i) => ({ i, x: x[i] ?? 0, y: y[i] ?? 0, w, h }));
+  return boxes.flatMap((a) =>
+    boxes
+      .slice(a.i + 1)
+      .filter((b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h)
+      .map((b) => `${a.i} over ${b.i}`),
+  );
+}
+
+// Every edge leads from the lower end of what is read down to the upper end of
+// who reads it, and never up on its way.
+function upwards({ nodes, edges }: LayoutGraph, { x, y, paths }: Layout): readonly string[] {
+  return edges.flatMap(([from, to], i) => {
+    const path = [...(paths[i] ?? [])];
+    const ys = path.filter((_, at) => at % 2 === 1);
+    const falls = ys.every((one, at) => at === 0 || one >= (ys[at - 1] ?? 0));
+    const starts = ys[0] === (y[from] ?? 0) + (nodes[from]?.h ?? 0);
+    const ends = ys.at(-1) === y[to];
+    const within = (end: number, node: number): boolean =>
+      end >= (x[node] ?? 0) && end <= (x[node] ?? 0) + (nodes[node]?.w ?? 0);
+    const meets = within(path[0] ?? 0, from) && within(path.at(-2) ?? 0, to);
+    return falls && starts && ends && meets ? [] : [`${from} to ${to}`];
+  });
+}
+
+describe('a layout', () => {
+  it('has no overlaps, and edges that go down', () => {
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const graph = randomGraph(seed, 2 + (seed % 40));
+      const layout = layoutGraph(graph);
+      expect(overlaps(graph, layout), `seed ${seed}`).toEqual([]);
+      expect(upwards(graph, layout), `seed ${seed}`).toEqual([]);
+    }
+  });
+
+  it('stays inside of its size', () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const graph = randomGraph(seed, 30);
+      const { x, y, width, height } = layoutGraph(graph);
+      graph.nodes.forEach(({ w, h }, i) => {
+        expect(x[i]).toBeGreaterThanOrEqual(-1e-6);
+        expect(y[i]).toBeGreaterThanOrEqual(-1e-6);
+        expect((x[i] ?? 0) + w).toBeLessThanOrEqual(width + 1e-6);
+        expect((y[i] ?? 0) + h).toBeLessThanOrEqual(height + 1e-6);
+      });
+    }
+  });
+
+  it('puts a weight just above its reader', () => {
+    // 0 -> 1 -> 2 -> 3, and the weight 4 -> 3
+    const node = { w: 40, h: 20, loose: false };
+    const { y } = layoutGraph({
+      nodes: [node, node, node, node, { ...node, loose: true }],
+      edges: [
+        [0, 1],
+        [1, 2],
+        [2, 3],
+        [4, 3],
+      ],
+    });
+    expect(y[4]).toBe(y[2]);
+  });
+
+  it('is laid out again the same', () => {
+    const graph = randomGraph(7, 80);
+    expect(layoutGraph(graph)).toEqual(layoutGraph(graph));
+  });
+
+  it.each([0, 1, 2])('of %i nodes', (count) => {
+    const nodes = Array.from({ length: count }, () => ({ w: 10, h: 10, loose: false }));
+    const layout = layoutGraph({ nodes, edges: [] });
+    expect(layout.x).toHaveLength(count);
+    expect(Number.isFinite(layout.width)).toBe(true);
+  });
+
+  it('takes a graph of thousands without recursion', () => {
+    const graph = randomGraph(3, 3000);
+    const layout = layoutGraph(graph);
+    expect(upwards(graph, layout)).toEqual([]);
+    expect(layout.paths).toHaveLength(graph.edges.length);
+  });
+});
+
+describe('a layer’s scene', () => {
+  const scene = sceneOf(llamaLayer(5, 22));
+  const graph = layoutGraphOf(scene);
+  const drawn = { scene, layout: layoutGraph(graph) };
+  const itemOf = (name: string): number => scene.items.findIndex(({ node }) => node.name === name);
+
+  it('draws a shared input beside each reader', () => {
+    const stubs = scene.items.filter(({ stub }) => stub);
+    expect(stubs.map(({ node }) => node.name)).toEqual(['inp_pos', 'inp_pos']);
+    const rope = scene.edges.filter(({ to }) => to === itemOf('Qrope-5'));
+    expect(rope).toHaveLength(2);
+  });
+
+  it('has every node and every edge of the subgraph', () => {
+    const shown = new Set(scene.items.map(({ node }) => node.tensor));
+    expect(shown.size).toBe(scene.graph.nodes.length);
+    expect(scene.edges).toHaveLength(scene.graph.edges.length);
+  });
+
+  it('is laid out without overlaps, downwards', () => {
+    expect(overlaps(graph, drawn.layout)).toEqual([]);
+    expect(upwards(graph, drawn.layout)).toEqual([]);
+  });
+
+  it('is laid out alike for every layer', () => {
+    const other = layoutGraphOf(sceneOf(llamaLayer(17, 22)));
+    expect(structureOf(other)).toBe(structureOf(graph));
+  });
+
+  it.each([
+    ['blk.5.attn_q.weight', 5, 'attn_q'],
+    ['Qcur-5', 5, 'Qcur'],
+    ['Qcur-5 (reshaped)', 5, 'Qcur (reshaped)'],
+    ['l_out-4', 4, 'l_out-4'],
+    ['inp_pos', null, 'inp_pos'],
+  ])('calls %s of layer %s %s', (name, layer, short) => {
+    const node = { ...scene.items[0]?.node, name, layer } as never;
+    expect(shortName(node, 5)).toBe(short);
+  });
+
+  it('knows the time of each op, of a fused one once', () => {
+    const norm = itemOf('norm-5');
+    const attn = itemOf('attn_norm-5');
+    const fused = sceneOf({
+      ...scene.graph,
+      nodes: scene.graph.nodes.map((node) =>
+        node.name === 'norm-5' || node.name === 'attn_norm-5' ? { ...node, executed_op: 9 } : node,
+      ),
+    });
+    const times = timesOf(fused, [op(9, { begin_ns: 0, end_ns: 40 })]);
+    expect(times[norm]).toBe(0);
+    expect(times[attn]).toBe(40);
+  });
+
+  it('is searched by words', () => {
+    const names = (query: string) => [...found(scene, query)].map((i) => scene.items[i]?.node.name);
+    expect(names('mul_mat ffn')).toEqual(['ffn_gate-5', 'ffn_up-5', 'ffn_out-5']);
+    expect(names('KQ_mask')).toEqual(['KQ_mask']);
+    expect(names(' ')).toEqual([]);
+  });
+
+  it('is walked along its edges and ranks', () => {
+    const go = (name: string, direction: 'up' | 'down' | 'left' | 'right') =>
+      scene.items[neighbour(drawn, itemOf(name), direction)]?.node.name;
+    expect(go('Qrope-5', 'up')).toBe('Qcur-5_(reshaped)');
+    expect(go('Qrope-5', 'down')).toBe('Q-5');
+    expect(go('norm-6', 'down')).toBe('norm-6');
+    const right = go('Qcur-5', 'right') ?? '';
+    expect(right).not.toBe('Qcur-5');
+    expect(go(right, 'left')).toBe('Qcur-5');
+  });
+
+  it('finds what lies under a point', () => {
+    const box = { w: 800, h: 600 };
+    const camera = fitted(box, drawn.layout);
+    scene.items.forEach(({ w, h }, i) => {
+      const x = ((drawn.layout.x[i] ?? 0) + w / 2) * camera.scale + camera.left;
+      const y = ((drawn.layout.y[i] ?? 0) + h / 2) * camera.scale + camera.top;
+      expect(hit(drawn.layout, scene.items, camera, x, y)).toBe(i);
+    });
+    expect(hit(drawn.layout, scene.items, camera, 1, 1)).toBeNull();
+  });
+});
+
+describe('the camera', () => {
+  const layout = layoutGraph(randomGraph(5, 60));
+  const box = { w: 640, h: 400 };
+
+  it('comes back from the window that a link has', () => {
+    const camera = zoomed(fitted(box, layout), 0.5, 10, 20);
+    const again = cameraOf(windowOf(camera, box), box);
+    expect(again.scale).toBeCloseTo(camera.scale);
+    expect(again.left).toBeCloseTo(camera.left);
+    expect(again.top).toBeCloseTo(camera.top);
+  });
+  it('keeps what is under the pointer', () => {
+    const camera = begun(box, layout);
+    const near = zoomed(camera, 0.5, 100, 50);
+    const at = (c: typeof camera) => [(100 - c.left) / c.scale, (50 - c.top) / c.scale];
+    at(near).forEach((value, i) => {
+      expect(value).toBeCloseTo(at(camera)[i] ?? NaN);
+    });
+  });
+  it('begins where words can be read', () => {
+    expect(begun(box, layout).scale).toBeGreaterThanOrEqual(0.7);
+  });
+  it('moves no more than it must', () => {
+    const camera = { scale: 1, left: 0, top: 0 };
+    expect(revealing(camera, box, { x: 50, y: 50, w: 20, h: 20 })).toBe(camera);
+    expect(revealing(camera, box, { x: 700, y: 50, w: 20, h: 20 }).left).toBe(-96);
+  });
+});
+
+describe('layouts', () => {
+  class FakeWorker implements LayoutWorker {
+    onmessage: LayoutWorker['onmessage'] = null;
+    readonly asked: LayoutQuestion[] = [];
+    ended = false;
+    postMessage(question: LayoutQuestion): void {
+      this.asked.push(question);
+    }
+    terminate(): void {
+      this.ended = true;
+    }
+    answer(): void {
+      const question = this.asked.at(-1);
+      if (!question) throw new Error('nothing was asked');
+      const data = { id: question.id, layout: layoutGraph(question.graph) };
+      this.onmessage?.({ data } as MessageEvent<LayoutAnswer>);
+    }
+  }
+  const made: FakeWorker[] = [];
+  const fresh = (): Layouts => {
+    made.length = 0;
+    return new Layouts(() => {
+      const worker = new FakeWorker();
+      made.push(worker);
+      return worker;
+    });
+  };
+
+  it('lays a structure out once', () => {
+    const layouts = fresh();
+    const done = vi.fn();
+    layouts.ask(randomGraph(1, 9), done);
+    made[0]?.answer();
+    layouts.ask(randomGraph(1, 9), done);
+    expect(done).toHaveBeenCalledTimes(2);
+    expect(made[0]?.asked).toHaveLength(1);
+  });
+
+  it('does not wait for what nobody wants any more', () => {
+    const layouts = fresh();
+    const first = vi.fn();
+    const second = vi.fn();
+    layouts.ask(randomGraph(1, 9), first);
+    layouts.ask(randomGraph(2, 9), second);
+    expect(made.map(({ ended }) => ended)).toEqual([true, false]);
+    made[0]?.answer();
+    made[1]?.answer();
+    expect(first).not.toHaveBeenCalled();
+    expect(second).toHaveBeenCalledTimes(1);
+  });
+});
