@@ -392,5 +392,27 @@ TEST(Category, FollowsKindLayerAndPlaceInTheGraph) {
   EXPECT_EQ(category_of(m.graph, last), Category::Output) << "after the last layer";
 }
 
+TEST(Category, WhatIsMadeFromInputsAloneIsInfrastructure) {
+  GraphMaker m;
+  const TensorId mask = m.input("mask", {8}, kF32);
+  const TensorId given = m.input("inp_embd", {8}, kF32);
+  m.graph.tensors[given.v].input = InputLabel::Embeddings;
+  const TensorId freqs = m.weight("rope_freqs.weight", {8});
+  const TensorId cast = m.node("CPY", "mask (copy)", {8}, {mask});
+  const TensorId scaled = m.node("MUL", "node_1", {8}, {cast, freqs});
+  const TensorId embd = m.node("SCALE", "node_2", {8}, {given});
+  const TensorId norm = m.node("RMS_NORM", "norm-0", {8}, {embd});
+  m.graph.ops[3].layer = LayerId{0};
+  const TensorId between = m.node("ADD", "node_4", {8}, {norm, scaled});
+  const TensorId view = m.idle("VIEW", " (view)", {4}, {norm});
+  m.node("RMS_NORM", "norm-1", {8}, {between});
+  m.graph.ops[5].layer = LayerId{1};
+  EXPECT_EQ(categories_of(m.graph)[cast.v], Category::Infrastructure);
+  EXPECT_EQ(categories_of(m.graph)[scaled.v], Category::Infrastructure);
+  EXPECT_EQ(categories_of(m.graph)[embd.v], Category::Embedding);
+  EXPECT_EQ(categories_of(m.graph)[between.v], Category::Layer);
+  EXPECT_EQ(categories_of(m.graph)[view.v], Category::Layer) << "like what it shows";
+}
+
 }  // namespace
 }  // namespace tt

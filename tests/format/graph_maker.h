@@ -82,6 +82,12 @@ struct GraphMaker {
                 bool fused = false) {
     return node(op, add(dense(name, shape)), std::move(src), fused);
   }
+  // A node that does no work: a view of its first source.
+  TensorId idle(const char* op, const char* name, Shape shape, std::vector<TensorId> src) {
+    const TensorId out = view(src[0], name, shape, 0);
+    graph.nodes.push_back({.output = out, .op = op, .src = std::move(src), .computed = false});
+    return out;
+  }
   SlotId slot(SlotKind kind, TensorId tensor, LayerId layer = kNoLayer) {
     const std::uint32_t op =
         graph.ops.empty() ? 0 : static_cast<std::uint32_t>(graph.ops.size() - 1);

@@ -198,5 +198,72 @@ TEST(AssignOpLayers, FromTheOutputElseAWeightElseTheNeighbours) {
   EXPECT_EQ(layers, (std::vector<std::int32_t>{-1, 0, 0, 0, -1, 1, -1}));
 }
 
+// Layers of the ops of what `build` makes; names say the layer of a tensor.
+template <class Build>
+std::vector<std::int32_t> op_layers(Build build) {
+  GraphMaker m;
+  build(m);
+  for (Tensor& t : m.graph.tensors) t.layer = layer_of(t.name);
+  assign_op_layers(m.graph);
+  std::vector<std::int32_t> layers;
+  for (const Op& op : m.graph.ops) layers.push_back(op.layer.v);
+  return layers;
+}
+
+TEST(AssignOpLayers, DataDecidesBetweenTwoLayers) {
+  using Layers = std::vector<std::int32_t>;
+  // A norm that opens layer 1: what it reads has another reader.
+  EXPECT_EQ(op_layers([](GraphMaker& m) {
+              const TensorId x = m.input("x", {8}, kF32);
+              const TensorId out = m.node("ADD", "l_out-0", {8}, {x, x});
+              const TensorId norm = m.node("RMS_NORM", "node_1", {8}, {out});
+              m.node("ADD", "l_out-1", {8}, {norm, out});
+            }),
+            (Layers{0, 1, 1}));
+  // A sum that closes layer 0: nobody else reads what it sums, be it through a view.
+  EXPECT_EQ(op_layers([](GraphMaker& m) {
+              const TensorId x = m.input("x", {8}, kF32);
+              const TensorId ffn = m.node("MUL", "ffn_out-0", {8}, {x, x});
+              const TensorId view = m.idle("VIEW", "ffn_out-0 (view)", {8}, {ffn});
+              const TensorId sum = m.node("ADD", "node_2", {8}, {view, x});
+              const TensorId norm = m.node("RMS_NORM", "norm-1", {8}, {sum});
+              m.node("ADD", "l_out-1", {8}, {norm, sum});
+            }),
+            (Layers{0, 0, 1, 1}));
+  // An op of layer 0 that runs behind the first ones of layer 1.
+  EXPECT_EQ(op_layers([](GraphMaker& m) {
+              const TensorId x = m.input("x", {8}, kF32);
+              const TensorId q = m.node("MUL", "Qcur-0", {8}, {x, x});
+              m.node("SCALE", "conv_states-1", {8}, {x});
+              const TensorId attention = m.node("FLASH_ATTN_EXT", "node_2", {8}, {q});
+              m.node("SCALE", "beta-1", {8}, {x});
+              m.node("ADD", "kqv_out-0", {8}, {attention, x});
+            }),
+            (Layers{0, 1, 0, 1, 0}));
+}
+
+TEST(AssignOpLayers, LayersMayShareWeights) {
+  EXPECT_EQ(op_layers([](GraphMaker& m) {
+              const TensorId x = m.input("x", {8}, kF32);
+              const TensorId w = m.weight("blk.0.attn_q.weight", {8, 8});
+              const TensorId norm = m.node("RMS_NORM", "attn_norm-1", {8}, {x});
+              const TensorId product = m.node("MUL_MAT", "node_1", {8}, {w, norm});
+              m.node("MUL", "Qcur-1", {8}, {product, x});
+            }),
+            (std::vector<std::int32_t>{1, 1, 1}));
+}
+
+TEST(AssignOpLayers, WhatAllLayersReadBelongsToNone) {
+  EXPECT_EQ(op_layers([](GraphMaker& m) {
+              const TensorId x = m.input("x", {8}, kF32);
+              const TensorId mask = m.input("mask", {8}, kF32);
+              m.node("MUL", "Qcur-0", {8}, {x, x});
+              const TensorId cast = m.node("CPY", "mask (copy)", {8}, {mask});
+              m.node("SOFT_MAX", "kq_soft_max-0", {8}, {x, cast});
+              m.node("SOFT_MAX", "kq_soft_max-1", {8}, {x, cast});
+            }),
+            (std::vector<std::int32_t>{0, -1, 0, 1}));
+}
+
 }  // namespace
 }  // namespace tt

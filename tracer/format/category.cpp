@@ -1,21 +1,11 @@
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "tracer/format/access.h"
 
 namespace tt {
 namespace {
-
-// The op whose node made this tensor; kNone for leaves.
-std::uint32_t op_that_made(const GraphTemplate& graph, TensorId tensor) {
-  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].output != tensor) continue;
-    const auto op =
-        std::ranges::partition_point(graph.ops, [n](const Op& o) { return o.last().v < n; });
-    return op == graph.ops.end() ? kNone : static_cast<std::uint32_t>(op - graph.ops.begin());
-  }
-  return kNone;
-}
 
 Category of_weight(const Tensor& weight) {
   const std::string_view name = weight.name;
@@ -27,30 +17,8 @@ Category of_weight(const Tensor& weight) {
   return Category::Infrastructure;  // RoPE frequencies and other shared constants
 }
 
-// An intermediate without a layer of its own lies before the first layer, after
-// the last one, or between two.
-Category of_intermediate(const GraphTemplate& graph, TensorId id) {
-  const Tensor& tensor = graph.tensor(id);
-  const std::string_view name = tensor.name;
-  if (tensor.layer != kNoLayer) return Category::Layer;
-  if (tensor.component == Component::Embedding) return Category::Embedding;
-  if (tensor.component == Component::Output || name.starts_with("result_")) return Category::Output;
-  const std::uint32_t op = op_that_made(graph, id);
-  if (op == kNone) return Category::Infrastructure;
-  if (graph.ops[op].layer != kNoLayer) return Category::Layer;
-  const auto has_layer = [](const Op& o) { return o.layer != kNoLayer; };
-  const auto here = graph.ops.begin() + static_cast<std::ptrdiff_t>(op);
-  const bool layer_before = std::any_of(graph.ops.begin(), here, has_layer);
-  const bool layer_after = std::any_of(here, graph.ops.end(), has_layer);
-  if (layer_before && !layer_after) return Category::Output;
-  if (layer_after && !layer_before) return Category::Embedding;
-  return Category::Infrastructure;
-}
-
-}  // namespace
-
-Category category_of(const GraphTemplate& graph, TensorId id) {
-  const Tensor& root = graph.tensor(graph.root(id));
+// Of a leaf, and of a view of one; none for what the graph computes.
+std::optional<Category> of_leaf(const Tensor& root) {
   switch (root.kind) {
     case TensorKind::Kv:
     case TensorKind::Input:
@@ -60,7 +28,68 @@ Category category_of(const GraphTemplate& graph, TensorId id) {
     case TensorKind::Intermediate:
       break;
   }
-  return of_intermediate(graph, id);
+  return std::nullopt;
 }
+
+std::optional<Category> by_name(const Tensor& tensor) {
+  if (tensor.layer != kNoLayer) return Category::Layer;
+  if (tensor.component == Component::Embedding) return Category::Embedding;
+  if (tensor.component == Component::Output || tensor.name.starts_with("result_")) {
+    return Category::Output;
+  }
+  return std::nullopt;
+}
+
+// What has no layer lies before the first one, after the last one, or between two.
+Category by_place(std::uint32_t node, std::uint32_t first, std::uint32_t last) {
+  if (first == kNone) return Category::Infrastructure;  // a graph without layers
+  if (node < first) return Category::Embedding;
+  return node > last ? Category::Output : Category::Layer;
+}
+
+}  // namespace
+
+std::vector<Category> categories_of(const GraphTemplate& graph) {
+  std::vector<LayerId> layers(graph.nodes.size(), kNoLayer);
+  std::uint32_t first = kNone, last = 0;  // node of a layer
+  for (const Op& op : graph.ops) {
+    if (op.layer == kNoLayer) continue;
+    std::fill_n(layers.begin() + op.first.v, op.nodes, op.layer);
+    first = std::min(first, op.first.v);
+    last = std::max(last, op.last().v);
+  }
+
+  std::vector<Category> out(graph.tensors.size(), Category::Infrastructure);
+  // Inputs, constants that all layers share, and what is computed from these alone.
+  std::vector<bool> shared(graph.tensors.size());
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    const TensorId root = graph.root(TensorId{i});
+    const Tensor& tensor = graph.tensor(root);
+    out[i] = of_leaf(tensor).value_or(by_name(graph.tensors[i]).value_or(Category::Infrastructure));
+    shared[i] = out[i] == Category::Infrastructure && tensor.kind != TensorKind::Intermediate &&
+                tensor.input != InputLabel::Embeddings;
+  }
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const TensorId id = node.output;
+    if (of_leaf(graph.tensor(graph.root(id))) || by_name(graph.tensor(id))) continue;
+    const bool from_shared =
+        layers[n] == kNoLayer && std::ranges::all_of(node.src, [&](TensorId source) {
+          return source == kNoTensor || shared[source.v];
+        });
+    if (from_shared) {
+      shared[id.v] = true;
+    } else if (layers[n] != kNoLayer) {
+      out[id.v] = Category::Layer;
+    } else if (const TensorId root = graph.root(id); root != id) {
+      out[id.v] = out[root.v];  // a view: like what it shows
+    } else {
+      out[id.v] = by_place(n, first, last);
+    }
+  }
+  return out;
+}
+
+Category category_of(const GraphTemplate& graph, TensorId id) { return categories_of(graph)[id.v]; }
 
 }  // namespace tt

@@ -66,7 +66,7 @@ const char* to_text(SessionState v) {
 }
 const char* to_text(Category v) {
   static constexpr std::array words = {"layer",  "infrastructure",    "embedding",
-                                       "output", "cross-layer input", "cross-layer output"};
+                                       "output", "cross_layer_input", "cross_layer_output"};
   return word(words, v);
 }
 

@@ -1,4 +1,4 @@
-// What inputs mean, told by what consumes them; and the layers of ops.
+// What inputs mean, told by what consumes them.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -104,32 +104,6 @@ void label_inputs(GraphTemplate& graph) {
     if (tensor.kind == TensorKind::Input && tensor.view_of != kNoTensor) {
       tensor.input = graph.tensor(tensor.view_of).input;
     }
-  }
-}
-
-void assign_op_layers(GraphTemplate& graph) {
-  for (Op& op : graph.ops) {
-    op.layer = graph.tensor(graph.node(op.last()).output).layer;
-    for (std::uint32_t n = op.first.v; n <= op.last().v && op.layer == kNoLayer; ++n) {
-      for (const TensorId src : graph.nodes[n].src) {
-        if (src == kNoTensor) continue;
-        const Tensor& root = graph.tensor(graph.root(src));
-        if (root.kind == TensorKind::Weight && op.layer == kNoLayer) op.layer = root.layer;
-      }
-    }
-  }
-  // An op without a layer between two ops of one layer belongs to that layer.
-  for (std::size_t i = 0; i < graph.ops.size();) {
-    if (graph.ops[i].layer != kNoLayer) {
-      ++i;
-      continue;
-    }
-    std::size_t end = i;
-    while (end < graph.ops.size() && graph.ops[end].layer == kNoLayer) ++end;
-    if (i > 0 && end < graph.ops.size() && graph.ops[i - 1].layer == graph.ops[end].layer) {
-      for (std::size_t k = i; k < end; ++k) graph.ops[k].layer = graph.ops[i - 1].layer;
-    }
-    i = end;
   }
 }
 

@@ -22,8 +22,11 @@ Role role_of(std::string_view name, TensorKind kind);
 // where inputs are called leaf_N. Sets Tensor::input, and component Input.
 void label_inputs(GraphTemplate& graph);
 
-// Sets Op::layer of every op: its output's layer, else that of a weight it
-// reads, else that of the nearest op before it with one and after it (equal).
+// Sets Op::layer of every op: its output's layer, else the one whose results it
+// reads and that reads its own, else that of a weight it reads, else that of the
+// nearest op before it with one and after it (equal), else, inside the layers,
+// the one that its data comes from or goes to. None for what several layers read
+// and none of them made (a mask that is cast once).
 void assign_op_layers(GraphTemplate& graph);
 
 }  // namespace tt
