@@ -24,6 +24,8 @@ using LayerId = Strong<struct LayerTag, std::int32_t>;         // blk.N; kNoLaye
 
 inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 inline constexpr TensorId kNoTensor{kNone};
+inline constexpr NodeId kNoNode{kNone};
+inline constexpr OpId kNoOp{kNone};
 inline constexpr SlotId kNoSlot{kNone};
 inline constexpr LayerId kNoLayer{-1};
 

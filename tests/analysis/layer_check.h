@@ -1,0 +1,17 @@
+// The second way to a layer's subgraph: its definition (analysis/layer_subgraph.h)
+// taken word by word, with sets and scans of the whole graph instead of indices.
+#pragma once
+
+#include "tracer/format/graph_template.h"
+
+namespace tt::testing {
+
+// OfModel: the layers of ops and nodes are held against the names of tensors, and
+// every op inside the layers has one. AsGiven: they are taken as they are.
+enum class Layers { OfModel, AsGiven };
+
+// Every layer of a graph: no node of it and no dependency is missing, and
+// nothing is in that should not be. Returns how many layers it has.
+int expect_whole_layers(const GraphTemplate& graph, Layers layers = Layers::OfModel);
+
+}  // namespace tt::testing
