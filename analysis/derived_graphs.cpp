@@ -1,14 +1,24 @@
 #include "analysis/derived_graphs.h"
 
+#include <algorithm>
+
 namespace tt {
 
 std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphs::of(TemplateId id) {
   if (id.v == 0) return nullptr;
-  if (const auto found = known_.find(id); found != known_.end()) return found->second;
+  const auto found = std::ranges::find(kept_, id, [](const auto& entry) { return entry.first; });
+  if (found != kept_.end()) {
+    std::rotate(found, found + 1, kept_.end());
+    return kept_.back().second;
+  }
   auto graph = reader_.graph(id);
   if (!graph) return std::unexpected(graph.error());
   auto accesses = accesses_of(**graph);
-  return known_[id] = std::make_shared<const DerivedGraph>(std::move(*graph), std::move(accesses));
+  auto categories = categories_of(**graph);
+  if (kept_.size() == kKept) kept_.erase(kept_.begin());
+  kept_.emplace_back(id, std::make_shared<const DerivedGraph>(
+                             *std::move(graph), std::move(accesses), std::move(categories)));
+  return kept_.back().second;
 }
 
 }  // namespace tt

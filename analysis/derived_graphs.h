@@ -2,9 +2,10 @@
 // question over many steps keeps from step to step.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tracer/format/access.h"
@@ -14,10 +15,12 @@ namespace tt {
 
 struct DerivedGraph {
   std::shared_ptr<const GraphTemplate> graph;
-  std::vector<Access> accesses;  // accesses_of(*graph)
+  std::vector<Access> accesses;      // accesses_of(*graph)
+  std::vector<Category> categories;  // categories_of(*graph)
 };
 
-// Lives as long as one question; the reader outlives it.
+// Lives as long as one question; the reader outlives it. Holds the few templates
+// that were used last: long sessions have hundreds.
 class DerivedGraphs {
  public:
   explicit DerivedGraphs(const SessionReader& reader) : reader_(reader) {}
@@ -25,8 +28,10 @@ class DerivedGraphs {
   std::expected<std::shared_ptr<const DerivedGraph>, TraceError> of(TemplateId id);
 
  private:
+  static constexpr std::size_t kKept = 16;
   const SessionReader& reader_;
-  std::unordered_map<TemplateId, std::shared_ptr<const DerivedGraph>> known_;
+  // Most recently used last.
+  std::vector<std::pair<TemplateId, std::shared_ptr<const DerivedGraph>>> kept_;
 };
 
 }  // namespace tt

@@ -1,9 +1,11 @@
 #include "analysis/op_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/derived_graphs.h"
 #include "analysis/step_summary.h"
+#include "analysis/tensor_filter.h"
 
 namespace tt {
 
@@ -64,9 +66,39 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   return row;
 }
 
+bool passes(const GraphTemplate& graph, const OpRow& row, const OpFilter& filter) {
+  return (!filter.layer || graph.op(row.op).layer == *filter.layer) &&
+         (!filter.component || row.component == *filter.component) &&
+         (has_part(row.name, filter.name) || has_part(graph.tensor(row.output).name, filter.name));
+}
+
+// In the order of ops already; so equal ones keep it.
+bool comes_before(const GraphTemplate& graph, const OpRow& a, const OpRow& b, Order<OpSort> order) {
+  const auto in_order = [&](const auto& left, const auto& right) {
+    return order.descending ? right < left : left < right;
+  };
+  switch (order.by) {
+    case OpSort::ByOp:
+      break;
+    case OpSort::ByName:
+      return in_order(a.name, b.name);
+    case OpSort::ByDuration:
+      return in_order(a.end - a.begin, b.end - b.begin);
+    case OpSort::ByBytes:
+      return in_order(a.read + a.written, b.read + b.written);
+    case OpSort::ByLayer: {
+      const LayerId left = graph.op(a.op).layer, right = graph.op(b.op).layer;
+      if ((left == kNoLayer) != (right == kNoLayer)) return right == kNoLayer;
+      return in_order(left, right);
+    }
+  }
+  return in_order(a.op, b.op);
+}
+
 }  // namespace
 
 std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId id,
+                                            const OpFilter& filter, Order<OpSort> order,
                                             PageRange range) {
   const auto step = reader.step(id);
   if (!step) return std::unexpected(step.error());
@@ -79,16 +111,21 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
   const GraphTemplate& graph = *(*derived)->graph;
   table.graph = (*derived)->graph;
   const bool all_ran = step->op_ends.empty() && !step->aborted;
-  table.page.total = all_ran ? graph.ops.size() : std::min(step->op_ends.size(), graph.ops.size());
-  const std::uint64_t end = std::min(table.page.total, range.from + range.limit);
-  for (std::uint64_t i = range.from; i < end; ++i)
-    table.page.rows.push_back(row_of(graph, *step, OpId{static_cast<std::uint32_t>(i)}));
-
+  const std::size_t ran =
+      all_ran ? graph.ops.size() : std::min(step->op_ends.size(), graph.ops.size());
+  std::vector<OpRow> rows;
+  for (std::uint32_t i = 0; i < ran; ++i) rows.push_back(row_of(graph, *step, OpId{i}));
   for_each_access(graph, (*derived)->accesses, *step, [&](const StepAccess& access) {
-    if (!range.holds(access.op.v)) return;
-    OpRow& row = table.page.rows[access.op.v - range.from];
+    OpRow& row = rows[access.op.v];
     (access.write ? row.written : row.read) += access.touched;
   });
+
+  std::erase_if(rows, [&](const OpRow& row) { return !passes(graph, row, filter); });
+  std::ranges::stable_sort(
+      rows, [&](const OpRow& a, const OpRow& b) { return comes_before(graph, a, b, order); });
+  table.page.total = rows.size();
+  for (std::uint64_t i = range.from; i < rows.size() && range.holds(i); ++i)
+    table.page.rows.push_back(std::move(rows[i]));
   return table;
 }
 

@@ -3,6 +3,7 @@
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,19 @@ struct OpTable {
   Page<OpRow> page;
 };
 
-// Ops `range` of one step. An op that did not run (a cancelled step) has no row.
+struct OpFilter {
+  std::string name{};              // part of the op's or its output's, in any case; empty: any
+  std::optional<LayerId> layer{};  // of the op; kNoLayer: those outside of any
+  std::optional<Component> component{};
+};
+
+// ByOp: as they ran. ByBytes: read and written. The layer is what rows may lack.
+enum class OpSort { ByOp, ByName, ByDuration, ByBytes, ByLayer };
+
+// Ops `range` of one step, of those that pass the filter. An op that did not run
+// (a cancelled step) has no row.
 std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId step,
+                                            const OpFilter& filter, Order<OpSort> order,
                                             PageRange range);
 
 }  // namespace tt

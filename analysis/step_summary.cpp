@@ -56,7 +56,8 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
 }
 
 std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
-                                                            PageRange range) {
+                                                            PageRange range,
+                                                            const KeepGoing& keep_going) {
   const auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   if (info->n_layers > kMostLayers) {
@@ -74,6 +75,10 @@ std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader&
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(range.limit, *total));
   const auto read = reader.for_each_step(
       StepId{static_cast<std::uint32_t>(range.from)}, count, [&](const Step& step) {
+        if (!keep_going()) {
+          outcome = std::unexpected(cancelled_error());
+          return false;
+        }
         const auto derived = graphs.of(step.graph);
         if (!derived) {
           outcome = std::unexpected(derived.error());

@@ -42,6 +42,7 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
 
 // Steps `range` of a session, in order.
 std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
-                                                            PageRange range);
+                                                            PageRange range,
+                                                            const KeepGoing& keep_going = always);
 
 }  // namespace tt

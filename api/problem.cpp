@@ -75,6 +75,8 @@ Fault fault_of(TraceError::Kind kind) {
     case TraceError::Kind::Io:
     case TraceError::Kind::WalUnsupported:
       return Fault::StorageFailed;
+    case TraceError::Kind::Cancelled:
+      return Fault::Stopping;
   }
   return Fault::Internal;
 }

@@ -3,12 +3,20 @@
 #include <cmath>
 #include <format>
 
+#include "api/access_cursor.h"
+
 namespace tt {
 
 namespace {
 
 Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
 Json number_or_null(std::int32_t v) { return v < 0 ? Json() : Json(v); }
+
+// An index as a number; that of nothing as null.
+template <class Id>
+Json id_json(Id id) {
+  return id.v == kNone ? Json() : Json(id.v);
+}
 
 Json source_json(const Tensor& tensor) {
   return {{"tensor", tensor.name},
@@ -73,25 +81,93 @@ Json to_json(const GraphTemplate& graph, const OpRow& row) {
           {"sources", std::move(sources)}};
 }
 
-Json to_json(const GraphTemplate& graph, const AccessRow& row) {
+Json to_json(const AccessRow& row) {
   const StepAccess& access = row.access;
-  const Tensor& tensor = graph.tensor(access.tensor);
   const bool scored = access.expert >= 0 && !std::isnan(access.score);
   return {{"op", access.op.v},
-          {"tensor", tensor.name},
-          {"kind", to_text(tensor.kind)},
+          {"tensor", row.name},
+          {"kind", to_text(row.kind)},
           {"write", access.write},
           {"bytes", access.touched.v},
-          {"source", to_text(tensor.source)},
+          {"source", to_text(row.source)},
           {"file", range_json(access.range)},
           {"address", row.address == 0 ? Json() : Json(std::format("0x{:x}", row.address))},
-          {"layer", layer_json(tensor.layer)},
-          {"component", to_text(tensor.component)},
-          {"role", to_text(tensor.role)},
+          {"layer", layer_json(row.layer)},
+          {"component", to_text(row.component)},
+          {"role", to_text(row.role)},
           {"category", to_text(row.category)},
           {"expert", number_or_null(access.expert)},
           {"rank", number_or_null(access.rank)},
           {"score", scored ? Json(access.score) : Json()}};
+}
+
+Json to_json(const TemplateRow& row) {
+  return {{"template", row.id.v},   {"fingerprint", std::format("{:016x}", row.fingerprint)},
+          {"nodes", row.nodes},     {"ops", row.ops},
+          {"tensors", row.tensors}, {"steps", row.steps},
+          {"layers", row.layers}};
+}
+
+Json to_json(const GraphTemplate& graph, const NodeRow& row) {
+  const Node& node = graph.node(row.node);
+  Json sources = Json::array();
+  for (const TensorId source : node.src) sources.push_back(id_json(source));
+  return {{"node", row.node.v},
+          {"op", node.op},
+          {"tensor", node.output.v},
+          {"name", graph.tensor(node.output).name},
+          {"sources", std::move(sources)},
+          {"computed", node.computed},
+          {"executed_op", id_json(row.op)}};
+}
+
+Json to_json(const GraphTemplate& graph, const TensorRow& row) {
+  const Tensor& tensor = graph.tensor(row.tensor);
+  return {{"tensor", row.tensor.v},
+          {"name", tensor.name},
+          {"label", to_text(tensor.input)},
+          {"type", tensor.type},
+          {"shape", tensor.ne},
+          {"strides", tensor.nb},
+          {"size", size_of(tensor).v},
+          {"kind", to_text(tensor.kind)},
+          {"source", to_text(tensor.source)},
+          {"category", to_text(row.category)},
+          {"view_of", id_json(tensor.view_of)},
+          {"buffer", tensor.buffer},
+          {"layer", layer_json(tensor.layer)},
+          {"component", to_text(tensor.component)},
+          {"role", to_text(tensor.role)},
+          {"file", range_json(tensor.file)}};
+}
+
+Json to_json(const StepLayer& layer) {
+  const GraphTemplate& graph = *layer.graph;
+  Json nodes = Json::array(), edges = Json::array();
+  for (const LayerNode& node : layer.subgraph.nodes) {
+    const Tensor& tensor = graph.tensor(node.tensor);
+    nodes.push_back({{"tensor", node.tensor.v},
+                     {"node", id_json(node.node)},
+                     {"executed_op", id_json(node.op)},
+                     {"op", node.node == kNoNode ? Json() : Json(graph.node(node.node).op)},
+                     {"name", tensor.name},
+                     {"label", to_text(tensor.input)},
+                     {"type", tensor.type},
+                     {"shape", tensor.ne},
+                     {"size", size_of(tensor).v},
+                     {"kind", to_text(tensor.kind)},
+                     {"source", to_text(tensor.source)},
+                     {"layer", layer_json(node.layer)},
+                     {"component", to_text(tensor.component)},
+                     {"role", to_text(tensor.role)},
+                     {"category", to_text(node.category)},
+                     {"file", range_json(tensor.file)}});
+  }
+  for (const LayerEdge& edge : layer.subgraph.edges) {
+    edges.push_back({{"from", edge.from.v}, {"to", edge.to.v}, {"cross_layer", edge.cross_layer}});
+  }
+  return {{"step", layer.step.v},   {"template", layer.id.v},    {"layer", layer.layer.v},
+          {"layers", layer.layers}, {"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
 
 Json to_json(const Page<Token>& tokens) {
@@ -103,9 +179,32 @@ Json to_json(const Page<StepSummary>& steps) {
 Json to_json(const OpTable& ops) {
   return page_json("ops", ops.page, [&](const OpRow& row) { return to_json(*ops.graph, row); });
 }
-Json to_json(const AccessTable& accesses) {
-  return page_json("accesses", accesses.page,
-                   [&](const AccessRow& row) { return to_json(*accesses.graph, row); });
+Json to_json(const std::vector<TemplateRow>& templates) {
+  Json rows = Json::array();
+  for (const TemplateRow& row : templates) rows.push_back(to_json(row));
+  return {{"templates", std::move(rows)}};
+}
+Json to_json(const NodeTable& nodes) {
+  return page_json("nodes", nodes.page,
+                   [&](const NodeRow& row) { return to_json(*nodes.graph, row); });
+}
+Json to_json(const TensorTable& tensors) {
+  return page_json("tensors", tensors.page,
+                   [&](const TensorRow& row) { return to_json(*tensors.graph, row); });
+}
+Json to_json(const Page<AccessRow>& accesses) {
+  return page_json("accesses", accesses, [](const AccessRow& row) { return to_json(row); });
+}
+
+Json accesses_json(const AccessPage& page, const std::string& session, const AccessQuery& query) {
+  Json rows = Json::array();
+  for (const AccessRow& row : page.rows) {
+    Json json{{"step", row.place.step.v}};
+    json.update(to_json(row));
+    rows.push_back(std::move(json));
+  }
+  return {{"next", page.next ? Json(cursor_text(*page.next, session, query)) : Json()},
+          {"accesses", std::move(rows)}};
 }
 
 }  // namespace tt

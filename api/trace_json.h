@@ -1,22 +1,37 @@
-// What was recorded in a session, as JSON: tokens, steps, ops, accesses.
+// What was recorded in a session, as JSON: tokens, templates, nodes, tensors,
+// steps, ops, accesses, layers.
 #pragma once
 
 #include "analysis/access_table.h"
+#include "analysis/layer_subgraph.h"
+#include "analysis/node_table.h"
 #include "analysis/op_table.h"
 #include "analysis/step_summary.h"
+#include "analysis/template_list.h"
+#include "analysis/tensor_table.h"
 #include "api/json.h"
 
 namespace tt {
 
 Json to_json(const Token& token);
+Json to_json(const TemplateRow& row);
+Json to_json(const GraphTemplate& graph, const NodeRow& row);
+Json to_json(const GraphTemplate& graph, const TensorRow& row);
 Json to_json(const StepSummary& step);
-Json to_json(const GraphTemplate& graph, const OpRow& op);
-Json to_json(const GraphTemplate& graph, const AccessRow& access);
+Json to_json(const GraphTemplate& graph, const OpRow& row);
+Json to_json(const AccessRow& row);
+Json to_json(const StepLayer& layer);
 
 // {"total": n, "steps": [...]}
 Json to_json(const Page<Token>& tokens);
+Json to_json(const std::vector<TemplateRow>& templates);  // without a total
+Json to_json(const NodeTable& nodes);
+Json to_json(const TensorTable& tensors);
 Json to_json(const Page<StepSummary>& steps);
 Json to_json(const OpTable& ops);
-Json to_json(const AccessTable& accesses);
+Json to_json(const Page<AccessRow>& accesses);
+
+// {"next": cursor or null, "accesses": [...]}: each with its step.
+Json accesses_json(const AccessPage& page, const std::string& session, const AccessQuery& query);
 
 }  // namespace tt

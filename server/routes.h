@@ -29,8 +29,8 @@ void add_generate_routes(httplib::Server& http, GenerationQueue& queue, Retentio
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // The files of sessions: download and import.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
-// What a session recorded: tokens, steps, ops, accesses.
-void add_trace_routes(httplib::Server& http, const SessionStore& sessions);
+// What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses, layers.
+void add_trace_routes(httplib::Server& http, SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);

@@ -108,7 +108,7 @@ TEST(StepSummary, RefusesANumberOfLayersThatNoModelHas) {
 
 TEST(OpTable, NamesWhatRanAndWhatItRead) {
   const SmallSession session({small_step(0)});
-  const auto table = op_table(session.reader(), StepId{0}, kAll);
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->page.total, 5u);
   std::string text;
@@ -132,17 +132,17 @@ TEST(OpTable, NamesWhatRanAndWhatItRead) {
 TEST(OpTable, PagesGiveTheSameRows) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  const auto whole = op_table(reader, StepId{0}, kAll);
+  const auto whole = op_table(reader, StepId{0}, {}, {}, kAll);
   ASSERT_TRUE(whole.has_value());
   std::vector<OpRow> rows;
   for (std::uint64_t from = 0; from < 6; from += 2) {
-    const auto page = op_table(reader, StepId{0}, {.from = from, .limit = 2});
+    const auto page = op_table(reader, StepId{0}, {}, {}, {.from = from, .limit = 2});
     ASSERT_TRUE(page.has_value());
     EXPECT_EQ(page->page.total, 5u);
     rows.insert(rows.end(), page->page.rows.begin(), page->page.rows.end());
   }
   EXPECT_EQ(rows, whole->page.rows);
-  const auto beyond = op_table(reader, StepId{0}, {.from = 4'294'967'295, .limit = 10'000});
+  const auto beyond = op_table(reader, StepId{0}, {}, {}, {.from = 4'294'967'295, .limit = 10'000});
   ASSERT_TRUE(beyond.has_value());
   EXPECT_TRUE(beyond->page.rows.empty());
 }
@@ -152,7 +152,7 @@ TEST(OpTable, TimesThatWereNotKeptAreTheSteps) {
   step.op_ends.clear();
   step.timing = Timing::None;
   const SmallSession session({step});
-  const auto table = op_table(session.reader(), StepId{0}, kAll);
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->page.rows.size(), 5u);
   EXPECT_EQ(table->page.rows[3].begin, Ns{90});
@@ -161,43 +161,44 @@ TEST(OpTable, TimesThatWereNotKeptAreTheSteps) {
 
 TEST(OpTable, AnUnknownStepIsNotFound) {
   const SmallSession session({small_step(0)});
-  const auto table = op_table(session.reader(), StepId{7}, kAll);
+  const auto table = op_table(session.reader(), StepId{7}, {}, {}, kAll);
   ASSERT_FALSE(table.has_value());
   EXPECT_EQ(table.error().kind, TraceError::Kind::NotFound);
 }
 
 TEST(AccessTable, SaysWhereTheBytesLie) {
   const SmallSession session({small_step(0)});
-  const auto table = access_table(session.reader(), StepId{0}, {.op = OpId{2}}, kAll);
+  const auto table = access_table(session.reader(), StepId{0}, {.op = OpId{2}}, {}, kAll);
   ASSERT_TRUE(table.has_value());
-  ASSERT_EQ(table->page.total, 3u);
-  const AccessRow& weight = table->page.rows[0];
-  EXPECT_EQ(table->graph->tensor(weight.access.tensor).name, "blk.0.attn_q.weight");
+  ASSERT_EQ(table->total, 3u);
+  const AccessRow& weight = table->rows[0];
+  EXPECT_EQ(weight.name, "blk.0.attn_q.weight");
   EXPECT_EQ(weight.access.range, (FileRange{.file = 0, .offset = 3000, .length = 256}));
   EXPECT_EQ(weight.address, 0x3000u);  // the third tensor
   EXPECT_EQ(weight.category, Category::Layer);
   EXPECT_FALSE(weight.access.write);
-  EXPECT_TRUE(table->page.rows[2].access.write);
+  EXPECT_TRUE(table->rows[2].access.write);
 }
 
 TEST(AccessTable, FiltersBeforeItPages) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  const auto whole = access_table(reader, StepId{0}, {}, kAll);
+  const auto whole = access_table(reader, StepId{0}, {}, {}, kAll);
   ASSERT_TRUE(whole.has_value());
-  EXPECT_EQ(whole->page.total, 16u);
+  EXPECT_EQ(whole->total, 16u);
   std::uint64_t counted = 0;
   for (std::uint32_t op = 0; op < 5; ++op) {
-    const auto page = access_table(reader, StepId{0}, {.op = OpId{op}}, {.from = 1, .limit = 1});
+    const auto page =
+        access_table(reader, StepId{0}, {.op = OpId{op}}, {}, {.from = 1, .limit = 1});
     ASSERT_TRUE(page.has_value());
-    counted += page->page.total;
-    ASSERT_EQ(page->page.rows.size(), 1u);
-    EXPECT_EQ(page->page.rows[0].access.op, OpId{op});
+    counted += page->total;
+    ASSERT_EQ(page->rows.size(), 1u);
+    EXPECT_EQ(page->rows[0].access.op, OpId{op});
   }
   EXPECT_EQ(counted, 16u);
-  const auto none = access_table(reader, StepId{0}, {.op = OpId{99}}, kAll);
+  const auto none = access_table(reader, StepId{0}, {.op = OpId{99}}, {}, kAll);
   ASSERT_TRUE(none.has_value());
-  EXPECT_EQ(none->page.total, 0u);
+  EXPECT_EQ(none->total, 0u);
 }
 
 TEST(SessionOverview, SaysWhatAListShows) {

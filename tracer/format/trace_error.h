@@ -17,10 +17,15 @@ struct TraceError {
     DiskFull,
     ReadOnly,
     Io,
-    WalUnsupported
+    WalUnsupported,
+    Cancelled  // whoever asked does not want the answer any more
   };
   Kind kind;
   std::string message;  // says what to do
 };
+
+inline TraceError cancelled_error() {
+  return {TraceError::Kind::Cancelled, "The question was withdrawn. Ask again."};
+}
 
 }  // namespace tt

@@ -1,0 +1,65 @@
+#include "analysis/access_filter.h"
+
+#include <tuple>
+#include <utility>
+
+namespace tt {
+
+bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSort> order) {
+  if (order.by == AccessSort::ByTime)
+    return order.descending ? right.place < left.place : left.place < right.place;
+  if (left.lacking != right.lacking) return right.lacking;
+  const auto keys = std::tie(left.a, left.b, left.name) <=> std::tie(right.a, right.b, right.name);
+  if (keys != 0) return order.descending ? keys > 0 : keys < 0;
+  return left.place < right.place;
+}
+
+PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,
+                               const AccessFilter& filter)
+    : derived_(std::move(derived)), expert_(filter.expert) {
+  for (std::uint32_t i = 0; i < derived_->accesses.size(); ++i) {
+    const Access& access = derived_->accesses[i];
+    if (filter.op && access.op != *filter.op) continue;
+    if (filter.write && access.write != *filter.write) continue;
+    if (expert_ && access.extent != Extent::Experts) continue;
+    if (!filter.tensor.passes(derived_->graph->tensor(access.tensor))) continue;
+    picked_.push_back(access);
+    places_.push_back(i);
+  }
+}
+
+void PickedAccesses::for_each(
+    const Step& step, const std::function<void(const StepAccess&, const AccessPlace&)>& row) const {
+  AccessPlace place{.step = step.id, .access = kNone, .part = 0};
+  for_each_access(*derived_->graph, picked_, step, [&](StepAccess access) {
+    access.access = places_[access.access];
+    place.part = access.access == place.access ? place.part + 1 : 0;
+    place.access = access.access;
+    if (!expert_ || access.expert == *expert_) row(access, place);
+  });
+}
+
+AccessKey PickedAccesses::key_of(const StepAccess& access, const AccessPlace& place,
+                                 AccessSort by) const {
+  AccessKey key;
+  key.place = place;
+  switch (by) {
+    case AccessSort::ByTime:
+      break;
+    case AccessSort::ByBytes:
+      key.a = access.touched.v;
+      break;
+    case AccessSort::ByOffset:
+      key.lacking = access.range.empty();
+      if (key.lacking) break;
+      key.a = access.range.file;
+      key.b = access.range.offset;
+      break;
+    case AccessSort::ByTensor:
+      key.name = derived_->graph->tensor(access.tensor).name;
+      break;
+  }
+  return key;
+}
+
+}  // namespace tt

@@ -1,0 +1,26 @@
+// Which tensors a question is about.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tracer/format/graph_template.h"
+
+namespace tt {
+
+// Whether `part` occurs in `text`, in any case (of ASCII letters). Empty: always.
+bool has_part(std::string_view text, std::string_view part);
+
+struct TensorFilter {
+  std::string name{};  // part of it, in any case; empty: any
+  std::optional<TensorKind> kind{};
+  std::optional<Source> source{};
+  std::optional<LayerId> layer{};  // kNoLayer: those outside of any
+  std::optional<Component> component{};
+
+  bool passes(const Tensor& tensor) const;
+  friend bool operator==(const TensorFilter&, const TensorFilter&) = default;
+};
+
+}  // namespace tt

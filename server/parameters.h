@@ -1,0 +1,67 @@
+// Query parameters beyond numbers: texts, words, flags, orders. A problem names
+// what is allowed. None: the request does not have it.
+#pragma once
+
+#include <httplib.h>
+
+#include <array>
+#include <expected>
+#include <format>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analysis/page.h"
+#include "api/problem.h"
+#include "tracer/format/graph_template.h"
+
+namespace tt {
+
+// At most 200 bytes.
+std::expected<std::optional<std::string>, Problem> text_parameter(const httplib::Request& request,
+                                                                  const char* name);
+// true or false.
+std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
+                                                           const char* name);
+// A layer's number, or none: kNoLayer.
+std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request);
+
+// "\"kind\" is one of intermediate, weight, kv, input."
+Problem not_one_of(const char* name, const std::string& words);
+
+// A value of an enum up to `last`, by its to_text().
+template <class Enum>
+std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Request& request,
+                                                           const char* name, Enum last) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string word = request.get_param_value(name);
+  std::string words;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (word == to_text(value)) return value;
+    words += std::format("{}{}", words.empty() ? "" : ", ", to_text(value));
+  }
+  return std::unexpected(not_one_of(name, words));
+}
+
+// "sort": one of `names`, with a '-' before it for the other direction. The first
+// is the order of a request that names none.
+template <class By, std::size_t N>
+using SortWords = std::array<std::pair<std::string_view, By>, N>;
+template <class By, std::size_t N>
+std::expected<Order<By>, Problem> order_parameter(const httplib::Request& request,
+                                                  const SortWords<By, N>& names) {
+  if (!request.has_param("sort")) return Order<By>{.by = names[0].second};
+  const std::string text = request.get_param_value("sort");
+  const bool descending = text.starts_with('-');
+  std::string words;
+  for (const auto& [name, by] : names) {
+    if (std::string_view(text).substr(descending ? 1 : 0) == name)
+      return Order<By>{.by = by, .descending = descending};
+    words += std::format("{}{}, -{}", words.empty() ? "" : ", ", name, name);
+  }
+  return std::unexpected(not_one_of("sort", words));
+}
+
+}  // namespace tt

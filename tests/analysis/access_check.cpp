@@ -1,0 +1,209 @@
+#include "tests/analysis/access_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "analysis/access_table.h"
+#include "tests/format/random_session.h"
+
+namespace tt::testing {
+namespace {
+
+struct Row {
+  AccessPlace place;
+  Phase phase;
+  StepAccess access;
+  std::uint64_t address = 0;
+  Tensor tensor;
+};
+
+std::vector<Row> all_rows(const SessionReader& reader) {
+  std::vector<Row> rows;
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    if (step.graph.v == 0) return true;
+    const auto graph = reader.graph(step.graph).value();
+    const auto accesses = accesses_of(*graph);
+    const auto addresses = step.allocation.v == 0
+                               ? std::vector<std::uint64_t>(graph->tensors.size())
+                               : reader.allocation(step.allocation).value().addresses;
+    std::map<std::uint32_t, std::uint32_t> parts;
+    for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
+      std::uint64_t address =
+          access.tensor.v < addresses.size() ? addresses[access.tensor.v] : std::uint64_t{0};
+      if (address != 0 && access.expert >= 0) {
+        address += static_cast<std::uint64_t>(access.expert) * accesses[access.access].stride;
+      }
+      rows.push_back(
+          {.place = {.step = step.id, .access = access.access, .part = parts[access.access]++},
+           .phase = step.phase,
+           .access = access,
+           .address = address,
+           .tensor = graph->tensor(access.tensor)});
+    });
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return rows;
+}
+
+bool passes(const Row& row, const AccessQuery& query) {
+  const TensorFilter& t = query.filter.tensor;
+  std::string name = row.tensor.name, part = t.name;
+  for (std::string* text : {&name, &part}) {
+    for (char& c : *text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  }
+  const auto fits = [](const auto& wanted, const auto& value) {
+    return !wanted || *wanted == value;
+  };
+  return row.place.step >= query.first_step &&
+         (!query.last_step || row.place.step <= *query.last_step) && fits(query.phase, row.phase) &&
+         fits(query.filter.op, row.access.op) && fits(query.filter.write, row.access.write) &&
+         fits(query.filter.expert, row.access.expert) && fits(t.kind, row.tensor.kind) &&
+         fits(t.source, row.tensor.source) && fits(t.layer, row.tensor.layer) &&
+         fits(t.component, row.tensor.component) && name.contains(part);
+}
+
+// From rows in time order.
+void sort(std::vector<Row>& rows, Order<AccessSort> order) {
+  if (order.by == AccessSort::ByTime) {
+    if (order.descending) std::ranges::reverse(rows);
+    return;
+  }
+  const auto by = [&](auto key) {
+    std::ranges::stable_sort(rows, [&](const Row& a, const Row& b) {
+      return order.descending ? key(b) < key(a) : key(a) < key(b);
+    });
+  };
+  if (order.by == AccessSort::ByBytes) by([](const Row& r) { return r.access.touched.v; });
+  if (order.by == AccessSort::ByTensor) by([](const Row& r) { return r.tensor.name; });
+  if (order.by == AccessSort::ByOffset) {
+    by([](const Row& r) { return std::pair(r.access.range.file, r.access.range.offset); });
+    std::ranges::stable_partition(rows, [](const Row& r) { return !r.access.range.empty(); });
+    // Those without a place in a file come last, in time order.
+    const auto lacking =
+        std::ranges::find_if(rows, [](const Row& r) { return r.access.range.empty(); });
+    std::ranges::sort(lacking, rows.end(), {}, &Row::place);
+  }
+}
+
+void expect_same(const AccessRow& row, const Row& expected) {
+  EXPECT_EQ(row.place, expected.place);
+  EXPECT_EQ(row.access.access, expected.access.access);
+  EXPECT_EQ(row.access.op, expected.access.op);
+  EXPECT_EQ(row.access.tensor, expected.access.tensor);
+  EXPECT_EQ(row.access.write, expected.access.write);
+  EXPECT_EQ(row.access.touched, expected.access.touched);
+  EXPECT_EQ(row.access.range, expected.access.range);
+  EXPECT_EQ(row.access.expert, expected.access.expert);
+  EXPECT_EQ(row.access.rank, expected.access.rank);
+  EXPECT_TRUE(row.access.score == expected.access.score || std::isnan(expected.access.score));
+  EXPECT_EQ(row.address, expected.address);
+  EXPECT_EQ(row.name, expected.tensor.name);
+  EXPECT_EQ(row.kind, expected.tensor.kind);
+  EXPECT_EQ(row.source, expected.tensor.source);
+  EXPECT_EQ(row.layer, expected.tensor.layer);
+  EXPECT_EQ(row.component, expected.tensor.component);
+  EXPECT_EQ(row.role, expected.tensor.role);
+}
+
+constexpr Order<AccessSort> kOrders[] = {
+    {AccessSort::ByTime, false},   {AccessSort::ByTime, true},    {AccessSort::ByBytes, false},
+    {AccessSort::ByBytes, true},   {AccessSort::ByOffset, false}, {AccessSort::ByOffset, true},
+    {AccessSort::ByTensor, false}, {AccessSort::ByTensor, true}};
+
+// A question that `model`, some row, is an answer to.
+AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
+  AccessQuery query;
+  const Tensor& tensor = model.tensor;
+  if (dice.one_in(4)) query.filter.tensor.kind = tensor.kind;
+  if (dice.one_in(4)) query.filter.tensor.source = tensor.source;
+  if (dice.one_in(4)) query.filter.tensor.layer = tensor.layer;
+  if (dice.one_in(4)) query.filter.tensor.component = tensor.component;
+  if (dice.one_in(4) && !tensor.name.empty()) {
+    const std::size_t at = dice.below(tensor.name.size());
+    query.filter.tensor.name = tensor.name.substr(at, 1 + dice.size(6));
+    for (char& c : query.filter.tensor.name)
+      c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  }
+  if (dice.one_in(4)) query.filter.write = model.access.write;
+  if (dice.one_in(6)) query.filter.op = model.access.op;
+  if (dice.one_in(4) && model.access.expert >= 0) query.filter.expert = model.access.expert;
+  if (dice.one_in(4)) query.phase = model.phase;
+  if (dice.one_in(3)) query.first_step = StepId{static_cast<std::uint32_t>(dice.below(steps))};
+  if (dice.one_in(3)) query.last_step = StepId{static_cast<std::uint32_t>(dice.below(steps + 2))};
+  return query;
+}
+
+std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
+                   const std::vector<Row>& expected, std::size_t limit) {
+  std::size_t at = 0;
+  std::optional<AccessPlace> after;
+  do {
+    const auto page = access_page(reader, query, after, limit);
+    if (!page) {
+      ADD_FAILURE() << page.error().message;
+      return at;
+    }
+    EXPECT_EQ(page->rows.size(), std::min(limit, expected.size() - at));
+    for (const AccessRow& row : page->rows) {
+      if (at == expected.size()) return at;
+      expect_same(row, expected[at++]);
+      if (::testing::Test::HasFailure()) return at;
+    }
+    EXPECT_EQ(page->next.has_value(), at < expected.size());
+    after = page->next;
+  } while (after && !::testing::Test::HasFailure());
+  EXPECT_EQ(at, expected.size());
+  return at;
+}
+
+}  // namespace
+
+std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, int questions) {
+  Dice dice(seed);
+  const std::vector<Row> all = all_rows(reader);
+  const std::uint32_t steps = reader.step_count().value();
+  std::uint64_t compared = 0;
+  for (int i = 0; i < questions && !all.empty(); ++i) {
+    AccessQuery query = random_question(dice, all[dice.below(all.size())], steps);
+    std::vector<Row> passing;
+    std::ranges::copy_if(all, std::back_inserter(passing),
+                         [&](const Row& row) { return passes(row, query); });
+    // Few pages: each is a pass over the session.
+    const std::size_t limit = 1 + passing.size() / (1 + dice.size(5)) + dice.size(2);
+    for (const Order<AccessSort> order : kOrders) {
+      SCOPED_TRACE(::testing::Message() << "question " << i << " by " << static_cast<int>(order.by)
+                                        << (order.descending ? " down" : " up"));
+      query.order = order;
+      std::vector<Row> expected = passing;
+      sort(expected, order);
+      compared += walk(reader, query, expected, limit);
+
+      // The same of one step, by number.
+      const StepId step{static_cast<std::uint32_t>(dice.below(steps))};
+      const PageRange range{.from = dice.size(8), .limit = dice.size(40)};
+      AccessQuery of_step{.first_step = step, .last_step = step, .filter = query.filter};
+      std::vector<Row> rows;
+      std::ranges::copy_if(all, std::back_inserter(rows),
+                           [&](const Row& row) { return passes(row, of_step); });
+      sort(rows, order);
+      const auto page = access_table(reader, step, query.filter, order, range);
+      if (!page) {
+        ADD_FAILURE() << page.error().message;
+        return compared;
+      }
+      EXPECT_EQ(page->total, rows.size());
+      std::size_t at = std::min<std::size_t>(range.from, rows.size());
+      EXPECT_EQ(page->rows.size(), std::min<std::size_t>(range.limit, rows.size() - at));
+      for (const AccessRow& row : page->rows) expect_same(row, rows[at++]);
+      if (::testing::Test::HasFailure()) return compared;
+    }
+  }
+  return compared;
+}
+
+}  // namespace tt::testing

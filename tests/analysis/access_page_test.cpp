@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "analysis/access_table.h"
+#include "tests/analysis/access_check.h"
+#include "tests/analysis/small_session.h"
+#include "tests/format/random_session.h"
+
+namespace tt {
+namespace {
+
+using test::small_step;
+using test::SmallSession;
+
+TEST(AccessPage, IsTheNaiveListOnRandomSessions) {
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const testing::TempFolder folder;
+    const auto path = folder.path() / "random.ttrace";
+    ASSERT_TRUE(testing::write_session(path, testing::random_session(seed)).has_value());
+    const auto reader = SessionReader::open(path);
+    ASSERT_TRUE(reader.has_value()) << reader.error().message;
+    compared += testing::expect_accesses(*reader, seed, 6);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared, 10'000u);
+}
+
+std::vector<Step> steps(std::uint32_t count) {
+  std::vector<Step> out;
+  for (std::uint32_t i = 0; i < count; ++i) out.push_back(small_step(i));
+  return out;
+}
+
+constexpr std::uint32_t kRowsPerStep = 16;
+
+TEST(AccessPage, ByTimeDerivesNoStepThatIsNotOnIt) {
+  const SmallSession session(steps(2000));
+  const SessionReader reader = session.reader();
+  for (const bool descending : {false, true}) {
+    SCOPED_TRACE(descending);
+    const AccessQuery query{.order = {AccessSort::ByTime, descending}};
+    const auto first = access_page(reader, query, std::nullopt, 40);
+    ASSERT_TRUE(first.has_value());
+    EXPECT_LE(first->steps_derived, 3u);
+    // 40 rows deep in the session: those on the page, that of the cursor, one for its `next`.
+    const auto deep = access_page(reader, query, AccessPlace{.step = StepId{1500}}, 40);
+    ASSERT_TRUE(deep.has_value()) << deep.error().message;
+    EXPECT_EQ(deep->rows.size(), 40u);
+    EXPECT_LE(deep->steps_derived, 5u);
+  }
+}
+
+TEST(AccessPage, DerivesNothingWhereNothingCanMatch) {
+  const SmallSession session(steps(100));
+  const SessionReader reader = session.reader();
+  for (const auto by : {AccessSort::ByTime, AccessSort::ByBytes}) {
+    const AccessQuery query{.filter = {.tensor = {.name = "no such tensor"}}, .order = {by}};
+    const auto page = access_page(reader, query, std::nullopt, 40);
+    ASSERT_TRUE(page.has_value());
+    EXPECT_TRUE(page->rows.empty());
+    EXPECT_FALSE(page->next.has_value());
+    EXPECT_EQ(page->steps_derived, 0u);
+  }
+}
+
+TEST(AccessPage, EndsWhenNobodyWantsItAnyMore) {
+  const SmallSession session(steps(100));
+  const SessionReader reader = session.reader();
+  for (const auto by : {AccessSort::ByTime, AccessSort::ByBytes}) {
+    int asked = 0;
+    const auto page =
+        access_page(reader, {.order = {by}}, std::nullopt, 10'000, [&] { return ++asked < 10; });
+    ASSERT_FALSE(page.has_value());
+    EXPECT_EQ(page.error().kind, TraceError::Kind::Cancelled);
+    EXPECT_EQ(asked, 10);
+  }
+}
+
+TEST(AccessPage, OfACursorThatNamesNoRowIsNotFound) {
+  const SmallSession session(steps(2));
+  const SessionReader reader = session.reader();
+  for (const AccessPlace place :
+       {AccessPlace{.step = StepId{7}}, AccessPlace{.step = StepId{0}, .access = 99},
+        AccessPlace{.step = StepId{0}, .access = 2, .part = 5}}) {
+    const auto page = access_page(reader, {}, place, 10);
+    ASSERT_FALSE(page.has_value());
+    EXPECT_EQ(page.error().kind, TraceError::Kind::NotFound);
+  }
+}
+
+TEST(AccessPage, OfNoRowsIsEmpty) {
+  const SmallSession session(steps(2));
+  const auto page = access_page(session.reader(), {}, std::nullopt, 0);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_TRUE(page->rows.empty());
+  EXPECT_FALSE(page->next.has_value());
+}
+
+// A session that is being recorded: steps come while a client goes from page to page.
+TEST(AccessPage, AWalkReturnsEveryRowOnceWhileTheSessionGrows) {
+  for (const auto by :
+       {AccessSort::ByTime, AccessSort::ByBytes, AccessSort::ByOffset, AccessSort::ByTensor}) {
+    for (const bool descending : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(by) << (descending ? " down" : " up"));
+      const testing::TempFolder folder;
+      const auto path = folder.path() / "running.ttrace";
+      auto writer = SessionWriter::create(path, SmallSession::small_info());
+      ASSERT_TRUE(writer.has_value()) << writer.error().message;
+      ASSERT_TRUE((*writer)->add_template(TemplateId{1}, test::small_graph()).has_value());
+      Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
+      allocation.addresses.resize(test::small_graph().tensors.size());
+      ASSERT_TRUE((*writer)->add_allocation(allocation).has_value());
+      std::uint32_t written = 0;
+      const auto add = [&] {
+        EXPECT_TRUE((*writer)->add_step(small_step(written++)).has_value());
+        EXPECT_TRUE((*writer)->commit().has_value());
+      };
+      for (int i = 0; i < 5; ++i) add();
+      const auto reader = SessionReader::open(path);
+      ASSERT_TRUE(reader.has_value()) << reader.error().message;
+
+      std::set<AccessPlace> seen;
+      std::optional<AccessPlace> after;
+      do {
+        const auto page = access_page(*reader, {.order = {by, descending}}, after, 7);
+        ASSERT_TRUE(page.has_value()) << page.error().message;
+        for (const AccessRow& row : page->rows)
+          EXPECT_TRUE(seen.insert(row.place).second) << "step " << row.place.step.v << " twice";
+        after = page->next;
+        if (written < 12) add();
+      } while (after);
+      std::uint32_t old = 0;
+      for (const AccessPlace& place : seen) old += place.step.v < 5;
+      EXPECT_EQ(old, 5 * kRowsPerStep);
+      if (by == AccessSort::ByTime) {
+        EXPECT_EQ(seen.size(), (descending ? 5 : 12) * kRowsPerStep);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt
