@@ -1,6 +1,7 @@
 // Every architecture that the installed libllama can build a model of, and ours
 // for the ones its generator leaves out: prompt and three decodes, through the
-// engine, the recorder and the file.
+// engine, the recorder and the file. And of what was recorded every layer as a
+// graph of its own, against a second way to it (layer_check.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <format>
 #include <set>
 
+#include "tests/analysis/layer_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -17,7 +19,7 @@ namespace tt::testing {
 namespace {
 
 struct Counts {
-  int models = 0, fast = 0, learned = 0, exact = 0;
+  int models = 0, layers = 0, fast = 0, learned = 0, exact = 0;
   void add(Timing timing) {
     fast += timing == Timing::Fast;
     learned += timing == Timing::Learned;
@@ -73,6 +75,9 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.add(step.timing);
       steps.push_back(step);
     }
+    const SessionReader reader = run.reader();
+    for (const TemplateId id : reader.template_ids().value())
+      counts.layers += expect_whole_layers(**reader.graph(id));
     for (const auto& [name, value] : run.info.facts) {
       // Mapped weights are found by address, too, and both ways agree.
       if (name == "trace.offsets_agree" || name == "trace.offsets_by_address") {
@@ -107,9 +112,10 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     trace(model, 17, counts);
     std::filesystem::remove(model);
   }
-  std::printf("%d models; steps: %d fast, %d learned, %d exact\n", counts.models, counts.fast,
-              counts.learned, counts.exact);
+  std::printf("%d models; %d layers whole; steps: %d fast, %d learned, %d exact\n", counts.models,
+              counts.layers, counts.fast, counts.learned, counts.exact);
   EXPECT_EQ(counts.models, static_cast<int>(models.size()));
+  EXPECT_GE(counts.layers, 2 * counts.models);
   EXPECT_GT(counts.fast, counts.models);  // decodes repeat their graph
 }
 
