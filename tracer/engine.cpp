@@ -6,12 +6,14 @@
 #include <format>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "tracer/backends.h"
 #include "tracer/chat_template.h"
 #include "tracer/engine_state.h"
 #include "tracer/generation_run.h"
 #include "tracer/host_facts.h"
+#include "tracer/recorded_answer.h"
 #include "tracer/sampler.h"
 #include "tracer/text_stream.h"
 
@@ -179,11 +181,14 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .probe = {},
                                           .context = {},
                                           .host = host_facts(options.path),
+                                          .control = {},
+                                          .ending = {},
                                           .cached = {}});
   impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
   impl->probe = std::make_unique<Probe>(*impl->layout);
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
   impl->read_facts();
+  impl->read_vocabulary();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -256,6 +261,18 @@ std::string Engine::Impl::piece(std::int32_t token, bool special) const {
       return bytes;
     }
     bytes.resize(static_cast<std::size_t>(-length));
+  }
+}
+
+void Engine::Impl::read_vocabulary() {
+  if (!facts.has_vocabulary) return;
+  std::array<char, 1> room{};  // only whether there is something is asked
+  const auto is_empty = [&](std::int32_t token, bool special) {
+    return llama_token_to_piece(vocab(), token, room.data(), room.size(), 0, special) == 0;
+  };
+  for (std::int32_t token = 0; std::cmp_less(token, facts.n_vocab); ++token) {
+    if (is_empty(token, false) && !is_empty(token, true)) control.push_back(token);
+    if (llama_vocab_is_eog(vocab(), token)) ending.push_back(token);
   }
 }
 
@@ -438,6 +455,16 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("request.repeat_penalty", std::format("{}", sampling.repeat_penalty));
   add("request.repeat_last_n", std::to_string(sampling.repeat_last_n));
   if (!sampling.grammar.empty()) add("request.grammar", sampling.grammar);
+  for (std::size_t i = 0; i < request.stop.size(); ++i)
+    add(std::format("request.stop.{}", i), request.stop[i]);
+  // Generated, but not of the answer (RecordedAnswer).
+  std::vector<std::int32_t> silent = impl_->control;
+  if (ends_at_eog(request)) {
+    silent.insert(silent.end(), impl_->ending.begin(), impl_->ending.end());
+    std::ranges::sort(silent);
+    silent.erase(std::ranges::unique(silent).begin(), silent.end());
+  }
+  if (!silent.empty()) add("request.silent", to_ranges(silent));
   add("context.size", std::to_string(facts.context));
   add("context.ubatch", std::to_string(facts.ubatch));
   add("context.threads", std::to_string(facts.threads));

@@ -23,10 +23,13 @@ struct Engine::Impl {
   std::unique_ptr<Probe> probe;
   LlamaContext context;  // after the probe: it calls into it
   std::vector<std::pair<std::string, std::string>> host;
+  // Tokens that are no text of an answer, and those that end one; ascending.
+  std::vector<std::int32_t> control, ending;
   std::vector<std::int32_t> cached;  // tokens whose state the context's memory holds
 
   std::expected<void, EngineError> make_context();
   void read_facts();
+  void read_vocabulary();
   // A token's bytes, "" without vocabulary. `special`: also of control tokens,
   // which belong to the record but not to the answer.
   std::string piece(std::int32_t token, bool special = true) const;

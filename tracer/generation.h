@@ -45,6 +45,10 @@ struct GenerationRequest {
   std::string stats_pattern;  // VERBOSE: regex of the tensors to describe
 };
 
+// Whether a token that ends the text ends the generation. Where a grammar is
+// complete nothing but the end may follow.
+bool ends_at_eog(const GenerationRequest& request);
+
 enum class StopReason : std::uint8_t {
   None,
   Eos,

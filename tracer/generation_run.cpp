@@ -157,11 +157,12 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
       break;
     }
     const auto sampled = sample(sampler);
-    if (!sampled) return fail(sampled.error());
+    if (!sampled) {
+      fail(sampled.error());
+      break;
+    }
     const llama_token token = *sampled;
-    // Where a grammar is complete nothing but the end may follow.
-    const bool ends = (!request_.ignore_eos || !request_.sampling.grammar.empty()) &&
-                      llama_vocab_is_eog(engine_.vocab(), token);
+    const bool ends = ends_at_eog(request_) && llama_vocab_is_eog(engine_.vocab(), token);
     std::string piece;
     if (!ends) piece = text.push(engine_.piece(token, /*special=*/false));
     ++result_.generated;

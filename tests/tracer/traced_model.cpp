@@ -35,6 +35,7 @@ std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
 
 void Heard::on_token(const Token& token, std::string_view piece) {
   tokens.push_back(token);
+  pieces.emplace_back(piece);
   text += piece;
 }
 
@@ -42,7 +43,10 @@ void Heard::on_progress(std::uint32_t, std::uint32_t, std::uint32_t generated) {
   if (then) then(generated);
 }
 
-void Heard::on_text(std::string_view rest) { text += rest; }
+void Heard::on_text(std::string_view held) {
+  text += held;
+  rest += held;
+}
 
 ContextOptions TracedModel::small_context() {
   ContextOptions context;

@@ -28,9 +28,10 @@ struct Heard final : GenerationListener {
   void on_token(const Token& token, std::string_view piece) override;
   void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
                    std::uint32_t generated) override;
-  void on_text(std::string_view rest) override;
+  void on_text(std::string_view held) override;
   std::vector<Token> tokens;
-  std::string text;
+  std::vector<std::string> pieces;                    // per token
+  std::string text, rest;                             // rest: what was held back to the end
   std::function<void(std::uint32_t generated)> then;  // called after each progress
 };
 
