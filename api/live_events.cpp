@@ -1,5 +1,11 @@
 #include "api/live_events.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "api/json.h"
 #include "api/trace_json.h"
 #include "api/version.h"
 
@@ -7,70 +13,127 @@ namespace tt {
 
 namespace {
 
-Json kinds_json(LiveKinds kinds) {
-  Json out = Json::array();
-  if (kinds.token) out.push_back("token");
-  if (kinds.step) out.push_back("step");
-  if (kinds.op) out.push_back("op");
-  if (kinds.progress) out.push_back("progress");
-  return out;
-}
-
-bool add_kind(LiveKinds& kinds, const Json& name) {
-  if (name == "token") return kinds.token = true;
-  if (name == "step") return kinds.step = true;
-  if (name == "op") return kinds.op = true;
-  if (name == "progress") return kinds.progress = true;
-  return false;
-}
+constexpr std::pair<const char*, bool LiveKinds::*> kKinds[] = {{"token", &LiveKinds::token},
+                                                                {"step", &LiveKinds::step},
+                                                                {"op", &LiveKinds::op},
+                                                                {"routing", &LiveKinds::routing},
+                                                                {"progress", &LiveKinds::progress}};
+constexpr std::pair<const char*, std::uint32_t LivePosition::*> kPlaces[] = {
+    {"token", &LivePosition::token},
+    {"step", &LivePosition::step},
+    {"op", &LivePosition::op},
+    {"routing", &LivePosition::routing}};
 
 Json event(const char* type, std::string_view session) {
   return {{"type", type}, {"session", session}};
 }
 
-}  // namespace
+// ---------------------------------------------------------------- commands
 
-std::expected<LiveCommand, std::string> parse_live_command(std::string_view text) {
-  const auto refuse = [](const char* what) {
-    return std::unexpected(std::string(what) +
-                           R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
-                           R"(["token", "step", "op", "progress"]} or )"
-                           R"({"type": "unsubscribe", "session": ...}.)");
-  };
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("type")) return refuse("That is no command.");
-  LiveCommand command;
-  if (json["type"] == "unsubscribe") {
-    command.type = LiveCommand::Type::Unsubscribe;
-  } else if (json["type"] != "subscribe") {
-    return refuse("The type is unknown.");
+using Said = std::expected<LiveCommand, std::string>;
+using Understood = std::expected<void, std::string>;
+
+std::unexpected<std::string> refuse(std::string what) {
+  return std::unexpected(std::move(what) +
+                         R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
+                         R"(["token", "step", "op", "routing", "progress"], and perhaps "from": )"
+                         R"({"token": 0, "step": 0, "op": 0, "routing": 0}, "thin": "none" or )"
+                         R"("latest"}, {"type": "unsubscribe", "session": ...} or )"
+                         R"({"type": "ack", "bytes": received so far}.)");
+}
+
+template <class Fields>
+auto* find(const Fields& fields, const std::string& name) {
+  const auto found = std::ranges::find(fields, name, [](const auto& field) { return field.first; });
+  return found == std::ranges::end(fields) ? nullptr : &*found;
+}
+
+Understood read_kinds(const Json& names, LiveKinds& kinds) {
+  if (!names.is_array()) return refuse("The kinds are missing.");
+  for (const Json& name : names) {
+    const auto* kind = name.is_string() ? find(kKinds, name.get<std::string>()) : nullptr;
+    if (kind == nullptr) return refuse("A kind is unknown.");
+    kinds.*(kind->second) = true;
   }
-  for (const auto& [name, value] : json.items()) {
-    const bool known = name == "type" || name == "session" ||
-                       (name == "kinds" && command.type == LiveCommand::Type::Subscribe);
-    if (!known) return refuse("There is a field too many.");
+  return {};
+}
+
+Understood read_position(const Json& numbers, LivePosition& at) {
+  if (!numbers.is_object()) return refuse("\"from\" is no position.");
+  for (const auto& [name, number] : numbers.items()) {
+    const auto* place = find(kPlaces, name);
+    if (place == nullptr) return refuse("\"from\" has a number too many.");
+    if (!number.is_number_unsigned() ||
+        number.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
+      return refuse("A position is made of whole numbers from 0 to 4294967295.");
+    at.*(place->second) = number.get<std::uint32_t>();
   }
-  if (!json.contains("session") || !json["session"].is_string())
-    return refuse("The session is missing.");
+  return {};
+}
+
+bool has_only(const Json& json, std::initializer_list<std::string_view> names) {
+  return std::ranges::all_of(
+      json.items(), [&](const auto& item) { return std::ranges::contains(names, item.key()); });
+}
+
+Said subscribe_of(const Json& json) {
+  Subscribe command;
+  if (!has_only(json, {"type", "session", "kinds", "from", "thin"}))
+    return refuse("There is a field too many.");
   command.session = json["session"].get<std::string>();
-  if (command.type == LiveCommand::Type::Unsubscribe) return command;
-  if (!json.contains("kinds") || !json["kinds"].is_array()) return refuse("The kinds are missing.");
-  for (const Json& kind : json["kinds"]) {
-    if (!add_kind(command.kinds, kind)) return refuse("A kind is unknown.");
+  if (auto read = read_kinds(json.value("kinds", Json()), command.kinds); !read)
+    return std::unexpected(read.error());
+  if (json.contains("from")) {
+    if (auto read = read_position(json["from"], command.from.emplace()); !read)
+      return std::unexpected(read.error());
+  }
+  if (json.contains("thin")) {
+    if (json["thin"] != "none" && json["thin"] != "latest") return refuse("\"thin\" is not known.");
+    if (json["thin"] == "latest") command.thin = Thin::Latest;
   }
   return command;
 }
 
-std::string hello_event() {
-  return text_of(Json{{"type", "hello"},
-                      {"protocol", kLiveProtocol},
-                      {"server", std::string("tensor-trace ") + kVersion}});
+Said acknowledge_of(const Json& json) {
+  if (!has_only(json, {"type", "bytes"})) return refuse("There is a field too many.");
+  const Json bytes = json.value("bytes", Json());
+  if (!bytes.is_number_unsigned()) return refuse("The bytes are missing.");
+  return Acknowledge{bytes.get<std::uint64_t>()};
 }
 
-std::string subscribed_event(std::string_view session, LiveKinds kinds, std::uint32_t number) {
-  Json out = event("subscribed", session);
-  out["kinds"] = kinds_json(kinds);
+}  // namespace
+
+Said parse_live_command(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("type")) return refuse("That is no command.");
+  if (json["type"] == "ack") return acknowledge_of(json);
+  if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
+    return refuse("The type is unknown.");
+  if (!json.contains("session") || !json["session"].is_string())
+    return refuse("The session is missing.");
+  if (json["type"] == "subscribe") return subscribe_of(json);
+  if (!has_only(json, {"type", "session"})) return refuse("There is a field too many.");
+  return Unsubscribe{json["session"].get<std::string>()};
+}
+
+// ---------------------------------------------------------------- events
+
+std::string hello_event(std::size_t window) {
+  return text_of(Json{{"type", "hello"},
+                      {"protocol", kLiveProtocol},
+                      {"server", std::string("tensor-trace ") + kVersion},
+                      {"window", window}});
+}
+
+std::string subscribed_event(const Subscribe& what, std::uint32_t number) {
+  Json out = event("subscribed", what.session);
   out["number"] = number;
+  Json& kinds = out["kinds"] = Json::array();
+  for (const auto& [name, kind] : kKinds)
+    if (what.kinds.*kind) kinds.push_back(name);
+  out["thin"] = what.thin == Thin::Latest ? "latest" : "none";
+  if (what.from)
+    for (const auto& [name, place] : kPlaces) out["from"][name] = (*what.from).*place;
   return text_of(out);
 }
 
@@ -78,16 +141,25 @@ std::string unsubscribed_event(std::string_view session) {
   return text_of(event("unsubscribed", session));
 }
 
-std::string error_event(std::string_view code, std::string_view detail) {
-  return text_of(Json{{"type", "error"}, {"code", code}, {"detail", detail}});
+std::string error_event(std::string_view code, std::string_view session, std::string_view detail) {
+  Json out = {{"type", "error"}, {"code", code}};
+  if (!session.empty()) out["session"] = session;
+  out["detail"] = detail;
+  return text_of(out);
+}
+
+std::string state_event(std::string_view session, const LiveState& state) {
+  Json out = event("state", session);
+  out["state"] = state.state;
+  out["position"] = state.position;
+  out["error"] = state.error.empty() ? Json() : Json(state.error);
+  return text_of(out);
 }
 
 std::string state_event(const JobStatus& status) {
-  Json out = event("state", status.id);
-  out["state"] = to_text(status.state);
-  out["position"] = status.position;
-  out["error"] = status.error.empty() ? Json() : Json(status.error);
-  return text_of(out);
+  return state_event(
+      status.id,
+      {.state = to_text(status.state), .position = status.position, .error = status.error});
 }
 
 std::string progress_event(const JobStatus& status) {
@@ -106,8 +178,9 @@ std::string token_event(std::string_view session, const Token& token, std::strin
   return text_of(out);
 }
 
-std::string text_event(std::string_view session, std::string_view text) {
+std::string text_event(std::string_view session, std::uint32_t index, std::string_view text) {
   Json out = event("text", session);
+  out["index"] = index;
   out["text"] = text;
   return text_of(out);
 }
@@ -118,9 +191,18 @@ std::string step_event(std::string_view session, const StepSummary& step) {
   return text_of(out);
 }
 
-std::string loss_event(std::string_view session, std::uint64_t frames) {
+std::string loss_event(std::string_view session, const LiveLosses& losses) {
   Json out = event("loss", session);
-  out["frames"] = frames;
+  out["tokens"] = losses.tokens;
+  out["steps"] = losses.steps;
+  out["ops"] = losses.ops;
+  out["routing"] = losses.routing;
+  return text_of(out);
+}
+
+std::string sessions_loss_event(std::uint64_t sessions) {
+  Json out = event("loss", "*");
+  out["sessions"] = sessions;
   return text_of(out);
 }
 

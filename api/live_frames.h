@@ -1,6 +1,6 @@
-// Binary frames of the live WebSocket (api/live.md): the ops of a step, also of
-// the step in flight, as columns. Little-endian; the page reads the columns in
-// place, so each begins at a multiple of 8 bytes.
+// Binary frames of the live WebSocket (api/live.md): what a step has by the
+// thousand, as columns. Little-endian; the page reads the columns in place, so
+// each begins at a multiple of 8 bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,17 @@
 #include <expected>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tracer/format/ids.h"
 
 namespace tt {
 
+inline constexpr std::uint32_t kMostFrameRows = 2048;
+inline constexpr std::size_t kMostFrameBytes = 32 + 20 * kMostFrameRows;
+
+// The ops of a step, also of the step in flight.
 struct OpsFrame {
   std::uint32_t subscription = 0;  // the number that "subscribed" gave
   StepId step;
@@ -24,9 +29,23 @@ struct OpsFrame {
   friend bool operator==(const OpsFrame&, const OpsFrame&) = default;
 };
 
+// What one layer's router chose in a step.
+struct RoutingFrame {
+  std::uint32_t subscription = 0;
+  StepId step;
+  std::uint32_t first = 0;  // routing rows of the step before these, of all layers
+  bool complete = false;    // the step has no more
+  LayerId layer;
+  std::vector<std::uint32_t> token, expert, rank;  // per row; token kNone: unknown
+  std::vector<float> score;
+  friend bool operator==(const RoutingFrame&, const RoutingFrame&) = default;
+};
+
 std::vector<std::byte> encode(const OpsFrame& frame);
+std::vector<std::byte> encode(const RoutingFrame& frame);
 
 // The error says what is wrong with the bytes.
-std::expected<OpsFrame, std::string> decode_ops_frame(std::span<const std::byte> bytes);
+using LiveFrame = std::variant<OpsFrame, RoutingFrame>;
+std::expected<LiveFrame, std::string> decode_live_frame(std::span<const std::byte> bytes);
 
 }  // namespace tt

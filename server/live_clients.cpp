@@ -4,312 +4,325 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/step_summary.h"
 #include "api/live_frames.h"
 
 namespace tt {
 
 namespace {
 
-constexpr std::size_t kMostSubscriptions = 256;  // of one client
-constexpr const char* kAll = "*";
+constexpr std::uint16_t kPolicyViolation = 1008;
+constexpr int kMessagesATurn = 32;  // then the client's next subscription has its turn
+constexpr LiveKinds kNothing{};
 
 bool has_ended(JobState state) { return state > JobState::Running; }
 
+std::uint64_t total(const LiveLosses& lost) {
+  return lost.tokens + lost.steps + lost.ops + lost.routing;
+}
+
 }  // namespace
-
-// ---------------------------------------------------------------- sending
-
-bool LiveClients::send(ClientId client, std::string_view text) {
-  return ports_.send(client, Opcode::Text, std::as_bytes(std::span(text)));
-}
-
-bool LiveClients::tell_losses(ClientId client, const std::string& session, Subscription& to) {
-  if (to.lost == to.lost_told) return true;
-  const std::uint64_t lost = to.lost;
-  if (!send(client, loss_event(session, lost))) return false;
-  to.lost_told = lost;
-  return true;
-}
-
-void LiveClients::send(ClientId client, const std::string& session, Subscription& to,
-                       std::string_view text) {
-  if (!tell_losses(client, session, to) || !send(client, text)) ++to.lost;
-}
-
-void LiveClients::send_state(ClientId client, Subscription& to, const JobStatus& status) {
-  // A state that was asked for may overtake the same one as an event.
-  if (status.state < to.told || to.ended) return;
-  to.told = status.state;
-  to.ended = has_ended(status.state);
-  send(client, status.id, to, state_event(status));
-}
-
-// ---------------------------------------------------------------- what clients say
-
-void LiveClients::opened(ClientId client) {
-  clients_.try_emplace(client);
-  send(client, hello_event());
-}
-
-void LiveClients::said(ClientId id, std::string_view text) {
-  const auto client = clients_.find(id);
-  if (client == clients_.end()) return;
-  const auto command = parse_live_command(text);
-  if (!command) {
-    send(id, error_event("bad_command", command.error()));
-  } else if (command->type == LiveCommand::Type::Unsubscribe) {
-    unsubscribe(id, client->second, command->session);
-  } else if (command->session == kAll) {
-    subscribe_all(id, client->second, command->kinds);
-  } else {
-    subscribe(id, client->second, *command);
-  }
-  forget_ended();
-}
-
-LiveClients::Subscription& LiveClients::adopt(ClientId id, Client& client,
-                                              const std::string& session) {
-  const auto [at, fresh] = client.sessions.try_emplace(session);
-  Subscription& to = at->second;
-  if (fresh) {
-    to.number = ++client.numbers;
-    if (const auto known = sessions_.find(session); known != sessions_.end())
-      to.next_step = known->second.next_step;
-    if (client.all) {
-      to.kinds = *client.all;
-      to.of_all = true;
-      send(id, subscribed_event(session, to.kinds, to.number));
-    }
-  }
-  return to;
-}
-
-void LiveClients::subscribe(ClientId id, Client& client, const LiveCommand& command) {
-  const auto status = ports_.status(command.session);
-  if (!status) {
-    send(id, error_event("not_live", "This server's run has no session \"" + command.session +
-                                         "\". What was recorded before is at /api/v1/sessions."));
-    return;
-  }
-  if (client.sessions.size() >= kMostSubscriptions && !client.sessions.contains(command.session)) {
-    send(id, error_event("too_many", "Unsubscribe from another session first, or use \"*\"."));
-    return;
-  }
-  const auto [at, fresh] = client.sessions.try_emplace(command.session);
-  Subscription& to = at->second;
-  if (fresh) {
-    to.number = ++client.numbers;
-    if (const auto known = sessions_.find(command.session); known != sessions_.end())
-      to.next_step = known->second.next_step;
-  }
-  to.kinds = command.kinds;
-  to.of_all = false;
-  send(id, subscribed_event(command.session, to.kinds, to.number));
-  send_state(id, to, *status);
-}
-
-void LiveClients::subscribe_all(ClientId id, Client& client, LiveKinds kinds) {
-  client.all = kinds;
-  send(id, subscribed_event(kAll, kinds, 0));
-  for (const auto& [session, live] : sessions_) {
-    const bool known = client.sessions.contains(session);
-    Subscription& to = adopt(id, client, session);
-    if (known && to.of_all) {
-      to.kinds = kinds;
-      send(id, subscribed_event(session, kinds, to.number));
-    }
-    if (const auto status = ports_.status(session)) send_state(id, to, *status);
-  }
-}
-
-void LiveClients::unsubscribe(ClientId id, Client& client, const std::string& session) {
-  if (session == kAll) {
-    client.all.reset();
-    std::erase_if(client.sessions, [](const auto& entry) { return entry.second.of_all; });
-  } else {
-    client.sessions.erase(session);
-  }
-  send(id, unsubscribed_event(session));
-}
 
 // ---------------------------------------------------------------- what happens
 
-template <class Visit>
-void LiveClients::each(const std::string& session, Visit visit) {
-  for (auto& [id, client] : clients_) {
-    const auto to = client.sessions.find(session);
-    if (to != client.sessions.end() && !to->second.ended) visit(id, to->second);
-  }
-}
-
 void LiveClients::state(const JobStatus& status) {
-  if (has_ended(status.state)) {
-    sessions_.erase(status.id);
-  } else {
-    Session& session = sessions_.try_emplace(status.id).first->second;
-    session.state = std::max(session.state, status.state);
+  const auto known = sessions_.find(status.id);
+  if (known == sessions_.end() && has_ended(status.state)) return;  // nobody heard of it
+  const bool fresh = known == sessions_.end();
+  Session& session = fresh ? session_of(status) : known->second;
+  // One that was asked for may have overtaken the same one as an event.
+  if (status.state < session.status.state || !session.last_message.empty()) return;
+  session.status = status;
+  if (!fresh) ++session.states;
+  if (fresh) {
     for (auto& [id, client] : clients_)
-      if (client.all) adopt(id, client, status.id);
+      if (client.all) adopt(id, client, status.id, session, LivePosition{});
   }
-  each(status.id, [&](ClientId id, Subscription& to) { send_state(id, to, status); });
-  forget_ended();
+  if (has_ended(status.state)) session.last_message = state_event(status);
+  forget_unheard();
 }
 
 void LiveClients::progress(const JobStatus& status) {
-  std::string text;
-  each(status.id, [&](ClientId id, Subscription& to) {
-    if (!to.kinds.progress) return;
-    if (text.empty()) text = progress_event(status);
-    send(id, status.id, to, text);
-  });
+  const auto session = sessions_.find(status.id);
+  if (session == sessions_.end()) return;
+  Session& of = session->second;
+  of.status.prompt_done = status.prompt_done;
+  of.status.prompt_tokens = status.prompt_tokens;
+  of.status.generated = status.generated;
+  of.status.max_tokens = status.max_tokens;
+  ++of.progresses;
 }
 
 void LiveClients::token(const std::string& session, const Token& token, std::string_view piece) {
-  std::string text;
-  each(session, [&](ClientId id, Subscription& to) {
-    if (!to.kinds.token) return;
-    if (text.empty()) text = token_event(session, token, piece);
-    send(id, session, to, text);
-  });
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Session& of = found->second;
+  if (of.heard)
+    of.log.add(TokenRecord{.index = token.index, .message = token_event(session, token, piece)});
+  of.extent.tokens = std::max(of.extent.tokens, token.index + 1);
 }
 
-void LiveClients::text(const std::string& session, std::string_view rest) {
-  const std::string text = text_event(session, rest);
-  each(session, [&](ClientId id, Subscription& to) {
-    if (to.kinds.token) send(id, session, to, text);
-  });
+void LiveClients::rest(const std::string& session, std::uint32_t index, std::string_view text) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Session& of = found->second;
+  if (of.heard)
+    of.log.add(TokenRecord{.index = index, .message = text_event(session, index, text)});
+  of.extent.tokens = std::max(of.extent.tokens, index + 1);
 }
 
-void LiveClients::step(const std::string& session, StepId id, const Step* step,
-                       const KnownGraph* graph) {
-  const StepId next{id.v + 1};
-  if (const auto known = sessions_.find(session); known != sessions_.end())
-    known->second.next_step = next;
-  std::string summary;
-  each(session, [&](ClientId client, Subscription& to) {
-    if (id < to.next_step) return;  // written before the subscription
-    if (step == nullptr) {
-      to.lost += to.kinds.op || to.kinds.step ? 1 : 0;
-    } else {
-      if (to.kinds.op) {
-        if (id != to.next_step) to.ops_sent = 0;
-        send_rest(client, session, to, id, *step, graph != nullptr && !step->op_ends.empty());
-      }
-      if (to.kinds.step) {
-        if (summary.empty()) {
-          const std::uint32_t layers = ports_.n_layers(session);
-          summary = step_event(session,
-                               graph == nullptr
-                                   ? step_summary(nullptr, {}, *step, layers)
-                                   : step_summary(&graph->graph, graph->accesses, *step, layers));
-        }
-        send(client, session, to, summary);
-      }
+void LiveClients::step(const std::string& session, Step step, KnownGraphPtr graph) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Session& of = found->second;
+  of.extent.steps = std::max(of.extent.steps, step.id.v + 1);
+  of.extent.tokens_written = std::max(of.extent.tokens_written, step.first_token + step.n_tokens);
+  of.routed =
+      of.routed || (graph != nullptr && std::ranges::any_of(graph->graph.slots, [](auto& slot) {
+                      return slot.kind == SlotKind::Experts;
+                    }));
+  if (!of.heard) return;
+  of.log.add(std::make_shared<StepRecord>(session, std::move(step), std::move(graph),
+                                          ports_.n_layers(session)));
+}
+
+void LiveClients::reached(const std::string& session, const LiveExtent& extent) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  LiveExtent& known = found->second.extent;
+  known.tokens = std::max(known.tokens, extent.tokens);
+  known.steps = std::max(known.steps, extent.steps);
+  known.tokens_written = std::max(known.tokens_written, extent.tokens_written);
+  found->second.log.reach(known.tokens, known.steps);
+}
+
+// ---------------------------------------------------------------- room
+
+bool LiveClients::has_room(const Client& client, std::size_t bytes) const {
+  const std::uint64_t on_the_way = client.sent - client.acked;
+  return on_the_way == 0 || on_the_way + bytes <= limits_.window;
+}
+
+void LiveClients::send(ClientId id, Client& client, const LiveMessage& message) {
+  if (client.closing) return;
+  client.sent += message.bytes.size();
+  if (ports_.send(id, message.opcode, message.bytes)) return;
+  // Answers that nobody reads filled the door's queue, or it is gone already.
+  client.closing = true;
+  ports_.close(id, kPolicyViolation);
+}
+
+// False: there was no room, the message waits.
+bool LiveClients::deliver(ClientId id, Client& client, const std::string& session,
+                          LiveMessage message) {
+  if (has_room(client, message.bytes.size())) {
+    send(id, client, message);
+    return true;
+  }
+  client.waiting = {.session = session, .message = std::move(message)};
+  for (auto& [name, to] : client.subscriptions) to.blocked = true;
+  return false;
+}
+
+// ---------------------------------------------------------------- what comes next
+
+void LiveClients::flush() {
+  trim_logs();
+  for (auto& [id, client] : clients_) flush(id, client);
+  forget_unheard();
+}
+
+void LiveClients::flush(ClientId id, Client& client) {
+  if (client.waiting) {
+    if (!has_room(client, client.waiting->message.bytes.size())) return;
+    send(id, client, std::exchange(client.waiting, std::nullopt)->message);
+  }
+  if (client.sessions_lost != client.sessions_lost_told) {
+    client.sessions_lost_told = client.sessions_lost;
+    if (!deliver(id, client, "*", text_message(sessions_loss_event(client.sessions_lost)))) return;
+  }
+  std::size_t idle = 0;
+  while (!client.closing && idle < client.subscriptions.size()) {
+    auto at = client.subscriptions.upper_bound(client.served);
+    if (at == client.subscriptions.end()) at = client.subscriptions.begin();
+    client.served = at->first;
+    ++idle;
+    for (int i = 0; i < kMessagesATurn; ++i) {
+      const Turn turn = next(id, client, at->first, at->second);
+      if (turn == Turn::NoRoom) return;
+      if (turn == Turn::Nothing) break;
+      idle = 0;
+      if (turn == Turn::Ended) break;
     }
-    to.next_step = next;
-    to.ops_sent = 0;
-  });
+  }
 }
 
-void LiveClients::send_rest(ClientId client, const std::string& session, Subscription& to,
-                            StepId id, const Step& step, bool timed) {
-  const auto ops = static_cast<std::uint32_t>(timed ? step.op_ends.size() : 0);
-  if (ops == 0 && to.ops_sent == 0) return;  // a step without times: its summary says so
-  OpsFrame frame{.subscription = to.number,
-                 .step = id,
-                 .first = OpId{to.ops_sent},
-                 .complete = true,
-                 .withdrawn = false,
-                 .begin = {},
-                 .end = {}};
-  if (to.ops_sent > ops) {
-    // What was seen in flight did not hold: the probe found other op boundaries.
-    frame.withdrawn = true;
-    frame.first = OpId{0};
+LiveClients::Turn LiveClients::next(ClientId id, Client& client, const std::string& name,
+                                    Subscription& to) {
+  if (to.opening) return Turn::Nothing;
+  Session& session = sessions_.at(name);
+  skip_to_newest(session, to);
+  auto message = next_news(name, session, to);
+  if (!message) message = next_of_piece(session, to);
+  if (!message) message = next_record(session, to);
+  if (message) return deliver(id, client, name, *std::move(message)) ? Turn::Sent : Turn::NoRoom;
+  if (to.feed.lost() != to.lost_told) return Turn::Sent;  // a damaged row: next time it is told
+
+  if (const LiveKinds kinds = missing(session, to); kinds != kNothing) {
+    if (client.reading_ticket == 0 && !to.reading.pausing)
+      ask(id, client, name, session, to, kinds);
+    return Turn::Nothing;
   }
-  for (std::uint32_t i = frame.first.v; i < ops; ++i) {
-    frame.begin.push_back(op_begin(step, OpId{i}));
-    frame.end.push_back(step.op_ends[i]);
-  }
-  if (!tell_losses(client, session, to) || !ports_.send(client, Opcode::Binary, encode(frame)))
-    ++to.lost;
+  if (session.last_message.empty()) return Turn::Nothing;
+  const bool sent = deliver(id, client, name, text_message(session.last_message));
+  end(client, name);
+  return sent ? Turn::Ended : Turn::NoRoom;
 }
 
-void LiveClients::missed(std::uint64_t events) {
-  for (auto& [id, client] : clients_)
-    for (auto& [session, to] : client.sessions) to.lost += events;
+// States and progress: the newest stands for those that were not told.
+std::optional<LiveMessage> LiveClients::next_news(const std::string& name, const Session& session,
+                                                  Subscription& to) {
+  if (to.feed.lost() != to.lost_told) {
+    to.lost_told = to.feed.lost();
+    return text_message(loss_event(name, to.lost_told));
+  }
+  if (to.states_told != session.states && session.last_message.empty()) {
+    to.states_told = session.states;
+    return text_message(state_event(session.status));
+  }
+  if (to.feed.kinds().progress && to.progresses_told != session.progresses) {
+    to.progresses_told = session.progresses;
+    return text_message(progress_event(session.status));
+  }
+  return std::nullopt;
+}
+
+// From memory, in the order in which it happened.
+std::optional<LiveMessage> LiveClients::next_record(Session& session, Subscription& to) {
+  LiveFeed& feed = to.feed;
+  const LiveLog& log = session.log;
+  for (;;) {
+    const LivePosition at = feed.at();
+    const TokenRecord* token = feed.kinds().token ? log.token(at.token) : nullptr;
+    StepRecord* step = feed.kinds().of_steps() ? log.step(at.step) : nullptr;
+    if (token != nullptr &&
+        (step == nullptr || log.order_of_token(at.token) < log.order_of_step(at.step)))
+      return feed.next_of(*token);
+    if (step == nullptr) return std::nullopt;
+    if (auto message = feed.next_of(*step)) return message;
+  }
+}
+
+void LiveClients::skip_to_newest(Session& session, Subscription& to) {
+  if (!std::exchange(to.blocked, false) || to.thin != Thin::Latest || session.extent.steps == 0)
+    return;
+  const std::uint32_t newest = session.extent.steps - 1;
+  const StepRecord* step = session.log.step(newest);
+  const LiveKinds kinds = to.feed.kinds();
+  if (step == nullptr || (kinds.of_steps() && to.feed.at().step >= newest)) return;
+  to.reading = {};
+  if (kinds.of_steps()) to.feed.lose_steps_before(newest, session.routed);
+  to.feed.lose_tokens_before(std::min(step->first_token(), session.extent.tokens));
 }
 
 // ---------------------------------------------------------------- the step in flight
 
 void LiveClients::look() {
   for (auto& [id, client] : clients_)
-    for (auto& [session, to] : client.sessions) tell_losses(id, session, to);
-  forget_ended();
-  for (auto& [session, live] : sessions_)
-    if (live.state == JobState::Running) look(session, live);
+    for (auto& [name, to] : client.subscriptions) to.reading.pausing = false;
+  flush();
+  for (auto& [name, session] : sessions_)
+    if (session.heard && session.status.state == JobState::Running) look(name, session);
 }
 
-void LiveClients::look(const std::string& session, Session& live) {
+void LiveClients::look(const std::string& name, Session& session) {
+  const auto each = [&](auto visit) {
+    for (auto& [id, client] : clients_) {
+      const auto to = client.subscriptions.find(name);
+      // Only who has all of the steps before it.
+      if (to == client.subscriptions.end() || client.waiting || !to->second.feed.kinds().op ||
+          to->second.feed.at().step < session.extent.steps)
+        continue;
+      visit(id, client, to->second.feed);
+    }
+  };
   std::uint32_t from = kNone;
-  each(session, [&](ClientId, Subscription& to) {
-    if (to.kinds.op) from = std::min(from, to.next_step == live.looked_at ? to.ops_sent : 0);
+  each([&](ClientId, Client&, const LiveFeed& feed) {
+    from = std::min(from, feed.at().step == session.looked_at.v ? feed.look_from() : 0);
   });
   if (from == kNone) return;
   const auto goes_on = [&](const StepInFlight& step) {
-    return step.first == 0 || step.step == live.looked_at;
+    return step.first == 0 || step.step == session.looked_at;
   };
-  auto flight = ports_.in_flight(session, from);
-  if (flight && !goes_on(*flight)) flight = ports_.in_flight(session, 0);
+  auto flight = ports_.in_flight(name, from);
+  if (flight && !goes_on(*flight)) flight = ports_.in_flight(name, 0);
   if (!flight || !goes_on(*flight)) return;
-  live.looked_at = flight->step;
-  each(session, [&](ClientId id, Subscription& to) {
-    if (to.kinds.op && to.next_step == flight->step) send_new(id, to, *flight);
+  session.looked_at = flight->step;
+  each([&](ClientId id, Client& client, LiveFeed& feed) {
+    while (has_room(client, kMostFrameBytes)) {
+      const auto message = feed.next_of(*flight);
+      if (!message) return;
+      send(id, client, *message);
+    }
   });
-}
-
-void LiveClients::send_new(ClientId client, Subscription& to, const StepInFlight& flight) {
-  const auto done = flight.first + static_cast<std::uint32_t>(flight.ends.size());
-  if (to.ops_sent < flight.first || to.ops_sent >= done) return;
-  OpsFrame frame{.subscription = to.number,
-                 .step = flight.step,
-                 .first = OpId{to.ops_sent},
-                 .complete = false,
-                 .withdrawn = false,
-                 .begin = {},
-                 .end = {}};
-  Ns begin = to.ops_sent == 0 ? flight.first_op : to.last_end;
-  for (std::uint32_t i = to.ops_sent; i < done; ++i) {
-    const Ns end = flight.ends[i - flight.first];
-    frame.begin.push_back(begin);
-    frame.end.push_back(end);
-    begin = end;
-  }
-  // Without room nothing is lost yet: the next look, or the written step, sends them.
-  if (!ports_.send(client, Opcode::Binary, encode(frame))) return;
-  to.ops_sent = done;
-  to.last_end = begin;
 }
 
 bool LiveClients::wants_looks() const {
   return std::ranges::any_of(clients_, [&](const auto& client) {
-    return std::ranges::any_of(client.second.sessions, [&](const auto& entry) {
-      const auto& [session, to] = entry;
-      if (to.lost != to.lost_told) return true;
-      const auto live = sessions_.find(session);
-      return to.kinds.op && live != sessions_.end() && live->second.state == JobState::Running;
+    return std::ranges::any_of(client.second.subscriptions, [&](const auto& entry) {
+      const auto& [name, to] = entry;
+      if (to.reading.pausing) return true;
+      const auto session = sessions_.find(name);
+      return to.feed.kinds().op && session != sessions_.end() &&
+             session->second.status.state == JobState::Running;
     });
   });
 }
 
-// A session's last event ends the subscription to it.
-void LiveClients::forget_ended() {
-  for (auto& [id, client] : clients_) {
-    std::erase_if(client.sessions, [](const auto& entry) {
-      return entry.second.ended && entry.second.lost == entry.second.lost_told;
-    });
+// ---------------------------------------------------------------- memory
+
+void LiveClients::end(Client& client, const std::string& name) {
+  const auto at = client.subscriptions.find(name);
+  if (at == client.subscriptions.end()) return;
+  lost_before_ += total(at->second.feed.lost());
+  client.subscriptions.erase(at);
+}
+
+void LiveClients::trim_logs() {
+  std::size_t bytes = 0;
+  for (auto& [name, session] : sessions_) {
+    while (session.log.bytes() > limits_.session_log_bytes) session.log.drop_oldest();
+    bytes += session.log.bytes();
   }
+  while (bytes > limits_.log_bytes) {
+    LiveLog& largest = std::ranges::max_element(sessions_, {}, [](const auto& entry) {
+                         return entry.second.log.bytes();
+                       })->second.log;
+    bytes -= largest.bytes();
+    largest.drop_oldest();
+    bytes += largest.bytes();
+  }
+}
+
+void LiveClients::forget_unheard() {
+  for (auto& [name, session] : sessions_) {
+    const bool heard = std::ranges::any_of(
+        clients_, [&](const auto& client) { return client.second.subscriptions.contains(name); });
+    if (session.heard && !heard) session.log.clear();
+    session.heard = heard;
+  }
+  std::erase_if(sessions_, [](const auto& entry) {
+    return !entry.second.heard && !entry.second.last_message.empty();
+  });
+}
+
+LiveClients::Counts LiveClients::counts() const {
+  Counts counts{.lost = lost_before_};
+  for (const auto& [id, client] : clients_) {
+    counts.subscriptions += client.subscriptions.size();
+    for (const auto& [name, to] : client.subscriptions) counts.lost += total(to.feed.lost());
+  }
+  for (const auto& [name, session] : sessions_) counts.log_bytes += session.log.bytes();
+  return counts;
 }
 
 }  // namespace tt

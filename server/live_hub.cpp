@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace tt {
 
@@ -9,6 +10,9 @@ namespace {
 
 constexpr std::size_t kMostQueuedBytes = 16u << 20;
 constexpr std::chrono::milliseconds kLookEvery{20};
+constexpr std::size_t kMostCommandsWaiting = 1024;  // of one client
+constexpr std::size_t kMostCommandBytesWaiting = 128u << 10;
+constexpr std::uint16_t kPolicyViolation = 1008;
 
 std::size_t cost_of(const Step& step) {
   std::size_t bytes = 256 + step.op_ends.size() * sizeof(Ns);
@@ -17,6 +21,8 @@ std::size_t cost_of(const Step& step) {
   return bytes + step.stats.size() * sizeof(ValueStats);
 }
 
+bool has_ended(const JobStatus& status) { return status.state > JobState::Running; }
+
 template <class... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
@@ -24,8 +30,22 @@ struct Overloaded : Handlers... {
 
 }  // namespace
 
-void LiveHub::start(LivePorts ports) {
-  clients_ = std::make_unique<LiveClients>(std::move(ports));
+void LiveHub::start(LiveHubPorts ports, LiveLimits limits) {
+  {
+    const std::scoped_lock lock(mutex_);
+    close_ = ports.close;
+  }
+  archive_ = std::make_unique<LiveArchive>(
+      std::move(ports.open), [this](ArchivePiece piece) { post(std::move(piece), 0); });
+  clients_ = std::make_unique<LiveClients>(
+      LivePorts{.send = std::move(ports.send),
+                .close = std::move(ports.close),
+                .status = std::move(ports.status),
+                .in_flight = std::move(ports.in_flight),
+                .n_layers = std::move(ports.n_layers),
+                .read = [this](ArchiveRequest request) { archive_->read(std::move(request)); },
+                .extent = [this](const std::string& session) { return extent_of(session); }},
+      limits);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -36,24 +56,34 @@ void LiveHub::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  archive_.reset();
+}
+
+LiveHub::Figures LiveHub::figures() const {
+  const std::scoped_lock lock(mutex_);
+  Figures figures = figures_;
+  figures.clients = connected_;
+  figures.queued_bytes = queued_bytes_;
+  return figures;
 }
 
 // ---------------------------------------------------------------- any thread
 
-void LiveHub::post(Event event, std::size_t bytes) {
+void LiveHub::post(Event event, std::size_t bytes, Room room) {
   {
     const std::scoped_lock lock(mutex_);
     if (stopping_) return;
-    if (bytes > 0 && queued_bytes_ + bytes > kMostQueuedBytes) {
-      if (events_.empty() || !std::holds_alternative<Missed>(events_.back().event))
-        events_.push_back({Missed{0}, 0});
-      ++std::get<Missed>(events_.back().event).events;
-      return;
-    }
+    if (room == Room::Needed && queued_bytes_ + bytes > kMostQueuedBytes) return;
     events_.push_back({std::move(event), bytes});
     queued_bytes_ += bytes;
   }
   wake_.notify_one();
+}
+
+LiveExtent LiveHub::extent_of(const std::string& session) const {
+  const std::scoped_lock lock(mutex_);
+  const auto newest = newest_.find(session);
+  return newest == newest_.end() ? LiveExtent{} : newest->second.extent;
 }
 
 void LiveHub::on_state(const JobStatus& status) {
@@ -63,23 +93,42 @@ void LiveHub::on_state(const JobStatus& status) {
 }
 
 void LiveHub::on_progress(const JobStatus& status) {
-  if (connected_ > 0) post(Progressed{status}, 256);
+  if (connected_ == 0) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    newest_[status.id].progress = status;
+    news_ = true;
+  }
+  wake_.notify_one();
 }
 
 void LiveHub::on_token(const std::string& session, const Token& token, std::string_view piece) {
-  if (connected_ > 0) post(TokenMade{session, token, std::string(piece)}, 256);
+  {
+    const std::scoped_lock lock(mutex_);
+    newest_[session].extent.tokens = token.index + 1;
+  }
+  if (connected_ > 0)
+    post(TokenMade{session, token, std::string(piece)}, 256 + piece.size(), Room::Needed);
 }
 
 void LiveHub::on_text(const std::string& session, std::string_view rest) {
-  if (connected_ > 0) post(TextEnded{session, std::string(rest)}, 256 + rest.size());
+  std::uint32_t index = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    index = newest_[session].extent.tokens++;
+  }
+  if (connected_ > 0)
+    post(TextEnded{session, index, std::string(rest)}, 256 + rest.size(), Room::Needed);
 }
 
 void LiveHub::on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) {
-  if (connected_ == 0) {
-    post(StepWritten{session, step.id, nullptr, nullptr}, 0);
-    return;
+  {
+    const std::scoped_lock lock(mutex_);
+    LiveExtent& extent = newest_[session].extent;
+    extent.steps = step.id.v + 1;
+    extent.tokens_written = step.first_token + step.n_tokens;
   }
-  post(StepWritten{session, step.id, std::make_unique<const Step>(step), graph}, cost_of(step));
+  if (connected_ > 0) post(StepWritten{session, step, graph}, cost_of(step), Room::Needed);
 }
 
 void LiveHub::on_open(ClientId client, const Upgrade&) {
@@ -92,11 +141,29 @@ void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Op
   std::string text;
   if (opcode == Opcode::Text)
     text.assign(reinterpret_cast<const char*>(message.data()), message.size());
+  std::function<void(ClientId, std::uint16_t)> close;
+  {
+    const std::scoped_lock lock(mutex_);
+    Peer& peer = peers_[client];
+    if (peer.refused) return;
+    peer.commands += 1;
+    peer.bytes += text.size();
+    peer.refused = peer.commands > kMostCommandsWaiting || peer.bytes > kMostCommandBytesWaiting;
+    if (peer.refused) close = close_;
+  }
+  if (close) {
+    close(client, kPolicyViolation);
+    return;
+  }
   const std::size_t bytes = 256 + text.size();
   post(Said{client, std::move(text)}, bytes);
 }
 
 void LiveHub::on_close(ClientId client) {
+  {
+    const std::scoped_lock lock(mutex_);
+    peers_.erase(client);
+  }
   --connected_;
   post(Closed{client}, 0);
 }
@@ -106,13 +173,13 @@ void LiveHub::on_close(ClientId client) {
 void LiveHub::run() {
   using Clock = std::chrono::steady_clock;
   auto next_look = Clock::now();
-  for (;;) {
+  for (bool stopping = false; !stopping;) {
     std::deque<Queued> events;
-    bool stopping = false;
+    std::vector<std::pair<std::string, Newest>> newest;
     const bool looks = clients_->wants_looks();
     {
       std::unique_lock lock(mutex_);
-      const auto something = [this] { return stopping_ || !events_.empty(); };
+      const auto something = [this] { return stopping_ || news_ || !events_.empty(); };
       if (looks) {
         wake_.wait_until(lock, next_look, something);
       } else {
@@ -120,29 +187,46 @@ void LiveHub::run() {
       }
       events.swap(events_);
       queued_bytes_ = 0;
+      news_ = false;
+      for (auto& [session, of] : newest_)
+        newest.emplace_back(session, Newest{of.extent, std::exchange(of.progress, std::nullopt)});
+      for (auto& [client, peer] : peers_) peer.commands = peer.bytes = 0;
       stopping = stopping_;
     }
-    for (const Queued& queued : events) tell(*clients_, queued.event);
-    if (stopping) return;
+    std::vector<std::string> ended;
+    for (Queued& queued : events) {
+      const auto* state = std::get_if<StateChanged>(&queued.event);
+      if (state != nullptr && has_ended(state->status)) ended.push_back(state->status.id);
+      tell(*clients_, queued.event);
+    }
+    for (const auto& [session, of] : newest) {
+      clients_->reached(session, of.extent);
+      if (of.progress) clients_->progress(*of.progress);
+    }
+    clients_->flush();
     if (Clock::now() >= next_look) {
       clients_->look();
       next_look = Clock::now() + kLookEvery;
     }
+    const LiveClients::Counts counts = clients_->counts();
+    const std::scoped_lock lock(mutex_);
+    for (const std::string& session : ended) newest_.erase(session);
+    figures_ = {
+        .subscriptions = counts.subscriptions, .lost = counts.lost, .log_bytes = counts.log_bytes};
   }
 }
 
-void LiveHub::tell(LiveClients& clients, const Event& event) {
+void LiveHub::tell(LiveClients& clients, Event& event) {
   std::visit(
       Overloaded{
           [&](const Opened& e) { clients.opened(e.client); },
           [&](const Said& e) { clients.said(e.client, e.text); },
           [&](const Closed& e) { clients.closed(e.client); },
           [&](const StateChanged& e) { clients.state(e.status); },
-          [&](const Progressed& e) { clients.progress(e.status); },
           [&](const TokenMade& e) { clients.token(e.session, e.token, e.piece); },
-          [&](const TextEnded& e) { clients.text(e.session, e.rest); },
-          [&](const Missed& e) { clients.missed(e.events); },
-          [&](const StepWritten& e) { clients.step(e.session, e.id, e.step.get(), e.graph.get()); },
+          [&](const TextEnded& e) { clients.rest(e.session, e.index, e.rest); },
+          [&](StepWritten& e) { clients.step(e.session, std::move(e.step), std::move(e.graph)); },
+          [&](ArchivePiece& e) { clients.piece(std::move(e)); },
       },
       event);
 }

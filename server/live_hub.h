@@ -1,20 +1,23 @@
 // From the inference, writer and WebSocket threads to those who listen: each
 // only copies what happened into one queue; one thread of the hub's own makes
-// messages of it (LiveClients) and looks at the step in flight.
+// messages of it (LiveClients) and looks at the steps in flight. What is no
+// longer in memory is read from the sessions' files by a third (LiveArchive).
 //
 //   LiveHub hub;                            // is a listener of both
 //   Door door(options, hub);
 //   GenerationQueue queue(options, hub);
 //   hub.start({...});                       // what to send with and to look at
 //
-// The queue is bounded in bytes; what does not fit is counted in its place and
-// told to all who listen. Without a connected client nothing is copied.
+// The queue is bounded in bytes: what does not fit is not told from memory, but
+// from the file; so is what happened while no client was connected, when nothing
+// is copied and nobody is woken.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,10 +26,28 @@
 #include <variant>
 
 #include "server/door/websocket_handler.h"
+#include "server/live_archive.h"
 #include "server/live_clients.h"
 #include "tracer/generation_queue.h"
 
 namespace tt {
+
+// What the hub needs of the rest of the server. Called on the hub's threads;
+// must not block, but for `open`.
+struct LiveHubPorts {
+  // Queues a message for a client; false: no room, or the client is gone.
+  std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
+  std::function<void(ClientId, std::uint16_t code)> close;
+  std::function<std::optional<JobStatus>(const std::string& session)> status;
+  // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
+  std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
+      in_flight;
+  std::function<std::uint32_t(const std::string& session)> n_layers;  // of the model it runs on
+  LiveArchive::Open open;                                             // a session's file
+};
+
+// A message from a client that is larger is none (DoorOptions::websocket_message_bytes).
+inline constexpr std::size_t kMostCommandBytes = 16u << 10;
 
 class LiveHub final : public SessionListener, public WebSocketHandler {
  public:
@@ -36,8 +57,17 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   LiveHub& operator=(const LiveHub&) = delete;
 
   // Events that came before are told then.
-  void start(LivePorts ports);
+  void start(LiveHubPorts ports, LiveLimits limits = {});
   void stop();  // tells what has happened until now, and ends. Idempotent.
+
+  // For the server's own figures; any thread.
+  struct Figures {
+    std::size_t clients = 0, subscriptions = 0;
+    std::uint64_t lost = 0;        // tokens, steps, ops and routing that clients did not get
+    std::size_t queued_bytes = 0;  // events that wait for the hub
+    std::size_t log_bytes = 0;     // of the newest of each session
+  };
+  Figures figures() const;
 
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus& status) override;
@@ -65,45 +95,59 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   struct StateChanged {
     JobStatus status;
   };
-  struct Progressed {
-    JobStatus status;
-  };
   struct TokenMade {
     std::string session;
     Token token;
     std::string piece;
   };
   struct TextEnded {
-    std::string session, rest;
+    std::string session;
+    std::uint32_t index;
+    std::string rest;
   };
   struct StepWritten {
     std::string session;
-    StepId id;
-    std::unique_ptr<const Step> step;  // null: nobody was connected
+    Step step;
     KnownGraphPtr graph;
   };
-  struct Missed {
-    std::uint64_t events;
-  };
-  using Event = std::variant<Opened, Said, Closed, StateChanged, Progressed, TokenMade, TextEnded,
-                             StepWritten, Missed>;
+  using Event = std::variant<Opened, Said, Closed, StateChanged, TokenMade, TextEnded, StepWritten,
+                             ArchivePiece>;
   struct Queued {
     Event event;
     std::size_t bytes;
   };
+  // Of a session that has not ended: kept whether or not anyone listens.
+  struct Newest {
+    LiveExtent extent;
+    std::optional<JobStatus> progress;  // not told yet
+  };
+  struct Peer {
+    std::size_t commands = 0, bytes = 0;  // in the queue
+    bool refused = false;
+  };
 
-  // `bytes` 0: small and never dropped.
-  void post(Event event, std::size_t bytes);
+  // Without room only the file has what the event says.
+  enum class Room { Needed, Made };
+  void post(Event event, std::size_t bytes, Room room = Room::Made);
   void run();
-  static void tell(LiveClients& clients, const Event& event);
+  static void tell(LiveClients& clients, Event& event);
+
+  LiveExtent extent_of(const std::string& session) const;
 
   std::atomic<std::size_t> connected_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Queued> events_;
   std::size_t queued_bytes_ = 0;
+  std::map<std::string, Newest> newest_;
+  std::map<ClientId, Peer> peers_;
+  Figures figures_;
+  bool news_ = false;  // in newest_, without an event
   bool stopping_ = false;
-  std::unique_ptr<LiveClients> clients_;  // the hub's thread
+
+  std::function<void(ClientId, std::uint16_t code)> close_;  // from start() on
+  std::unique_ptr<LiveClients> clients_;                     // the hub's thread
+  std::unique_ptr<LiveArchive> archive_;
   std::thread thread_;
 };
 

@@ -160,6 +160,7 @@ int main(int argc, char** argv) {
   door_options.log = [library = log.of("libwebsockets")](std::string_view line) {
     library.debug(line);
   };
+  door_options.websocket_message_bytes = tt::kMostCommandBytes;
   tt::Door door(door_options, hub);
   tt::Metrics metrics;
   tt::SessionLog session_log(log);
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
   hub.start(
       {.send = [&](auto client, auto opcode,
                    auto message) { return door.send(client, opcode, message); },
+       .close = [&](auto client, auto code) { door.close(client, code); },
        .status = [&](const std::string& id) { return queue.status(id); },
        .in_flight =
            [&](const std::string& id, std::uint32_t from) {
@@ -180,7 +182,8 @@ int main(int argc, char** argv) {
              return step && step->session == id ? step : std::nullopt;
            },
        .n_layers =
-           [&](const std::string&) { return queue.facts().value_or(tt::ModelFacts{}).n_layers; }});
+           [&](const std::string&) { return queue.facts().value_or(tt::ModelFacts{}).n_layers; },
+       .open = [&](const std::string& id) { return sessions.open(id); }});
   tt::add_model_routes(door.http(), queue);
   tt::add_generate_routes(door.http(), queue, retention);
   tt::add_session_routes(door.http(), sessions);
@@ -192,7 +195,7 @@ int main(int argc, char** argv) {
   tt::add_trace_routes(door.http(), sessions);
   tt::add_metrics_routes(door.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },
-                          .live_frames_lost = [] { return 0; },
+                          .live_frames_lost = [&] { return hub.figures().lost; },
                           .log_lines_lost = [&] { return log.lines_lost(); },
                           .data_dir = options->data_dir});
   tt::add_docs_routes(door.http(), page);

@@ -10,10 +10,12 @@
 namespace tt {
 namespace {
 
-nlohmann::json vectors() {
-  std::ifstream file(TT_TREE "/tests/data/live_ops_frame.json");
-  return nlohmann::json::parse(file);
+nlohmann::json vectors(const std::string& name) {
+  std::ifstream file(TT_TREE "/tests/data/" + name);
+  return nlohmann::json::parse(file)["frames"];
 }
+nlohmann::json ops_vectors() { return vectors("live_ops_frame.json"); }
+nlohmann::json routing_vectors() { return vectors("live_routing_frame.json"); }
 
 std::vector<std::byte> bytes_of(const nlohmann::json& lines) {
   std::string digits;
@@ -26,7 +28,7 @@ std::vector<std::byte> bytes_of(const nlohmann::json& lines) {
   return out;
 }
 
-OpsFrame frame_of(const nlohmann::json& json) {
+OpsFrame ops_frame_of(const nlohmann::json& json) {
   OpsFrame frame{.subscription = json["subscription"],
                  .step = StepId{json["step"]},
                  .first = OpId{json["first_op"]},
@@ -39,15 +41,37 @@ OpsFrame frame_of(const nlohmann::json& json) {
   return frame;
 }
 
+RoutingFrame routing_frame_of(const nlohmann::json& json) {
+  return {.subscription = json["subscription"],
+          .step = StepId{json["step"]},
+          .first = json["first"],
+          .complete = json["complete"],
+          .layer = LayerId{json["layer"]},
+          .token = json["token"],
+          .expert = json["expert"],
+          .rank = json["rank"],
+          .score = json["score"]};
+}
+
+template <class Frame>
+void expect_there_and_back(const Frame& frame, const std::vector<std::byte>& bytes) {
+  EXPECT_EQ(encode(frame), bytes);
+  EXPECT_EQ(bytes.size() % 8, 0u);
+  const auto decoded = decode_live_frame(bytes);
+  ASSERT_TRUE(decoded.has_value()) << decoded.error();
+  EXPECT_EQ(std::get<Frame>(*decoded), frame);
+}
+
 TEST(LiveFrames, AreTheBytesThatThePageIsTestedWith) {
-  const auto frames = vectors()["frames"];
-  ASSERT_EQ(frames.size(), 3u);
-  for (const auto& vector : frames) {
+  ASSERT_EQ(ops_vectors().size(), 3u);
+  ASSERT_EQ(routing_vectors().size(), 3u);
+  for (const auto& vector : ops_vectors()) {
     SCOPED_TRACE(vector["name"]);
-    EXPECT_EQ(encode(frame_of(vector)), bytes_of(vector["hex"]));
-    const auto decoded = decode_ops_frame(bytes_of(vector["hex"]));
-    ASSERT_TRUE(decoded.has_value()) << decoded.error();
-    EXPECT_EQ(*decoded, frame_of(vector));
+    expect_there_and_back(ops_frame_of(vector), bytes_of(vector["hex"]));
+  }
+  for (const auto& vector : routing_vectors()) {
+    SCOPED_TRACE(vector["name"]);
+    expect_there_and_back(routing_frame_of(vector), bytes_of(vector["hex"]));
   }
 }
 
@@ -68,16 +92,28 @@ TEST(LiveFrames, ComeBackAsTheyWere) {
       frame.begin.push_back(Ns{static_cast<std::int64_t>(dice()) << 20});
       frame.end.push_back(Ns{static_cast<std::int64_t>(dice()) << 21});
     }
-    const auto bytes = encode(frame);
-    EXPECT_EQ(bytes.size() % 8, 0u);
-    const auto decoded = decode_ops_frame(bytes);
-    ASSERT_TRUE(decoded.has_value()) << decoded.error();
-    EXPECT_EQ(*decoded, frame);
+    expect_there_and_back(frame, encode(frame));
+    RoutingFrame routing{.subscription = frame.subscription,
+                         .step = frame.step,
+                         .first = static_cast<std::uint32_t>(dice()),
+                         .complete = frame.complete,
+                         .layer = LayerId{static_cast<std::int32_t>(dice() % 100) - 1},
+                         .token = {},
+                         .expert = {},
+                         .rank = {},
+                         .score = {}};
+    for (std::size_t i = 0; i < rows; ++i) {
+      routing.token.push_back(static_cast<std::uint32_t>(dice()));
+      routing.expert.push_back(static_cast<std::uint32_t>(dice() % 256));
+      routing.rank.push_back(static_cast<std::uint32_t>(dice() % 8));
+      routing.score.push_back(static_cast<float>(dice() % 1000) / 1000.0F);
+    }
+    expect_there_and_back(routing, encode(routing));
   }
 }
 
 TEST(LiveFrames, RefuseWhatIsNone) {
-  const auto good = bytes_of(vectors()["frames"][0]["hex"]);
+  const auto good = bytes_of(ops_vectors()[0]["hex"]);
   ASSERT_GT(good.size(), 36u);
   const auto with = [&](std::size_t at, int value) {
     std::vector<std::byte> bytes = good;
@@ -101,7 +137,7 @@ TEST(LiveFrames, RefuseWhatIsNone) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const auto decoded = decode_ops_frame(c.bytes);
+    const auto decoded = decode_live_frame(c.bytes);
     ASSERT_FALSE(decoded.has_value());
     EXPECT_NE(decoded.error().find(c.says), std::string::npos) << decoded.error();
   }

@@ -1,295 +1,572 @@
-// The rules of api/live.md against a door and an engine that a test plays.
+// The rules of api/live.md against a door, an engine and files that a test plays.
 #include "server/live_clients.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "api/live_frames.h"
+#include "tests/server/live_stage.h"
 
-namespace tt {
+namespace tt::test {
 namespace {
 
-using nlohmann::json;
+constexpr ClientId kMe{1}, kOther{2};
+const json kAllKinds = {"token", "step", "op", "routing", "progress"};
 
-constexpr ClientId kMe{1};
+json subscribe(const json& kinds, const json& more = json::object()) {
+  json command = {{"type", "subscribe"}, {"session", "a"}, {"kinds", kinds}};
+  command.update(more);
+  return command;
+}
 
-// A door with room for as many messages as the test says, and a step in flight.
-struct Stage {
-  Stage()
-      : clients({.send =
-                     [this](ClientId, Opcode opcode, std::span<const std::byte> bytes) {
-                       if (room == 0) return false;
-                       if (room > 0) --room;
-                       const auto* text = reinterpret_cast<const char*>(bytes.data());
-                       if (opcode == Opcode::Text) {
-                         events.push_back(json::parse(text, text + bytes.size()));
-                       } else {
-                         frames.push_back(*decode_ops_frame(bytes));
-                       }
-                       return true;
-                     },
-                 .status = [this](const std::string& id) -> std::optional<JobStatus> {
-                   const auto found = statuses.find(id);
-                   if (found == statuses.end()) return std::nullopt;
-                   return found->second;
-                 },
-                 .in_flight = [this](const std::string& id,
-                                     std::uint32_t from) -> std::optional<StepInFlight> {
-                   if (!flight || flight->session != id) return std::nullopt;
-                   StepInFlight look = *flight;
-                   look.first = from;
-                   look.ends.erase(
-                       look.ends.begin(),
-                       look.ends.begin() + std::min<std::ptrdiff_t>(from, std::ssize(look.ends)));
-                   return look;
-                 },
-                 .n_layers = [](const std::string&) { return 0u; }}) {}
+// A client of the stage over several connections, that reads when it likes.
+struct Reader {
+  LiveStage& stage;
+  std::uint32_t connections;  // so far, from a number of its own
+  ClientId id{};
+  bool connected = false;
+  std::uint64_t received = 0;
+  Heard heard{};
 
-  void state(const std::string& id, JobState job_state) {
-    JobStatus status;
-    status.id = id;
-    status.state = job_state;
-    statuses[id] = status;
-    clients.state(status);
+  void connect(const json& kinds, const json& more) {
+    id = ClientId{++connections};
+    connected = true;
+    received = 0;
+    stage.clients.opened(id);
+    json command = subscribe(kinds, more);
+    if (!heard.at.is_null()) command["from"] = heard.at;
+    stage.say(id, command);
   }
-  void say(const json& message) { clients.said(kMe, message.dump()); }
-  std::vector<std::string> types() {
-    std::vector<std::string> out;
-    for (const json& event : events) out.push_back(event["type"]);
-    events.clear();
-    return out;
+  // Takes up to `most` messages of what was sent.
+  void read(std::size_t most) {
+    auto& box = stage.outbox[id];
+    const std::size_t count = std::min(most, box.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      received += box[i].bytes.size();
+      if (box[i].opcode == Opcode::Binary) {
+        heard.add_frame(box[i].bytes);
+      } else {
+        heard.add(LiveStage::event_of(box[i]));
+      }
+    }
+    box.erase(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(count));
   }
-
-  int room = -1;  // -1: endless
-  std::vector<json> events;
-  std::vector<OpsFrame> frames;
-  std::map<std::string, JobStatus> statuses;
-  std::optional<StepInFlight> flight;
-  LiveClients clients;
+  void acknowledge() { stage.say(id, {{"type", "ack"}, {"bytes", received}}); }
+  // What was on its way is lost with the connection.
+  void vanish() {
+    stage.clients.closed(id);
+    stage.outbox.erase(id);
+    connected = false;
+  }
 };
 
-Step step_of(std::uint32_t id, std::size_t ops) {
-  Step step;
-  step.id = StepId{id};
-  step.first_op = Ns{1000 * id};
-  for (std::size_t i = 0; i < ops; ++i)
-    step.op_ends.push_back(Ns{static_cast<std::int64_t>(1000 * id + 10 * (i + 1))});
-  return step;
-}
-
-StepInFlight part_of(const std::string& session, const Step& step, std::size_t ops) {
-  StepInFlight part{.session = session, .step = step.id, .first_op = step.first_op, .ends = {}};
-  part.ends.assign(step.op_ends.begin(), step.op_ends.begin() + static_cast<std::ptrdiff_t>(ops));
-  return part;
-}
-
-// No layers and no accesses: only the ops' times matter here.
-const KnownGraph& some_graph() {
-  static const KnownGraph graph;
-  return graph;
-}
-
-const json kOps = {{"type", "subscribe"}, {"session", "a"}, {"kinds", {"op"}}};
-
-TEST(LiveClients, EveryOpArrivesOnceWhateverTheOrderOfLooks) {
-  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+// Steps begin, are seen in flight and are written; tokens are made; one client
+// reads everything, one comes, reads a little and vanishes, at random.
+TEST(LiveClients, WhoComesAndGoesEndsWithWhatOneHasWhoNeverLeft) {
+  int resumed_in_flight = 0, read_from_files = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 dice(seed);
-    Stage stage;
-    stage.clients.opened(kMe);
+    // A log so small that most of what is missed is only in the file.
+    LiveStage stage({.window = 2000, .log_bytes = seed % 2 == 0 ? 3000u : 16u << 20});
+    Reader steady{stage, 1000}, restless{stage, 2000};
     stage.state("a", JobState::Running);
-    const auto steps = static_cast<std::uint32_t>(1 + dice() % 6);
-    const auto joins_at = static_cast<std::uint32_t>(dice() % steps);
-    std::vector<Step> written;
-    std::vector<Step> waiting;  // run, but not yet in the file
+    const auto one_in = [&](std::uint32_t n) { return dice() % n == 0; };
+    const auto happen = [&] {
+      if (!restless.connected && one_in(4)) {
+        if (stage.flight) resumed_in_flight += restless.heard.at.is_null() ? 0 : 1;
+        restless.connect(kAllKinds, restless.heard.at.is_null() ? json{{"from", {{"step", 0}}}}
+                                                                : json::object());
+      }
+      if (restless.connected) restless.read(dice() % 4);
+      if (restless.connected && one_in(2)) restless.acknowledge();
+      if (restless.connected && one_in(12)) restless.vanish();
+      steady.read(1000);
+      steady.acknowledge();
+      if (one_in(3)) {
+        read_from_files += stage.requests.empty() ? 0 : 1;
+        stage.read_one(1 + dice() % 4);
+      }
+      stage.clients.flush();
+      if (one_in(2)) stage.clients.look();
+    };
+    steady.connect(kAllKinds, {{"from", {{"token", 0}}}});
+    const auto steps = static_cast<std::uint32_t>(2 + dice() % 8);
+    std::vector<Step> waiting;  // run, but not yet written
     const auto write_one = [&] {
       if (waiting.empty()) return;
-      stage.clients.step("a", waiting.front().id, &waiting.front(), &some_graph());
-      written.push_back(waiting.front());
+      stage.step("a", waiting.front());
       waiting.erase(waiting.begin());
     };
-    std::uint32_t first_sure = 0;  // steps from here on were written after the subscription
     for (std::uint32_t id = 0; id < steps; ++id) {
-      const Step step = step_of(id, dice() % 40);
+      stage.token("a");
+      const Step step = live_step(id, dice() % 40);
       for (std::size_t done = 0; done <= step.op_ends.size(); done += 1 + dice() % 10) {
-        if (id == joins_at && done == 0) {
-          stage.say(kOps);
-          first_sure = static_cast<std::uint32_t>(written.size());
-        }
         stage.flight = part_of("a", step, done);
-        // Now and then there is no room for a while: then looks send nothing.
-        stage.room = dice() % 4 == 0 ? 0 : -1;
-        if (dice() % 2 == 0) stage.clients.look();
-        stage.room = -1;
-        if (dice() % 3 == 0) write_one();
+        happen();
+        if (one_in(3)) write_one();
       }
       stage.flight.reset();
       waiting.push_back(step);
-      if (dice() % 2 == 0) write_one();
+      if (one_in(2)) write_one();
+      happen();
     }
     while (!waiting.empty()) write_one();
+    stage.file_state = SessionState::Done;
     stage.state("a", JobState::Done);
+    for (int i = 0; i < 3000 && !(steady.heard.ended() && restless.heard.ended()); ++i) happen();
 
-    std::map<std::uint32_t, OpsFrame> whole;
-    std::uint32_t last = 0;
-    for (const OpsFrame& frame : stage.frames) {
-      EXPECT_GE(frame.step.v, last);
-      last = frame.step.v;
-      OpsFrame& to = whole[frame.step.v];
-      EXPECT_FALSE(to.complete);
-      EXPECT_FALSE(frame.withdrawn);
-      ASSERT_EQ(frame.first.v, to.end.size());
-      to.begin.insert(to.begin.end(), frame.begin.begin(), frame.begin.end());
-      to.end.insert(to.end.end(), frame.end.begin(), frame.end.end());
-      to.complete = frame.complete;
-    }
-    for (const Step& step : written) {
-      if (step.id.v < first_sure || step.op_ends.empty()) {
-        EXPECT_FALSE(whole.contains(step.id.v));
-        continue;
+    ASSERT_TRUE(steady.heard.ended() && restless.heard.ended());
+    EXPECT_TRUE(steady.heard.lost.empty()) << steady.heard.lost;
+    EXPECT_TRUE(restless.heard.lost.empty()) << restless.heard.lost;
+    EXPECT_TRUE(restless.heard.same_rows(steady.heard));
+    // And both with what was written.
+    ASSERT_EQ(steady.heard.tokens.size(), stage.file_tokens.size());
+    ASSERT_EQ(steady.heard.steps.size(), steps);
+    for (const Step& step : stage.file_steps) {
+      SCOPED_TRACE(step.id.v);
+      ASSERT_EQ(steady.heard.ops.contains(step.id.v), !step.op_ends.empty());
+      if (!step.op_ends.empty()) {
+        const HeardOps& told = steady.heard.ops[step.id.v];
+        EXPECT_TRUE(told.complete);
+        EXPECT_EQ(told.end, step.op_ends);
+        Ns begin = step.first_op;
+        for (std::size_t i = 0; i < told.begin.size(); ++i) {
+          EXPECT_EQ(told.begin[i], begin);
+          begin = told.end[i];
+        }
       }
-      ASSERT_TRUE(whole.contains(step.id.v)) << step.id.v;
-      const OpsFrame& told = whole[step.id.v];
-      EXPECT_TRUE(told.complete);
-      EXPECT_EQ(told.end, step.op_ends);
-      Ns begin = step.first_op;
-      for (std::size_t i = 0; i < told.begin.size(); ++i) {
-        EXPECT_EQ(told.begin[i], begin);
-        begin = told.end[i];
-      }
+      EXPECT_EQ(steady.heard.routing[step.id.v],
+                (std::vector<HeardRoute>{{0, step.id.v, step.id.v % 4, 0, -1.0F},
+                                         {0, step.id.v, 7, 1, -1.0F}}));
     }
-    for (const json& event : stage.events) EXPECT_NE(event["type"], "loss");
   }
+  EXPECT_GT(resumed_in_flight, 50);
+  EXPECT_GT(read_from_files, 1000);
+}
+
+TEST(LiveClients, BeginsWithWhatComesNextOrWhereItIsTold) {
+  LiveStage stage;
+  stage.state("a", JobState::Running);
+  for (std::uint32_t id = 0; id < 3; ++id) {
+    stage.token("a");
+    stage.step("a", live_step(id, 2));
+  }
+  stage.clients.opened(kMe);
+  stage.say(kMe, subscribe({"token", "op"}));
+  json subscribed = stage.events(kMe).at(1);
+  EXPECT_EQ(subscribed["from"], (json{{"token", 3}, {"step", 3}, {"op", 0}, {"routing", 0}}));
+  EXPECT_EQ(subscribed["number"], 1);
+  EXPECT_EQ(subscribed["thin"], "none");
+
+  // A kind that comes later begins then; `from` begins there, under the same number.
+  stage.token("a");
+  stage.say(kMe, subscribe({"step"}, {{"thin", "latest"}}));
+  subscribed = stage.events(kMe).at(0);
+  EXPECT_EQ(subscribed["from"]["step"], 3);
+  EXPECT_EQ(subscribed["thin"], "latest");
+  stage.say(kMe, subscribe({"token"}, {{"from", {{"token", 1}}}}));
+  subscribed = stage.events(kMe).at(0);
+  EXPECT_EQ(subscribed["from"], (json{{"token", 1}, {"step", 0}, {"op", 0}, {"routing", 0}}));
+  EXPECT_EQ(subscribed["number"], 1);
+  stage.clients.flush();
+  stage.read_one(100);
+  stage.clients.flush();
+  std::vector<std::uint32_t> told;
+  for (const json& event : stage.events(kMe))
+    if (event["type"] == "token") told.push_back(event["index"]);
+  EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 2, 3}));
 }
 
 TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
-  Stage stage;
+  LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
-  stage.say(kOps);
-  const Step seen = step_of(0, 10);
-  stage.flight = part_of("a", seen, 8);
+  stage.say(kMe, subscribe({"op"}));
+  Heard heard;
+  const auto take = [&](ClientId id) {
+    for (const LiveMessage& message : std::exchange(stage.outbox[id], {})) {
+      if (message.opcode == Opcode::Binary)
+        heard.add_frame(message.bytes);
+      else
+        heard.add(LiveStage::event_of(message));
+    }
+  };
+  const auto write = [&](const Step& step) {
+    stage.step("a", step);
+    stage.clients.flush();
+    take(kMe);
+  };
+  // Fewer ops, other times, none at all, or cancelled: what was seen does not hold.
+  stage.flight = part_of("a", live_step(0, 10), 8);
   stage.clients.look();
-  const Step shorter = step_of(0, 5);
-  stage.clients.step("a", StepId{0}, &shorter, &some_graph());
-  ASSERT_EQ(stage.frames.size(), 2u);
-  EXPECT_TRUE(stage.frames[1].withdrawn);
-  EXPECT_EQ(stage.frames[1].first, OpId{0});
-  EXPECT_EQ(stage.frames[1].end, shorter.op_ends);
+  write(live_step(0, 5));
+  EXPECT_EQ(heard.withdrawn, 1);
+  EXPECT_EQ(heard.ops[0].end, live_step(0, 5).op_ends);
 
-  stage.flight = part_of("a", step_of(1, 10), 8);
+  stage.flight = part_of("a", live_step(1, 10), 8);
   stage.clients.look();
-  const Step untimed = step_of(1, 0);
-  stage.clients.step("a", StepId{1}, &untimed, &some_graph());
-  ASSERT_EQ(stage.frames.size(), 4u);
-  EXPECT_TRUE(stage.frames[3].withdrawn);
-  EXPECT_TRUE(stage.frames[3].complete);
-  EXPECT_TRUE(stage.frames[3].end.empty());
+  Step moved = live_step(1, 10);
+  for (Ns& end : moved.op_ends) end.v += 3;
+  write(moved);
+  EXPECT_EQ(heard.withdrawn, 2);
+  EXPECT_EQ(heard.ops[1].end, moved.op_ends);
+
+  stage.flight = part_of("a", live_step(2, 10), 8);
+  stage.clients.look();
+  write(live_step(2, 0));
+  EXPECT_EQ(heard.withdrawn, 3);
+  EXPECT_TRUE(heard.ops[2].complete);
+  EXPECT_TRUE(heard.ops[2].end.empty());
+
+  // On a new connection: the times of a step in which its graph was learned may
+  // have been written twice, so they are told anew; those of others hold.
+  for (const Timing timing : {Timing::Learned, Timing::Fast}) {
+    const auto id = static_cast<std::uint32_t>(stage.file_steps.size());
+    stage.flight = part_of("a", live_step(id, 10), 4);
+    stage.clients.look();
+    take(kMe);
+    EXPECT_EQ(heard.ops[id].end.size(), 4u);
+    const int before = heard.withdrawn;
+    stage.clients.opened(kOther);
+    stage.say(kOther, subscribe({"op"}, {{"from", heard.at}}));
+    Step written = live_step(id, 10);
+    written.timing = timing;
+    stage.step("a", written);
+    stage.clients.flush();
+    take(kOther);
+    EXPECT_EQ(heard.withdrawn - before, timing == Timing::Learned ? 1 : 0);
+    EXPECT_EQ(heard.ops[id].end, written.op_ends);
+    stage.clients.closed(kOther);
+    stage.outbox.clear();
+    heard.number = 1;
+  }
 }
 
-TEST(LiveClients, CountsWhatHasNoRoomAndTellsItWhenThereIs) {
-  Stage stage;
+TEST(LiveClients, AWideStepIsSentInFramesOfSoManyRows) {
+  LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
-  stage.say({{"type", "subscribe"}, {"session", "a"}, {"kinds", {"token", "op"}}});
-  stage.types();
-  stage.room = 0;
-  for (int i = 0; i < 5; ++i) stage.clients.token("a", Token{}, "x");
-  const Step step = step_of(0, 3);
-  stage.clients.step("a", StepId{0}, &step, &some_graph());
-  EXPECT_TRUE(stage.clients.wants_looks());
-  stage.clients.look();
-  EXPECT_TRUE(stage.events.empty());
-  stage.room = -1;
-  stage.clients.look();
-  ASSERT_EQ(stage.events.size(), 1u);
-  EXPECT_EQ(stage.events[0]["type"], "loss");
-  EXPECT_EQ(stage.events[0]["frames"], 6);
-  stage.clients.token("a", Token{}, "y");
-  EXPECT_EQ(stage.types(), (std::vector<std::string>{"loss", "token"}));
+  stage.say(kMe, subscribe(kAllKinds));
+  Step step = live_step(0, 5000);
+  step.n_tokens = 3000;
+  step.slots[0].ints.assign(6000, 1);
+  stage.step("a", step);
+  stage.clients.flush();
+  Heard heard;
+  std::size_t frames = 0;
+  for (const LiveMessage& message : stage.outbox[kMe]) {
+    if (message.opcode == Opcode::Text) {
+      heard.add(LiveStage::event_of(message));
+      continue;
+    }
+    ++frames;
+    EXPECT_LE(message.bytes.size(), kMostFrameBytes);
+    heard.add_frame(message.bytes);
+  }
+  EXPECT_EQ(frames, 6u);
+  EXPECT_EQ(heard.ops[0].end, step.op_ends);
+  EXPECT_TRUE(heard.ops[0].complete);
+  EXPECT_EQ(heard.routing[0].size(), 6000u);
+}
 
-  // The end of the session is lost, too: the subscription stays until that is told.
-  stage.room = 0;
+TEST(LiveClients, NoMoreIsOnTheWayThanTheWindow) {
+  LiveStage stage({.window = 3000});
+  stage.clients.opened(kMe);
+  stage.state("a", JobState::Running);
+  stage.say(kMe, subscribe({"token"}));
+  const auto on_the_way = [&] {
+    std::size_t bytes = 0;
+    for (const LiveMessage& message : stage.outbox[kMe]) bytes += message.bytes.size();
+    return bytes;
+  };
+  for (int i = 0; i < 500; ++i) {
+    stage.token("a");
+    stage.clients.flush();
+    ASSERT_LE(on_the_way(), 3000u);
+  }
+  EXPECT_GT(on_the_way(), 2500u);
+  // Answers come all the same.
+  stage.say(kMe, {{"type", "unsubscribe"}, {"session", "b"}});
+  EXPECT_EQ(LiveStage::event_of(stage.outbox[kMe].back())["type"], "unsubscribed");
+  // Each acknowledged byte makes room for another one.
+  const std::size_t received = on_the_way();
+  std::exchange(stage.outbox[kMe], {});
+  stage.say(kMe, {{"type", "ack"}, {"bytes", received}});
+  stage.clients.flush();
+  EXPECT_GT(on_the_way(), 2500u);
+  EXPECT_LE(on_the_way(), 3000u);
+  EXPECT_EQ(stage.clients.counts().lost, 0u);
+}
+
+TEST(LiveClients, WhoAsksForTheNewestIsThinnedByCount) {
+  LiveStage stage({.window = 4000});
+  stage.state("a", JobState::Running);
+  Reader thin{stage, 1000};
+  thin.heard.holes_allowed = true;
+  thin.connect(kAllKinds, {{"thin", "latest"}});
+  for (std::uint32_t id = 0; id < 200; ++id) {
+    stage.token("a");
+    stage.step("a", live_step(id, 30));
+    stage.clients.flush();
+    if (id % 50 == 49) {
+      thin.read(1000);
+      thin.acknowledge();
+      stage.clients.flush();
+    }
+  }
   stage.state("a", JobState::Done);
-  stage.room = -1;
-  stage.clients.look();
-  ASSERT_EQ(stage.events.size(), 1u);
-  EXPECT_EQ(stage.events[0]["frames"], 7);
-  EXPECT_FALSE(stage.clients.wants_looks());
+  for (int i = 0; i < 50 && !thin.heard.ended(); ++i) {
+    stage.clients.flush();
+    thin.read(1000);
+    thin.acknowledge();
+  }
+  ASSERT_TRUE(thin.heard.ended());
+  const Heard& heard = thin.heard;
+  EXPECT_GT(heard.lost["steps"], 100);
+  EXPECT_EQ(heard.tokens.size() + heard.lost["tokens"].get<std::size_t>(), 200u);
+  EXPECT_EQ(heard.steps.size() + heard.lost["steps"].get<std::size_t>(), 200u);
+  std::size_t complete = 0;
+  for (const auto& [id, ops] : heard.ops) complete += ops.complete ? 1 : 0;
+  EXPECT_EQ(complete + heard.lost["ops"].get<std::size_t>(), 200u);
+  // It is always the newest that comes, and it comes whole.
+  EXPECT_EQ(heard.steps.back()["step"], 199);
+  EXPECT_EQ(heard.ops.at(199).end.size(), 30u);
+  EXPECT_EQ(stage.clients.counts().lost,
+            0u + heard.lost["tokens"].get<std::size_t>() + heard.lost["steps"].get<std::size_t>() +
+                heard.lost["ops"].get<std::size_t>() + heard.lost["routing"].get<std::size_t>());
+}
+
+TEST(LiveClients, WhatNothingRecordsIsKeptForAWhileAndThenCounted) {
+  LiveStage stage({.window = 3000, .session_log_bytes = 10'000});
+  stage.has_file = false;
+  stage.state("a", JobState::Running);
+  for (int i = 0; i < 5; ++i) stage.token("a");  // before anyone came
+  Reader slow{stage, 1000};
+  slow.heard.holes_allowed = true;
+  slow.connect({"token"}, {{"from", {{"token", 0}}}});
+  for (int i = 0; i < 1000; ++i) {
+    stage.token("a");
+    stage.clients.flush();
+    stage.read_one();
+  }
+  EXPECT_LE(stage.clients.counts().log_bytes, 10'000u);
+  stage.state("a", JobState::Done);
+  for (int i = 0; i < 100 && !slow.heard.ended(); ++i) {
+    slow.read(1000);
+    slow.acknowledge();
+    stage.clients.flush();
+    stage.read_one();
+  }
+  ASSERT_TRUE(slow.heard.ended());
+  EXPECT_GT(slow.heard.lost["tokens"], 500);
+  EXPECT_EQ(slow.heard.tokens.size() + slow.heard.lost["tokens"].get<std::size_t>(), 1005u);
+  EXPECT_EQ(slow.heard.tokens.back()["index"], 1004);
+}
+
+TEST(LiveClients, ADamagedRowIsCountedAndTheNextGoesOn) {
+  LiveStage stage;
+  stage.state("a", JobState::Running);
+  for (std::uint32_t id = 0; id < 3; ++id) stage.step("a", live_step(id, 4));
+  stage.clients.opened(kMe);
+  stage.say(kMe, subscribe({"step", "op"}, {{"from", json::object()}}));
+  stage.clients.flush();
+  ASSERT_EQ(stage.requests.size(), 1u);
+  const ArchiveRequest request = stage.requests.front();
+  ArchivePiece piece{.client = kMe, .ticket = request.ticket, .session = "a"};
+  const auto record = [&](std::uint32_t id) {
+    return std::make_shared<StepRecord>("a", live_step(id, 4), routed_graph(), 1u);
+  };
+  piece.records = {record(0), DamagedRecord{.is_step = true, .index = 1}, record(2)};
+  stage.clients.piece(std::move(piece));
+  stage.clients.flush();
+  EXPECT_EQ(stage.types(kMe),
+            (std::vector<std::string>{"hello", "subscribed", "state", "step", "loss", "step"}));
+}
+
+TEST(LiveClients, TellsOfASessionThatHasEndedAndOfOneThatIsNone) {
+  LiveStage stage;
+  for (std::uint32_t id = 0; id < 2; ++id) {
+    stage.file_tokens.push_back(Token{.index = id, .text = {}});
+    stage.file_steps.push_back(live_step(id, 3));
+  }
+  stage.file_state = SessionState::Recovered;
+  stage.clients.opened(kMe);
+  stage.events(kMe);
+  stage.say(kMe, subscribe({"token", "step"}, {{"from", {{"token", 1}}}}));
+  for (int i = 0; i < 10; ++i) {
+    stage.read_one();
+    stage.clients.flush();
+  }
+  const auto events = stage.events(kMe);
+  std::vector<std::string> types;
+  for (const json& event : events) types.push_back(event["type"]);
+  std::ranges::sort(types);
+  EXPECT_EQ(types, (std::vector<std::string>{"state", "step", "step", "subscribed", "token"}));
+  EXPECT_EQ(events.front()["type"], "subscribed");
+  EXPECT_EQ(events.back()["state"], "recovered");
+  EXPECT_EQ(stage.clients.counts().subscriptions, 0u);
+
+  // Without `from` nothing comes next but how it ended.
+  stage.say(kMe, subscribe({"token", "step", "op"}));
+  for (int i = 0; i < 10; ++i) {
+    stage.read_one();
+    stage.clients.flush();
+  }
+  EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"subscribed", "state"}));
+
+  stage.has_file = false;
+  stage.say(kMe, subscribe({"token"}));
+  stage.read_one();
+  const auto refused = stage.events(kMe);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0]["code"], "not_live");
+  EXPECT_EQ(refused[0]["session"], "a");
+
+  // Another program's, which goes on elsewhere.
+  stage.has_file = true;
+  stage.file_state = SessionState::Running;
+  stage.say(kMe, subscribe({"token"}, {{"from", json::object()}}));
+  for (int i = 0; i < 10; ++i) {
+    stage.read_one();
+    stage.clients.flush();
+  }
+  EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"subscribed", "token", "token", "error"}));
 }
 
 TEST(LiveClients, AStarHearsOfEverySessionWithANumberOfItsOwn) {
-  Stage stage;
+  LiveStage stage({.subscriptions = 3});
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
-  stage.types();
-  stage.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", {"token"}}});
-  ASSERT_EQ(stage.events.size(), 3u);
-  EXPECT_EQ(stage.events[0]["number"], 0);
-  EXPECT_EQ(stage.events[1]["session"], "a");
-  EXPECT_EQ(stage.events[1]["number"], 1);
-  EXPECT_EQ(stage.events[2]["type"], "state");
-  stage.types();
+  stage.events(kMe);
+  stage.say(kMe, {{"type", "subscribe"}, {"session", "*"}, {"kinds", {"token"}}});
+  stage.clients.flush();
+  auto events = stage.events(kMe);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["number"], 0);
+  EXPECT_FALSE(events[0].contains("from"));
+  EXPECT_EQ(events[1]["session"], "a");
+  EXPECT_EQ(events[1]["number"], 1);
+  EXPECT_EQ(events[2]["type"], "state");
   stage.state("b", JobState::Queued);
-  ASSERT_EQ(stage.events.size(), 2u);
-  EXPECT_EQ(stage.events[0]["number"], 2);
-  stage.types();
+  stage.clients.flush();
+  events = stage.events(kMe);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["number"], 2);
   stage.clients.token("b", Token{}, "x");
   stage.clients.token("a", Token{}, "x");
-  EXPECT_EQ(stage.types(), (std::vector<std::string>{"token", "token"}));
-  stage.say({{"type", "unsubscribe"}, {"session", "*"}});
-  stage.types();
-  stage.clients.token("a", Token{}, "x");
-  stage.state("c", JobState::Queued);
-  EXPECT_TRUE(stage.events.empty());
+  stage.clients.flush();
+  EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"token", "token"}));
+  // More than it may have at a time are counted.
+  for (const char* id : {"c", "d", "e"}) stage.state(id, JobState::Queued);
+  stage.clients.flush();
+  events = stage.events(kMe);
+  const auto lost = std::ranges::find_if(events, [](const json& e) { return e["type"] == "loss"; });
+  ASSERT_NE(lost, events.end());
+  EXPECT_EQ((*lost)["session"], "*");
+  EXPECT_EQ((*lost)["sessions"], 2);
+  stage.say(kMe, {{"type", "subscribe"}, {"session", "d"}, {"kinds", {"token"}}});
+  EXPECT_EQ(stage.events(kMe).back()["code"], "too_many");
+
+  stage.say(kMe, {{"type", "unsubscribe"}, {"session", "*"}});
+  EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"unsubscribed"}));
+  stage.clients.token("a", Token{.index = 1, .text = {}}, "x");
+  stage.state("f", JobState::Queued);
+  stage.clients.flush();
+  EXPECT_TRUE(stage.events(kMe).empty());
 }
 
-TEST(LiveClients, AStateThatWasAskedForIsNotToldBackwards) {
-  Stage stage;
+TEST(LiveClients, StatesAndProgressAreTheNewestAndNeverGoBack) {
+  LiveStage stage({.window = 400});
   stage.clients.opened(kMe);
   stage.statuses["a"].id = "a";
   stage.statuses["a"].state = JobState::Running;
-  stage.types();
-  stage.say(kOps);  // before the event that it is queued was handled
-  EXPECT_EQ(stage.events.back()["state"], "running");
-  stage.types();
-  JobStatus queued;
-  queued.id = "a";
-  stage.clients.state(queued);
-  EXPECT_TRUE(stage.events.empty());
+  stage.say(kMe, subscribe({"progress"}));  // before the event that it is queued was handled
+  stage.clients.flush();
+  EXPECT_EQ(stage.events(kMe).back()["state"], "running");
+  JobStatus status;
+  status.id = "a";
+  stage.clients.state(status);
+  for (std::uint32_t done = 1; done <= 50; ++done) {
+    status.prompt_done = done;
+    stage.clients.progress(status);
+    stage.clients.flush();
+  }
+  std::exchange(stage.outbox[kMe], {});
+  stage.say(kMe, {{"type", "ack"}, {"bytes", 300}});
+  stage.clients.flush();
+  for (const json& event : stage.events(kMe)) {
+    EXPECT_EQ(event["type"], "progress");
+    EXPECT_TRUE(event["prompt_done"] == 50 || event["prompt_done"] < 5) << event;
+  }
 }
 
-TEST(LiveClients, AnEndedSessionIsAnsweredAndNotKept) {
-  Stage stage;
+TEST(LiveClients, WhoBreaksTheRulesIsToldAndThenHasToGo) {
+  LiveStage stage({.commands = 20, .commands_per_second = 10});
+  stage.clients.opened(kMe);
+  stage.events(kMe);
+  // Acknowledging what was not sent: once an error, twice the end.
+  for (const int code : {0, 1008}) {
+    stage.say(kMe, {{"type", "ack"}, {"bytes", 1'000'000}});
+    EXPECT_EQ(stage.events(kMe).at(0)["code"], "bad_ack");
+    EXPECT_EQ(stage.closed[kMe], code);
+  }
+  stage.say(kMe, {{"type", "unsubscribe"}, {"session", "a"}});
+  EXPECT_TRUE(stage.events(kMe).empty());  // it is not listened to any more
+
+  // Nonsense is answered nine times.
+  stage.clients.opened(kOther);
+  stage.events(kOther);
+  for (int i = 0; i < 9; ++i) {
+    stage.clients.said(kOther, "{\"type\": \"shout\"}");
+    EXPECT_EQ(stage.events(kOther).at(0)["code"], "bad_command");
+  }
+  EXPECT_FALSE(stage.closed.contains(kOther));
+  stage.clients.said(kOther, "");
+  EXPECT_EQ(stage.closed[kOther], 1008);
+
+  // So many commands at once, then so many a second.
+  const ClientId hasty{3};
+  stage.clients.opened(hasty);
+  stage.events(hasty);
+  const json harmless = {{"type", "unsubscribe"}, {"session", "a"}};
+  const auto say = [&](int times) {
+    for (int i = 0; i < times; ++i) stage.say(hasty, harmless);
+    std::map<std::string, int> types;
+    for (const std::string& type : stage.types(hasty)) ++types[type];
+    return types;
+  };
+  EXPECT_EQ(say(20)["unsubscribed"], 20);
+  EXPECT_EQ(say(1)["error"], 1);
+  stage.now += std::chrono::seconds(1);
+  EXPECT_EQ(say(10)["unsubscribed"], 10);
+  EXPECT_FALSE(stage.closed.contains(hasty));
+  say(20);
+  EXPECT_EQ(stage.closed[hasty], 1008);
+
+  // Who asks and does not read fills the door's queue, and has to go.
+  const ClientId deaf{4};
+  stage.clients.opened(deaf);
+  stage.door_is_full = true;
+  stage.say(deaf, harmless);
+  EXPECT_EQ(stage.closed[deaf], 1008);
+}
+
+TEST(LiveClients, NothingIsKeptForThoseThatAreGone) {
+  LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
-  stage.state("a", JobState::Done);
-  stage.types();
-  stage.say(kOps);
-  EXPECT_EQ(stage.types(), (std::vector<std::string>{"subscribed", "state"}));
-  stage.clients.token("a", Token{}, "x");
-  EXPECT_TRUE(stage.events.empty());
+  stage.say(kMe, subscribe(kAllKinds));
+  for (std::uint32_t id = 0; id < 50; ++id) stage.step("a", live_step(id, 100));
+  EXPECT_GT(stage.clients.counts().log_bytes, 10'000u);
+  EXPECT_TRUE(stage.clients.wants_looks());
+  stage.clients.closed(kMe);
+  EXPECT_EQ(stage.clients.counts().log_bytes, 0u);
+  EXPECT_EQ(stage.clients.counts().subscriptions, 0u);
   EXPECT_FALSE(stage.clients.wants_looks());
 }
 
-TEST(LiveClients, StepsThatNeverArrivedAreCountedAndTheNextGoesOn) {
-  Stage stage;
-  stage.clients.opened(kMe);
-  stage.state("a", JobState::Running);
-  stage.say(kOps);
-  stage.types();
-  stage.clients.missed(2);
-  const Step third = step_of(2, 4);
-  stage.clients.step("a", StepId{2}, &third, &some_graph());
-  EXPECT_EQ(stage.types(), (std::vector<std::string>{"loss"}));
-  ASSERT_EQ(stage.frames.size(), 1u);
-  EXPECT_EQ(stage.frames[0].end, third.op_ends);
-}
-
 }  // namespace
-}  // namespace tt
+}  // namespace tt::test

@@ -1,45 +1,58 @@
-// Events from several threads at once reach a client whole and in order.
+// Events from several threads at once reach clients whole and in order; what a
+// client was too slow for comes from the session's file.
 #include "server/live_hub.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "api/live_frames.h"
+#include "tests/analysis/small_session.h"
+#include "tests/server/live_stage.h"
 
-namespace tt {
+namespace tt::test {
 namespace {
 
-using nlohmann::json;
+using namespace std::chrono_literals;
 
 constexpr ClientId kMe{1};
 
-struct Stage {
-  void start() {
+// A hub that sends into a list, and finds files in a folder.
+struct HubStage {
+  void start(LiveLimits limits = {}) {
     hub.start(
         {.send =
-             [this](ClientId, Opcode opcode, std::span<const std::byte> bytes) {
-               const auto* text = reinterpret_cast<const char*>(bytes.data());
-               if (opcode == Opcode::Text) {
-                 events.push_back(json::parse(text, text + bytes.size()));
-               } else {
-                 frames.push_back(*decode_ops_frame(bytes));
-               }
+             [this](ClientId id, Opcode opcode, std::span<const std::byte> bytes) {
+               if (id != kMe) return true;
+               sent += bytes.size();
+               messages.push_back({.opcode = opcode, .bytes = {bytes.begin(), bytes.end()}});
+               const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                           bytes.size());
+               if (opcode == Opcode::Text && text.contains("\"state\":\"done\"")) ended = true;
+               // Enough for two messages at a time: it is always behind.
+               if (reads) say(R"({"type":"ack","bytes":)" + std::to_string(sent) + "}");
                return true;
              },
-         .status = [this](const std::string& id) -> std::optional<JobStatus> {
+         .close = [this](ClientId, std::uint16_t code) { closed = code; },
+         .status = [](const std::string& id) -> std::optional<JobStatus> {
+           if (id != "a") return std::nullopt;
            return status(id, JobState::Running);
          },
          .in_flight = [this](const std::string&, std::uint32_t) -> std::optional<StepInFlight> {
            ++looks;
            return std::nullopt;
          },
-         .n_layers = [](const std::string&) { return 0u; }});
+         .n_layers = [](const std::string&) { return 2u; },
+         .open = [this](const std::string& id) -> std::expected<SessionReader, TraceError> {
+           const auto file = folder.path() / (id + ".ttrace");
+           if (!std::filesystem::exists(file))
+             return std::unexpected(TraceError{TraceError::Kind::NotFound, "no such file"});
+           return SessionReader::open(file);
+         }},
+        limits);
   }
   static JobStatus status(const std::string& id, JobState state) {
     JobStatus out;
@@ -50,35 +63,78 @@ struct Stage {
   void say(const std::string& text) {
     hub.on_message(kMe, std::as_bytes(std::span(text)), Opcode::Text);
   }
+  // After stop().
+  Heard heard() const {
+    Heard heard;
+    for (const LiveMessage& message : messages) {
+      if (message.opcode == Opcode::Binary) {
+        heard.add_frame(message.bytes);
+      } else if (const json event = LiveStage::event_of(message); event.contains("session")) {
+        heard.add(event);
+      }
+    }
+    return heard;
+  }
 
-  // Written by the hub's thread, read after stop().
-  std::vector<json> events;
-  std::vector<OpsFrame> frames;
+  testing::TempFolder folder;
+  std::atomic<bool> reads = true, ended = false;
+  std::atomic<std::uint16_t> closed = 0;
   std::atomic<int> looks = 0;
+  std::atomic<std::uint64_t> sent = 0;
+  std::vector<LiveMessage> messages;  // the hub's thread; read after stop()
   LiveHub hub;
 };
 
-TEST(LiveHub, TakesEventsFromEveryThread) {
-  Stage stage;
-  stage.start();
-  stage.hub.on_state(Stage::status("a", JobState::Running));
-  stage.hub.on_open(kMe, {});
-  stage.say(R"({"type":"subscribe","session":"a","kinds":["token","op","progress"]})");
+constexpr const char* kEverything =
+    R"({"type":"subscribe","session":"a","kinds":["token","step","op","progress"],"from":{}})";
 
-  constexpr std::uint32_t kEach = 500;
-  const auto graph = std::make_shared<const KnownGraph>();
+TEST(LiveHub, TakesEventsFromEveryThreadAndWhatIsMissedFromTheFile) {
+  HubStage stage;
+  SessionInfo info = SmallSession::small_info();
+  info.id = "a";
+  auto file = SessionWriter::create(stage.folder / "a.ttrace", info);
+  ASSERT_TRUE(file.has_value());
+  SessionWriter& writer = **file;
+  const auto graph = std::make_shared<const KnownGraph>(
+      KnownGraph{.graph = small_graph(), .accesses = accesses_of(small_graph())});
+  ASSERT_TRUE(writer.add_template(TemplateId{1}, graph->graph).has_value());
+  const Allocation allocation{
+      .id = AllocationId{1},
+      .graph = TemplateId{1},
+      .addresses = std::vector<std::uint64_t>(graph->graph.tensors.size(), 0)};
+  ASSERT_TRUE(writer.add_allocation(allocation).has_value());
+
+  // So little room that the client is behind all the time, and a log that forgets.
+  stage.start({.window = 2000, .session_log_bytes = 20'000});
+  stage.hub.on_state(HubStage::status("a", JobState::Running));
+  stage.hub.on_open(kMe, {});
+  stage.say(kEverything);
+
+  constexpr std::uint32_t kEach = 400;
   {
+    std::atomic<std::uint32_t> made = 0;
     const std::jthread inference([&] {
       for (std::uint32_t i = 0; i < kEach; ++i) {
         stage.hub.on_token("a", Token{.index = i, .text = {}}, "x");
-        stage.hub.on_progress(Stage::status("a", JobState::Running));
+        stage.hub.on_progress(HubStage::status("a", JobState::Running));
+        made = i + 1;
+        if (i == 100) stage.reads = false;
+        if (i == 300) {
+          stage.reads = true;
+          stage.say(R"({"type":"ack","bytes":)" + std::to_string(stage.sent) + "}");
+        }
       }
     });
-    const std::jthread writer([&] {
+    const std::jthread recorder([&] {
       for (std::uint32_t i = 0; i < kEach; ++i) {
-        Step step;
-        step.id = StepId{i};
-        step.op_ends = {Ns{1}, Ns{2}};
+        while (made <= i) std::this_thread::yield();
+        Step step = small_step(i);
+        step.n_tokens = 1;
+        step.first_token = i;
+        const Token token{.index = i, .text = {}};
+        EXPECT_TRUE(writer.add_tokens({&token, 1}).has_value());
+        EXPECT_TRUE(writer.add_step(step).has_value());
+        EXPECT_TRUE(writer.commit().has_value());
         stage.hub.on_step("a", step, graph);
       }
     });
@@ -89,57 +145,88 @@ TEST(LiveHub, TakesEventsFromEveryThread) {
       }
     });
   }
-  stage.hub.on_state(Stage::status("a", JobState::Done));
+  info.state = SessionState::Done;
+  ASSERT_TRUE(writer.finish(info, {}).has_value());
+  stage.hub.on_state(HubStage::status("a", JobState::Done));
+  for (int i = 0; i < 6000 && !stage.ended; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(stage.hub.figures().clients, 1u);
+  EXPECT_EQ(stage.hub.figures().lost, 0u);
   stage.hub.stop();
 
-  std::map<std::string, std::uint32_t> counts;
-  std::uint32_t next_token = 0;
-  for (const json& event : stage.events) {
-    ++counts[event["type"]];
-    if (event["type"] == "token") {
-      EXPECT_EQ(event["index"], next_token++);
-    }
-  }
-  EXPECT_EQ(counts["token"], kEach);
-  EXPECT_EQ(counts["progress"], kEach);
-  EXPECT_EQ(counts["loss"], 0u);
-  EXPECT_EQ(stage.events.back()["state"], "done");
-  ASSERT_EQ(stage.frames.size(), kEach);
-  for (std::uint32_t i = 0; i < kEach; ++i) EXPECT_EQ(stage.frames[i].step, StepId{i});
+  const Heard heard = stage.heard();
+  EXPECT_TRUE(heard.ended());
+  EXPECT_TRUE(heard.lost.empty()) << heard.lost;
+  EXPECT_EQ(heard.tokens.size(), kEach);
+  EXPECT_EQ(heard.steps.size(), kEach);
+  ASSERT_EQ(heard.ops.size(), kEach);
+  for (const auto& [id, ops] : heard.ops) EXPECT_EQ(ops.end, small_step(id).op_ends);
+  EXPECT_FALSE(heard.progress.empty());
 }
 
 TEST(LiveHub, LooksOnlyWhileSomeoneWatchesARunningSession) {
-  Stage stage;
+  HubStage stage;
   stage.start();
   stage.hub.on_open(kMe, {});
-  stage.hub.on_state(Stage::status("a", JobState::Running));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_LE(stage.looks, 2);  // with the events, not by the clock
+  stage.hub.on_state(HubStage::status("a", JobState::Running));
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(stage.looks, 0);
   stage.say(R"({"type":"subscribe","session":"a","kinds":["op"]})");
-  for (int i = 0; i < 500 && stage.looks < 5; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 3000 && stage.looks < 5; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_GE(stage.looks, 5);
 }
 
+TEST(LiveHub, WithoutAClientNothingIsCopiedAndALaterOneKnowsWhereItIs) {
+  HubStage stage;
+  stage.start();
+  stage.hub.on_state(HubStage::status("a", JobState::Running));
+  const auto graph = std::make_shared<const KnownGraph>();
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    stage.hub.on_token("a", Token{.index = i, .text = {}}, "x");
+    stage.hub.on_step("a", live_step(i, 2), graph);
+  }
+  stage.hub.on_text("a", "rest");
+  EXPECT_LE(stage.hub.figures().queued_bytes, 0u);
+  stage.hub.on_open(kMe, {});
+  stage.say(R"({"type":"subscribe","session":"a","kinds":["token","op"]})");
+  stage.hub.stop();
+  EXPECT_EQ(stage.heard().at, (json{{"token", 101}, {"step", 100}, {"op", 0}, {"routing", 0}}));
+}
+
 TEST(LiveHub, ATorrentIsBoundedAndWhatIsLostIsTold) {
-  Stage stage;
+  HubStage stage;
   stage.hub.on_open(kMe, {});  // not started: nothing is taken out of the queue
-  stage.hub.on_state(Stage::status("a", JobState::Running));
-  stage.say(R"({"type":"subscribe","session":"a","kinds":["token"]})");
+  stage.hub.on_state(HubStage::status("a", JobState::Running));
+  stage.say(R"({"type":"subscribe","session":"a","kinds":["token"],"from":{}})");
   constexpr std::uint32_t kMany = 200'000;
   for (std::uint32_t i = 0; i < kMany; ++i)
     stage.hub.on_token("a", Token{.index = i, .text = {}}, "x");
-  stage.hub.on_state(Stage::status("a", JobState::Done));
-  stage.start();
+  EXPECT_LE(stage.hub.figures().queued_bytes, 16u << 20);
+  stage.hub.on_state(HubStage::status("a", JobState::Done));
+  stage.start();  // and no file of it
+  for (int i = 0; i < 6000 && !stage.ended; ++i) std::this_thread::sleep_for(10ms);
   stage.hub.stop();
-  std::uint32_t tokens = 0, lost = 0;
-  for (const json& event : stage.events) {
+  std::uint64_t tokens = 0, lost = 0;
+  for (const LiveMessage& message : stage.messages) {
+    const json event = LiveStage::event_of(message);
     tokens += event["type"] == "token" ? 1u : 0u;
-    if (event["type"] == "loss") lost = event["frames"];
+    if (event["type"] == "loss") lost = event["tokens"];
   }
   EXPECT_LT(tokens, kMany);
   EXPECT_EQ(tokens + lost, kMany);
 }
 
+TEST(LiveHub, AFloodOfCommandsIsNotKept) {
+  HubStage stage;
+  stage.hub.on_open(kMe, {});  // not started: the worst that can be
+  for (int i = 0; i < 100'000; ++i) stage.say(R"({"type":"unsubscribe","session":"a"})");
+  EXPECT_LE(stage.hub.figures().queued_bytes, 1u << 20);
+  HubStage wide;
+  wide.start();
+  wide.hub.on_open(kMe, {});
+  for (int i = 0; i < 100'000; ++i) wide.say(std::string(kMostCommandBytes, ' '));
+  for (int i = 0; i < 3000 && wide.closed == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(wide.closed, 1008);
+}
+
 }  // namespace
-}  // namespace tt
+}  // namespace tt::test

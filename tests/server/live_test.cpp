@@ -1,13 +1,16 @@
-// The live half: what a WebSocket client hears equals what REST says afterwards.
+// The live half: what a WebSocket client hears equals what the file has and what
+// REST says, whatever the client does meanwhile.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "api/live_frames.h"
+#include "analysis/routing.h"
 #include "tests/server/test_server.h"
+#include "tracer/modelgen/model_writer.h"
 
 namespace tt::test {
 namespace {
@@ -17,91 +20,7 @@ class Live : public ::testing::Test {
   Live() { need_backends(); }
 };
 
-const json kAllKinds = {"token", "step", "op", "progress"};
-
-// Everything that one client heard of one session.
-struct Heard {
-  std::string text;
-  std::vector<json> tokens, steps, states, progress;
-  std::map<std::uint32_t, OpsFrame> ops;  // by step, put together
-  std::vector<std::uint32_t> order;       // of the steps' first frames
-  std::set<std::uint32_t> complete;
-  int partial_frames = 0;
-  std::uint64_t lost = 0;
-
-  void add_ops(const OpsFrame& frame) {
-    EXPECT_FALSE(complete.contains(frame.step.v)) << "step " << frame.step.v << " goes on";
-    if (order.empty() || order.back() != frame.step.v) order.push_back(frame.step.v);
-    OpsFrame& whole = ops[frame.step.v];
-    if (frame.withdrawn) whole = {};
-    EXPECT_EQ(frame.first.v, whole.begin.size()) << "in step " << frame.step.v;
-    whole.begin.insert(whole.begin.end(), frame.begin.begin(), frame.begin.end());
-    whole.end.insert(whole.end.end(), frame.end.begin(), frame.end.end());
-    if (frame.complete) complete.insert(frame.step.v);
-    if (!frame.complete) ++partial_frames;
-  }
-  void add(const json& event) {
-    const std::string type = event["type"];
-    if (type == "state") states.push_back(event);
-    if (type == "progress") progress.push_back(event);
-    if (type == "token") {
-      tokens.push_back(event);
-      if (event["generated"]) text += event["text"];
-    }
-    if (type == "text") text += event["text"];
-    if (type == "step") steps.push_back(event);
-    if (type == "loss") lost = event["frames"];
-  }
-  bool ended() const {
-    return !states.empty() && states.back()["state"] != "queued" &&
-           states.back()["state"] != "running";
-  }
-};
-
-Heard hear_until_ended(LiveListener& client, const std::string& session, std::uint32_t number) {
-  Heard heard;
-  while (!heard.ended()) {
-    const WsFrame frame = client.read();
-    if (frame.opcode == kBinary) {
-      const auto ops = decode_ops_frame(std::as_bytes(std::span(frame.payload)));
-      EXPECT_TRUE(ops.has_value());
-      if (!ops) return heard;
-      EXPECT_EQ(ops->subscription, number);
-      heard.add_ops(*ops);
-    } else if (frame.opcode == kText) {
-      const json event = json::parse(frame.payload);
-      if (event.value("session", "") == session) heard.add(event);
-    } else if (frame.opcode != kPing) {
-      ADD_FAILURE() << "the connection ended with frame " << frame.opcode;
-      return heard;
-    }
-  }
-  return heard;
-}
-
-void expect_ops_as_recorded(TestServer& server, const std::string& id, const Heard& heard,
-                            std::size_t first_step) {
-  const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
-  EXPECT_TRUE(std::ranges::is_sorted(heard.order));
-  for (std::size_t i = first_step; i < steps.size(); ++i) {
-    const auto step = static_cast<std::uint32_t>(i);
-    SCOPED_TRACE(step);
-    if (steps[i]["ops"] == 0) {
-      EXPECT_FALSE(heard.ops.contains(step));
-      continue;
-    }
-    ASSERT_TRUE(heard.complete.contains(step));
-    const OpsFrame& ops = heard.ops.at(step);
-    const json recorded =
-        server.get("/api/v1/sessions/" + id + "/steps/" + std::to_string(step) + "/ops?limit=10000")
-            .body["ops"];
-    ASSERT_EQ(ops.begin.size(), recorded.size());
-    for (std::size_t op = 0; op < recorded.size(); ++op) {
-      ASSERT_EQ(ops.begin[op].v, recorded[op]["begin_ns"]) << op;
-      ASSERT_EQ(ops.end[op].v, recorded[op]["end_ns"]) << op;
-    }
-  }
-}
+const json kAllKinds = {"token", "step", "op", "routing", "progress"};
 
 json prompt_of_tokens(int count) {
   json tokens = json::array();
@@ -109,79 +28,122 @@ json prompt_of_tokens(int count) {
   return tokens;
 }
 
+json long_answer(int tokens) {
+  return {{"prompt", "Once"}, {"max_tokens", tokens}, {"ignore_eos", true}, {"temperature", 0}};
+}
+
+// Every row of the session's file from `first_step` on, read on another way than the server does.
+void expect_as_recorded(const TestServer& server, const std::string& id, const Heard& heard,
+                        std::uint32_t first_step = 0) {
+  const auto reader = server.sessions.open(id);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  const std::uint32_t steps = *reader->step_count();
+  ASSERT_GT(steps, first_step);
+  for (std::uint32_t i = first_step; i < steps; ++i) {
+    SCOPED_TRACE(i);
+    const Step step = *reader->step(StepId{i});
+    ASSERT_EQ(heard.ops.contains(i), !step.op_ends.empty());
+    if (!step.op_ends.empty()) {
+      const HeardOps& told = heard.ops.at(i);
+      EXPECT_TRUE(told.complete);
+      ASSERT_EQ(told.end, step.op_ends);
+      ASSERT_EQ(told.begin.front(), step.first_op);
+      ASSERT_TRUE(std::equal(told.begin.begin() + 1, told.begin.end(), step.op_ends.begin()));
+    }
+    std::vector<HeardRoute> routes;
+    const auto graph = *reader->graph(step.graph);
+    for (std::size_t s = 0; s < graph->slots.size(); ++s) {
+      if (graph->slots[s].kind != SlotKind::Experts) continue;
+      const auto used = static_cast<std::size_t>(graph->tensor(graph->slots[s].tensor).ne[0]);
+      const auto& experts = step.slots[s].ints;
+      // The last layer of a prompt computes its last token only.
+      const auto skipped = static_cast<std::uint32_t>(step.n_tokens - experts.size() / used);
+      const auto scores = std::ranges::find_if(graph->slots, [&](const Slot& slot) {
+        return slot.kind == SlotKind::ExpertScores && slot.layer == graph->slots[s].layer;
+      });
+      ASSERT_NE(scores, graph->slots.end());
+      const auto& weights = step.slots[static_cast<std::size_t>(scores - graph->slots.begin())];
+      for (std::size_t k = 0; k < experts.size(); ++k) {
+        routes.emplace_back(graph->slots[s].layer.v,
+                            step.first_token + skipped + static_cast<std::uint32_t>(k / used),
+                            static_cast<std::uint32_t>(experts[k]),
+                            static_cast<std::uint32_t>(k % used), weights.floats[k]);
+      }
+    }
+    ASSERT_EQ(heard.routing.contains(i), !routes.empty());
+    if (!routes.empty()) {
+      ASSERT_EQ(heard.routing.at(i), routes);
+    }
+  }
+}
+
+// Tokens and steps as REST says them.
+void expect_as_answered(TestServer& server, const std::string& id, const Heard& heard) {
+  const json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
+  ASSERT_EQ(heard.tokens.size(), tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    for (const char* field : {"index", "id", "position", "generated", "reused"})
+      ASSERT_EQ(heard.tokens[i][field], tokens[i][field]) << i << ' ' << field;
+  }
+  EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
+  const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
+  ASSERT_EQ(heard.steps.size(), steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    json told = heard.steps[i];
+    told.erase("session");
+    ASSERT_EQ(told, steps[i]);
+  }
+}
+
 TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
   LiveListener client(server.port);
-  EXPECT_EQ(client.read_event()["type"], "hello");
+  const json hello = client.read_event();
+  EXPECT_EQ(hello["type"], "hello");
+  EXPECT_EQ(hello["protocol"], 2);
+  EXPECT_EQ(hello["window"], 512 << 10);
   client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
-  const json all = client.read_event();
-  EXPECT_EQ(all["type"], "subscribed");
-  EXPECT_EQ(all["session"], "*");
-  EXPECT_EQ(all["number"], 0);
+  EXPECT_EQ(client.read_event()["number"], 0);
 
   // A prompt long enough to be looked at while it runs.
   const std::string id = server.generate({{"tokens", prompt_of_tokens(900)},
                                           {"max_tokens", 30},
                                           {"ignore_eos", true},
                                           {"temperature", 0}});
-  const json subscribed = client.read_event();
-  EXPECT_EQ(subscribed["session"].get<std::string>(), id);
-  const Heard heard = hear_until_ended(client, id, subscribed["number"]);
-
-  EXPECT_EQ(heard.lost, 0u);
-  EXPECT_EQ(heard.states.back()["state"], "done");
-  EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
+  Heard heard;
+  client.hear_to_the_end(id, heard);
+  EXPECT_EQ(heard.states.back(), "done");
+  EXPECT_TRUE(heard.lost.empty());
   EXPECT_GT(heard.partial_frames, 0) << "no look caught the prompt while it ran";
   EXPECT_FALSE(heard.progress.empty());
+  expect_as_recorded(server, id, heard);
+  expect_as_answered(server, id, heard);
 
-  json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
-  std::vector<json> generated;
-  for (const json& token : tokens)
-    if (token["generated"]) generated.push_back(token);
-  std::vector<json> told;
-  for (const json& token : heard.tokens)
-    if (token["generated"]) told.push_back(token);
-  ASSERT_EQ(told.size(), generated.size());
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    EXPECT_EQ(told[i]["index"], generated[i]["index"]);
-    EXPECT_EQ(told[i]["id"], generated[i]["id"]);
-    EXPECT_EQ(told[i]["position"], generated[i]["position"]);
-  }
-
-  const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
-  ASSERT_EQ(heard.steps.size(), steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    json summary = heard.steps[i];
-    summary.erase("type");
-    summary.erase("session");
-    json expected = steps[i];
-    // Numbers of templates are the file's.
-    summary.erase("template");
-    expected.erase("template");
-    EXPECT_EQ(summary, expected);
-  }
-  expect_ops_as_recorded(server, id, heard, 0);
+  // Again, from the file.
+  LiveListener late(server.port);
+  late.say(
+      {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}, {"from", json::object()}});
+  Heard again;
+  late.hear_to_the_end(id, again);
+  EXPECT_TRUE(again.same_rows(heard));
 }
 
 TEST_F(Live, AClientInTheMiddleBeginsWithAWholeStep) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
-  const std::string id = server.generate(
-      {{"prompt", "Once"}, {"max_tokens", 400}, {"ignore_eos", true}, {"temperature", 0}});
+  const std::string id = server.generate(long_answer(400));
   ASSERT_TRUE(
       eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
   LiveListener client(server.port);
-  EXPECT_EQ(client.read_event()["type"], "hello");
-  client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op"}}});
-  const json subscribed = client.read_event();
-  ASSERT_EQ(subscribed["type"], "subscribed");
-  Heard heard = hear_until_ended(client, id, subscribed["number"]);
-  ASSERT_FALSE(heard.order.empty());
-  EXPECT_GT(heard.order.front(), 10u);
+  client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op", "routing"}}});
+  Heard heard;
+  client.hear_to_the_end(id, heard);
+  ASSERT_FALSE(heard.ops.empty());
+  EXPECT_GT(heard.ops.begin()->first, 10u);
   EXPECT_TRUE(heard.steps.empty());   // not asked for
   EXPECT_TRUE(heard.tokens.empty());  // neither
-  expect_ops_as_recorded(server, id, heard, heard.order.front());
+  expect_as_recorded(server, id, heard, heard.ops.begin()->first);
 }
 
 TEST_F(Live, TellsPositionsAndCancellations) {
@@ -189,19 +151,15 @@ TEST_F(Live, TellsPositionsAndCancellations) {
   ASSERT_TRUE(server.loaded());
   LiveListener client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
-  const json endless = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
-  const std::string first = server.generate(endless);
-  const std::string second = server.generate(endless);
+  const std::string first = server.generate(long_answer(900));
+  const std::string second = server.generate(long_answer(900));
   client.say({{"type", "subscribe"}, {"session", second}, {"kinds", json::array()}});
   EXPECT_EQ(client.read_event()["type"], "subscribed");
   json state = client.read_event();
   EXPECT_EQ(state["state"], "queued");
   EXPECT_EQ(state["position"], 1);
   server.del("/api/v1/generate/" + first);
-  do {
-    state = client.read_event();
-    EXPECT_EQ(state["session"].get<std::string>(), second);
-  } while (state["state"] == "queued");
+  while (state["state"] == "queued") state = client.read_event();
   EXPECT_EQ(state["state"], "running");
   server.del("/api/v1/generate/" + second);
   EXPECT_EQ(client.read_event()["state"], "cancelled");
@@ -212,38 +170,195 @@ TEST_F(Live, AnswersWhatItCannotDo) {
   LiveListener client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
   client.say({{"type", "shout"}});
-  json answer = client.read_event();
-  EXPECT_EQ(answer["type"], "error");
-  EXPECT_EQ(answer["code"], "bad_command");
-  client.say({{"type", "subscribe"}, {"session", "20200101-000000-aaaaaa"}, {"kinds", {"op"}}});
-  answer = client.read_event();
-  EXPECT_EQ(answer["code"], "not_live");
+  EXPECT_EQ(client.read_event()["code"], "bad_command");
+  for (const char* id : {"20200101-000000-aaaaaa", "../../etc/passwd"}) {
+    client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op"}}});
+    EXPECT_EQ(client.read_event()["code"], "not_live");
+  }
   client.say({{"type", "unsubscribe"}, {"session", "*"}});
   EXPECT_EQ(client.read_event()["type"], "unsubscribed");
+  client.say({{"type", "ack"}, {"bytes", 1 << 30}});
+  EXPECT_EQ(client.read_event()["code"], "bad_ack");
+  client.say({{"type", "ack"}, {"bytes", 1 << 30}});
+  EXPECT_EQ(client.read_event()["code"], "bad_ack");
+  EXPECT_EQ(client.socket().expect_close(), 1008);
+  LiveListener wide(server.port);
+  wide.socket().send(kText, std::string(kMostCommandBytes + 1, ' '));
+  EXPECT_EQ(wide.read_event()["type"], "hello");
+  EXPECT_EQ(wide.socket().expect_close(), 1009);
 }
 
-TEST_F(Live, ASlowClientLosesCountedMessagesAndTheServerGoesOn) {
+// ---------------------------------------------------------------- issue 3, proof 3
+
+std::filesystem::path moe_model(const testing::TempFolder& folder) {
+  modelgen::ModelSpec spec;
+  spec.shape = "moe";
+  const auto made = modelgen::write_model(spec, folder / "moe.gguf");
+  EXPECT_TRUE(made.has_value());
+  return folder / "moe.gguf";
+}
+
+// Connects again and again, reads a little, and breaks off wherever it is.
+void hear_with_breaks(TestServer& server, const std::string& id, Heard& heard, int breaks,
+                      std::mt19937& dice) {
+  for (int connection = 0; connection <= breaks; ++connection) {
+    LiveListener client(server.port);
+    json command = {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}};
+    command["from"] = heard.at.is_null() ? json::object() : heard.at;
+    client.say(command);
+    if (connection == breaks) return client.hear_to_the_end(id, heard);
+    const auto messages = 1 + dice() % 60;
+    for (std::uint32_t i = 0; i < messages && !heard.ended(); ++i)
+      ASSERT_TRUE(client.hear(id, heard));
+    if (heard.ended()) return;
+    client.socket().raw().reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(dice() % 40));
+  }
+}
+
+void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const json& request) {
   TestServerOptions options;
-  options.door.websocket_queue_bytes = 32 << 10;
+  options.model = model;
   TestServer server(options);
   ASSERT_TRUE(server.loaded());
-  LiveListener client(server.port, 4096);
-  client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
-  // Several megabytes, more than the system buffers, with nobody reading.
-  for (int i = 0; i < 2; ++i) {
-    const std::string id = server.generate(
-        {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}, {"temperature", 0}});
-    EXPECT_EQ(server.when_ended(id)["generated"], 900);
+  std::mt19937 dice(3);
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    const std::string id = server.generate(request);
+    Heard steady, restless;
+    std::jthread other([&] {
+      LiveListener client(server.port);
+      client.say(
+          {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}, {"from", json::object()}});
+      client.hear_to_the_end(id, steady);
+    });
+    hear_with_breaks(server, id, restless, 10, dice);
+    other.join();
+    EXPECT_TRUE(steady.lost.empty() && restless.lost.empty());
+    EXPECT_EQ(restless.tokens, steady.tokens);
+    EXPECT_EQ(restless.steps, steady.steps);
+    EXPECT_EQ(restless.text, steady.text);
+    EXPECT_TRUE(restless.ops == steady.ops);
+    EXPECT_TRUE(restless.routing == steady.routing);
+    expect_as_recorded(server, id, restless);
+    expect_as_answered(server, id, restless);
   }
-  // Now it reads what there is: some of it, and the growing count of what there is not.
-  std::uint64_t lost = 0;
-  while (lost == 0) {
-    const WsFrame frame = client.read();
+}
+
+TEST_F(Live, AClientThatReconnectsTenTimesHasWhatOneHasThatNeverLeft) {
+  expect_reconnecting_loses_nothing(TT_BUNDLED_MODEL, {{"tokens", prompt_of_tokens(700)},
+                                                       {"max_tokens", 120},
+                                                       {"ignore_eos", true},
+                                                       {"temperature", 1}});
+}
+
+TEST_F(Live, SoDoesOneThatWatchesExperts) {
+  const testing::TempFolder folder;
+  expect_reconnecting_loses_nothing(moe_model(folder), {{"tokens", {5, 9, 12, 7, 30, 31, 32, 33}},
+                                                        {"max_tokens", 60},
+                                                        {"ignore_eos", true},
+                                                        {"temperature", 1}});
+}
+
+// Bytes of this process in memory.
+std::size_t resident_bytes() {
+  std::size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * 4096;
+}
+
+TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  server.when_ended(server.generate(long_answer(900)));  // memory is as large as it gets
+  const std::size_t before = resident_bytes();
+
+  LiveListener slow(server.port, 4096), silent(server.port, 4096);
+  silent.acknowledges = false;
+  for (LiveListener* client : {&slow, &silent})
+    client->say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+  std::atomic<bool> over = false;
+  std::jthread flooding([&] {
+    while (!over) {
+      LiveListener client(server.port);
+      const std::string command =
+          json{{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}}.dump();
+      for (int i = 0; i < 5000 && !over; ++i) client.socket().send(kText, command);
+    }
+  });
+  std::jthread vanishing([&] {
+    while (!over) {
+      LiveListener client(server.port, 4096);
+      client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+      client.read();
+      client.socket().raw().reset();
+    }
+  });
+  // Several megabytes, more than the system buffers, and nobody who takes them:
+  // each request runs to its end all the same.
+  std::size_t most_queued = 0, most_logged = 0;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(server.generate(long_answer(900)));
+    EXPECT_EQ(server.when_ended(ids.back())["generated"], 900);
+    const LiveHub::Figures figures = server.hub.figures();
+    most_queued = std::max(most_queued, figures.queued_bytes);
+    most_logged = std::max(most_logged, figures.log_bytes);
+  }
+  over = true;
+  flooding.join();
+  vanishing.join();
+  EXPECT_LE(most_queued, 16u << 20);
+  EXPECT_LE(most_logged, 17u << 20);
+  EXPECT_LT(resident_bytes(), before + (96u << 20));
+
+  // The slow one begins to read at last, and lacks nothing; one message at a time
+  // of three sessions.
+  std::map<std::string, Heard> heard;
+  while (!std::ranges::all_of(ids, [&](const std::string& id) { return heard[id].ended(); })) {
+    const WsFrame frame = slow.read();
     ASSERT_TRUE(frame.opcode == kText || frame.opcode == kBinary);
-    if (frame.opcode != kText) continue;
-    const json event = json::parse(frame.payload);
-    if (event["type"] == "loss") lost = event["frames"];
+    if (frame.opcode == kText) {
+      const json event = json::parse(frame.payload);
+      if (const std::string id = event.value("session", ""); heard.contains(id))
+        heard[id].add(event);
+      continue;
+    }
+    std::uint32_t number = 0;
+    std::memcpy(&number, frame.payload.data() + 8, sizeof number);
+    for (auto& [id, of] : heard)
+      if (of.number == number) of.add_frame(frame.payload);
   }
+  for (const std::string& id : ids) {
+    EXPECT_TRUE(heard[id].lost.empty());
+    expect_as_recorded(server, id, heard[id]);
+    expect_as_answered(server, id, heard[id]);
+  }
+}
+
+TEST_F(Live, WhatIsNotRecordedIsToldAsItHappensAndCountedWhenMissed) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  json request = long_answer(50);
+  request["level"] = "off";
+  LiveListener client(server.port);
+  client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
+  EXPECT_EQ(client.read_event()["type"], "hello");
+  EXPECT_EQ(client.read_event()["session"], "*");
+  const std::string id = server.generate(request);
+  Heard heard;
+  client.hear_to_the_end(id, heard);
+  EXPECT_TRUE(heard.lost.empty());
+  EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
+  EXPECT_TRUE(heard.steps.empty());
+  // Afterwards there is nothing to tell of it but how it ended, and what that lacks.
+  LiveListener late(server.port);
+  late.say(
+      {{"type", "subscribe"}, {"session", id}, {"kinds", {"token"}}, {"from", json::object()}});
+  Heard nothing;
+  late.hear_to_the_end(id, nothing);
+  EXPECT_EQ(nothing.lost["tokens"], heard.tokens.size());
+  EXPECT_EQ(nothing.states, (std::vector<std::string>{"done"}));
 }
 
 }  // namespace

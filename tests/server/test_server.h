@@ -21,6 +21,7 @@
 #include "server/live_hub.h"
 #include "server/routes.h"
 #include "tests/format/temp_folder.h"
+#include "tests/server/live_listener.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/backends.h"
 #include "tracer/generation_queue.h"
@@ -51,6 +52,7 @@ struct TestServerOptions {
   std::filesystem::path checker{};  // empty: not tried first
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
   DoorOptions door = door_options({});
+  LiveLimits live{};
   std::filesystem::path page = "/nonexistent";
   std::filesystem::path data{};  // folder of the sessions; empty: one of its own
   std::vector<std::filesystem::path> elsewhere{};
@@ -67,7 +69,7 @@ class TestServer {
             sessions, options.retention,
             [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
         page(options.page),
-        door(options.door, hub),
+        door(with_live_limits(options.door), hub),
         queue({.model = {.path = options.model},
                .context = options.context,
                .data_dir = data,
@@ -76,6 +78,7 @@ class TestServer {
     hub.start(
         {.send = [this](auto client, auto opcode,
                         auto message) { return door.send(client, opcode, message); },
+         .close = [this](auto client, auto code) { door.close(client, code); },
          .status = [this](const std::string& id) { return queue.status(id); },
          .in_flight =
              [this](const std::string& id, std::uint32_t from) {
@@ -83,7 +86,9 @@ class TestServer {
                return step && step->session == id ? step : std::nullopt;
              },
          .n_layers =
-             [this](const std::string&) { return queue.facts().value_or(ModelFacts{}).n_layers; }});
+             [this](const std::string&) { return queue.facts().value_or(ModelFacts{}).n_layers; },
+         .open = [this](const std::string& id) { return sessions.open(id); }},
+        options.live);
     add_model_routes(door.http(), queue);
     add_generate_routes(door.http(), queue, retention);
     add_session_routes(door.http(), sessions);
@@ -153,37 +158,16 @@ class TestServer {
   std::uint16_t port = 0;
 
  private:
+  static DoorOptions with_live_limits(DoorOptions options) {
+    options.websocket_message_bytes = kMostCommandBytes;
+    return options;
+  }
   static Answer answer_of(const httplib::Result& result) {
     if (!result) return {};
     return {.status = result->status,
             .body = json::parse(result->body, nullptr, false),
             .type = result->get_header_value("Content-Type")};
   }
-};
-
-// A live client that reads on a thread of its own until it is told to stop.
-class LiveListener {
- public:
-  explicit LiveListener(std::uint16_t port, int receive_buffer_bytes = 0)
-      : socket_(port, "", receive_buffer_bytes) {
-    EXPECT_EQ(socket_.handshake().status, 101);
-  }
-  void say(const json& message) { socket_.send(kText, message.dump()); }
-  WsFrame read() { return socket_.read(); }
-  // The next text message.
-  json read_event() {
-    for (;;) {
-      const WsFrame frame = read();
-      if (frame.opcode == kText) return json::parse(frame.payload);
-      if (frame.opcode != kBinary && frame.opcode != kPing) {
-        ADD_FAILURE() << "the connection ended with frame " << frame.opcode;
-        return {};
-      }
-    }
-  }
-
- private:
-  WsClient socket_;
 };
 
 inline void need_backends() {

@@ -114,24 +114,6 @@ const SlotValues* values_of(const Step& step, SlotId slot) {
   return &step.slots[slot.v];
 }
 
-// The routing weights that go with a list of experts: those of its layer, the
-// nearest where a layer routes twice. Null: unknown.
-const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts) {
-  const Slot& ids = graph.slot(experts);
-  const SlotValues* best = nullptr;
-  std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
-  for (std::uint32_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
-    const Slot& slot = graph.slots[i];
-    if (slot.kind != SlotKind::ExpertScores || slot.layer != ids.layer) continue;
-    const std::int64_t distance = std::abs(std::int64_t{slot.read_at.v} - ids.read_at.v);
-    if (distance < nearest) {
-      nearest = distance;
-      best = &step.slots[i];
-    }
-  }
-  return best;
-}
-
 struct RoutedExpert {
   std::int32_t id;
   std::int32_t rank;
@@ -203,6 +185,22 @@ std::vector<Access> accesses_of(const GraphTemplate& graph) {
                           [](const Access& access) { return !access.write; });
   }
   return out;
+}
+
+const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts) {
+  const Slot& ids = graph.slot(experts);
+  const SlotValues* best = nullptr;
+  std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
+  for (std::uint32_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
+    const Slot& slot = graph.slots[i];
+    if (slot.kind != SlotKind::ExpertScores || slot.layer != ids.layer) continue;
+    const std::int64_t distance = std::abs(std::int64_t{slot.read_at.v} - ids.read_at.v);
+    if (distance < nearest) {
+      nearest = distance;
+      best = &step.slots[i];
+    }
+  }
+  return best;
 }
 
 void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,

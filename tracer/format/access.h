@@ -67,6 +67,10 @@ struct AccessTotals {
 AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
                        const Step& step);
 
+// The routing weights that go with the step's list of experts in that slot: those
+// of its layer, the nearest where a layer routes twice. Null: unknown.
+const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts);
+
 // The bytes a head owns in a Q, K, V or O weight. Q, K, V: `count` stretches of
 // `bytes` one after another (rows). O: in every row a stretch of `bytes`, row
 // stride `row_stride`. count 0: the tensor is not divided by heads.
