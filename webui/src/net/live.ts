@@ -1,10 +1,12 @@
-// The live half of the one door: one WebSocket that reconnects, says so, and
-// subscribes again. What was missed while it was away is not repeated by the
-// server; the store pulls it over HTTP when `status` says open again.
+// The live half of the one door: one WebSocket that acknowledges what it gets,
+// reconnects with growing patience, says so, and goes on where it was: each
+// subscription is a position, so what happened meanwhile comes too, and nothing
+// comes twice.
 import type { Result } from '../result';
 import { Mismatch } from './check';
-import { decodeOpsFrame, type OpsFrame } from './frames';
+import { decodeLiveFrame, type LiveFrame, type OpsFrame, type RoutingFrame } from './frames';
 import { liveEvent, type LiveEvent, type LiveKind } from './live_events';
+import { afterEvent, afterFrame, type LivePosition } from './live_position';
 
 export type LiveStatus =
   | { readonly is: 'connecting' }
@@ -15,18 +17,38 @@ export interface LiveSink {
   status(status: LiveStatus): void;
   event(event: LiveEvent): void;
   opsFrame(session: string, frame: OpsFrame): void;
+  routingFrame?(session: string, frame: RoutingFrame): void;
   fault(detail: string): void; // a message that could not be understood
+}
+
+export interface WatchOptions {
+  readonly from?: LivePosition; // without it: from what comes next
+  // Behind, skip to the newest step instead of hearing everything, later.
+  readonly thin?: 'none' | 'latest';
+}
+
+interface Watched extends WatchOptions {
+  readonly kinds: readonly LiveKind[];
+  at: LivePosition | null; // null: the server has not yet said where it begins
 }
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8000;
+const ACK_BYTES = 128 * 1024;
+// A window that a server has without saying so.
+const USUAL_WINDOW = 4 * ACK_BYTES;
+
+const utf8 = new TextEncoder();
 
 export class Live {
   private socket: WebSocket | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private failures = 0;
   private greeted = false; // "hello" arrived: subscriptions may be sent
-  private readonly wanted = new Map<string, readonly LiveKind[]>();
+  private received = 0; // bytes, on this connection
+  private acknowledged = 0;
+  private ackEvery = ACK_BYTES;
+  private readonly wanted = new Map<string, Watched>();
   private readonly sessionOf = new Map<number, string>(); // by subscription number
   private readonly url: string;
   private readonly sink: LiveSink;
@@ -43,8 +65,11 @@ export class Live {
     const socket = new WebSocket(this.url);
     socket.binaryType = 'arraybuffer';
     this.socket = socket;
+    this.received = this.acknowledged = 0;
     socket.onmessage = (message: MessageEvent<unknown>) => {
+      if (this.socket !== socket) return;
       this.receive(message.data);
+      this.acknowledge();
     };
     // An error is always followed by close, so close alone decides.
     socket.onclose = () => {
@@ -61,47 +86,95 @@ export class Live {
   }
 
   // Replaces every earlier subscription: the page looks at one session.
-  watch(session: string | null, kinds: readonly LiveKind[]): void {
+  watch(session: string | null, kinds: readonly LiveKind[], options: WatchOptions = {}): void {
     for (const old of this.wanted.keys()) {
       if (old !== session) this.send({ type: 'unsubscribe', session: old });
     }
     this.wanted.clear();
+    this.sessionOf.clear();
     if (session === null) return;
-    this.wanted.set(session, kinds);
-    this.send({ type: 'subscribe', session, kinds });
+    const watched = { ...options, kinds, at: options.from ?? null };
+    this.wanted.set(session, watched);
+    this.subscribe(session, watched);
+  }
+
+  // Where a session that is watched would go on; null before the server said so.
+  position(session: string): LivePosition | null {
+    return this.wanted.get(session)?.at ?? null;
+  }
+
+  private subscribe(session: string, { kinds, at, thin }: Watched): void {
+    this.send({
+      type: 'subscribe',
+      session,
+      kinds,
+      ...(at ? { from: at } : {}),
+      ...(thin ? { thin } : {}),
+    });
   }
 
   private receive(data: unknown): void {
     if (data instanceof ArrayBuffer) {
-      const frame: Result<OpsFrame, string> = decodeOpsFrame(data);
-      if (!frame.ok) {
-        this.sink.fault(frame.error);
-        return;
-      }
-      const session = this.sessionOf.get(frame.value.subscription);
-      if (session !== undefined) this.sink.opsFrame(session, frame.value);
+      this.received += data.byteLength;
+      const frame: Result<LiveFrame, string> = decodeLiveFrame(data);
+      if (frame.ok) this.acceptFrame(frame.value);
+      else this.sink.fault(frame.error);
       return;
     }
+    this.received += utf8.encode(String(data)).length;
     const event = parse(data);
     if (typeof event === 'string') this.sink.fault(event);
-    else if (event) this.accept(event);
+    else if (event) this.acceptEvent(event);
   }
 
-  private accept(event: LiveEvent): void {
+  private acceptFrame(frame: LiveFrame): void {
+    const session = this.sessionOf.get(frame.subscription);
+    const watched = session === undefined ? undefined : this.wanted.get(session);
+    if (session === undefined || !watched?.at) return;
+    const at = afterFrame(watched.at, frame);
+    if (!at) return;
+    watched.at = at;
+    if (frame.kind === 'op') this.sink.opsFrame(session, frame);
+    else this.sink.routingFrame?.(session, frame);
+  }
+
+  private acceptEvent(event: LiveEvent): void {
     if (event.type === 'hello') {
-      this.failures = 0;
-      this.greeted = true;
-      this.sessionOf.clear();
-      this.sink.status({ is: 'open', server: event.server ?? '' });
-      for (const [session, kinds] of this.wanted) this.send({ type: 'subscribe', session, kinds });
+      this.greet(event.server ?? '', event.window ?? USUAL_WINDOW);
     } else if (event.type === 'subscribed') {
+      const watched = this.wanted.get(event.session);
+      if (!watched) return; // the page looks elsewhere by now
       this.sessionOf.set(event.number, event.session);
+      watched.at = event.from ?? watched.at;
+    } else if (event.type !== 'error') {
+      const watched = this.wanted.get(event.session);
+      const at = watched?.at ? afterEvent(watched.at, event) : null;
+      if (!watched || !at) return;
+      watched.at = at;
+      if (event.type === 'state' && isLast(event.state)) this.wanted.delete(event.session);
+    } else if (event.code === 'not_live' && event.session !== undefined) {
+      this.wanted.delete(event.session);
     }
     this.sink.event(event);
   }
 
+  private greet(server: string, window: number): void {
+    this.failures = 0;
+    this.greeted = true;
+    this.ackEvery = Math.min(ACK_BYTES, window / 4);
+    this.sessionOf.clear();
+    this.sink.status({ is: 'open', server });
+    for (const [session, watched] of this.wanted) this.subscribe(session, watched);
+  }
+
+  private acknowledge(): void {
+    if (!this.greeted || this.received - this.acknowledged < this.ackEvery) return;
+    this.acknowledged = this.received;
+    this.send({ type: 'ack', bytes: this.received });
+  }
+
   private send(message: object): void {
-    // Nothing before "hello": accept() then subscribes to all that is wanted.
+    // Nothing before "hello": greet() then subscribes to all that is wanted.
     if (this.greeted) this.socket?.send(JSON.stringify(message));
   }
 
@@ -121,6 +194,8 @@ export class Live {
     this.timer = null;
   }
 }
+
+const isLast = (state: string): boolean => state !== 'queued' && state !== 'running';
 
 function parse(data: unknown): LiveEvent | null | string {
   try {

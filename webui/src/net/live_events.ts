@@ -1,16 +1,31 @@
 // The messages of /api/v1/live (api/live.md) and the checks that admit them.
 import { num, object, optional, str, type Check } from './check';
+import type { LivePosition } from './live_position';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
-export type LiveKind = 'token' | 'step' | 'op' | 'progress';
+export type LiveKind = 'token' | 'step' | 'op' | 'routing' | 'progress';
 
 interface OfSession {
   readonly session: string;
 }
 export type LiveEvent =
-  | { readonly type: 'hello'; readonly protocol: number; readonly server?: string }
-  | ({ readonly type: 'subscribed'; readonly number: number } & OfSession)
-  | { readonly type: 'error'; readonly code?: string; readonly detail?: string }
+  | {
+      readonly type: 'hello';
+      readonly protocol: number;
+      readonly server?: string;
+      readonly window?: number; // bytes that may be on the way unacknowledged
+    }
+  | ({
+      readonly type: 'subscribed';
+      readonly number: number;
+      readonly from?: LivePosition; // not of "*"
+    } & OfSession)
+  | {
+      readonly type: 'error';
+      readonly code?: string;
+      readonly session?: string;
+      readonly detail?: string;
+    }
   | ({
       readonly type: 'state';
       readonly state: RunState;
@@ -24,16 +39,56 @@ export type LiveEvent =
       readonly generated: number;
       readonly max_tokens: number;
     } & OfSession)
-  | ({ readonly type: 'loss'; readonly frames: number } & OfSession)
+  // What did not come since the subscription: ops and routing by steps that lack
+  // some. `frames`: all of it.
+  | ({
+      readonly type: 'loss';
+      readonly tokens: number;
+      readonly steps: number;
+      readonly ops: number;
+      readonly routing: number;
+      readonly frames: number;
+    } & OfSession)
+  // The rest of the answer, which belongs to no token; `index`: how many there are.
+  | ({ readonly type: 'text'; readonly index: number; readonly text: string } & OfSession)
   | ({ readonly type: 'token' } & Token & OfSession)
   | ({ readonly type: 'step' } & StepSummary & OfSession);
 
+const ofSession = object<OfSession>({ session: str });
+const typed = object<{ type: string }>({ type: str });
+const position = object<LivePosition>({ token: num, step: num, op: num, routing: num });
+
+// Of "*" it counts sessions, which this page does not ask for.
+const losses = object<{ session: string } & { [K in keyof LivePosition as Lost<K>]?: number }>({
+  session: str,
+  tokens: optional(num),
+  steps: optional(num),
+  ops: optional(num),
+  routing: optional(num),
+});
+type Lost<K extends string> = K extends 'routing' ? K : `${K}s`;
+
+const liveState = object<Event<'state'>>({
+  session: str,
+  state: runState,
+  position: optional(num),
+});
+// A session that a killed server left behind: for its run, that is a failure.
+const unrecovered = (v: unknown): object => {
+  const from = v as { readonly state?: unknown };
+  return from.state === 'recovered' ? { ...from, state: 'failed' } : from;
+};
+
 type Event<T extends LiveEvent['type']> = Extract<LiveEvent, { type: T }>;
 const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
-  hello: object<Event<'hello'>>({ protocol: num }),
-  subscribed: object<Event<'subscribed'>>({ session: str, number: num }),
-  error: object<Event<'error'>>({ code: optional(str), detail: optional(str) }),
-  state: object<Event<'state'>>({ session: str, state: runState, position: optional(num) }),
+  hello: object<Event<'hello'>>({ protocol: num, window: optional(num) }),
+  subscribed: object<Event<'subscribed'>>({ session: str, number: num, from: optional(position) }),
+  error: object<Event<'error'>>({
+    code: optional(str),
+    session: optional(str),
+    detail: optional(str),
+  }),
+  state: (v, path) => liveState({ ...typed(v, path), ...unrecovered(v) }, path),
   progress: object<Event<'progress'>>({
     session: str,
     prompt_done: num,
@@ -41,12 +96,18 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     generated: num,
     max_tokens: num,
   }),
-  loss: object<Event<'loss'>>({ session: str, frames: num }),
+  loss: (v, path) => {
+    const lost = losses(v, path);
+    const [tokens, steps] = [lost.tokens ?? 0, lost.steps ?? 0];
+    const [ops, routing] = [lost.ops ?? 0, lost.routing ?? 0];
+    const { session } = lost;
+    const frames = tokens + steps + ops + routing;
+    return { type: 'loss', session, tokens, steps, ops, routing, frames };
+  },
+  text: object<Event<'text'>>({ session: str, index: num, text: str }),
   token: (v, path) => ({ ...ofSession(v, path), ...token(v, path), type: 'token' }),
   step: (v, path) => ({ ...ofSession(v, path), ...stepSummary(v, path), type: 'step' }),
 };
-const ofSession = object<OfSession>({ session: str });
-const typed = object<{ type: string }>({ type: str });
 
 // Null for a type of message that this page does not know: a newer server may
 // send more.

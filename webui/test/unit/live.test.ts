@@ -21,21 +21,38 @@ class FakeSocket {
   }
 }
 
-const HELLO = { type: 'hello', protocol: 1, server: 'tensor-trace 0.1.0' };
+const HELLO = { type: 'hello', protocol: 2, server: 'tensor-trace 0.1.0', window: 524288 };
+const FROM = { token: 3, step: 2, op: 0, routing: 0 };
 
-function opsFrame(subscription: number): ArrayBuffer {
-  const frame = new DataView(new ArrayBuffer(32));
-  frame.setUint32(0, 0x31465454, true);
-  frame.setUint16(4, 1, true);
-  frame.setUint32(8, subscription, true);
-  return frame.buffer;
+// A frame of `rows` ops (kind 1, 20 bytes a row) or of routing (kind 2, 16).
+function frame(subscription: number, step: number, first: number, rows = 2, kind = 1): ArrayBuffer {
+  const view = new DataView(new ArrayBuffer(32 + rows * (kind === 1 ? 20 : 16)));
+  view.setUint32(0, 0x31465454, true);
+  view.setUint16(4, kind, true);
+  view.setUint32(8, subscription, true);
+  view.setUint32(12, step, true);
+  view.setUint32(16, first, true);
+  view.setUint32(20, rows, true);
+  return view.buffer;
 }
+
+const token = (index: number): object => ({
+  type: 'token',
+  session: 's1',
+  index,
+  id: 1,
+  position: index,
+  generated: true,
+  reused: false,
+  text: 'x',
+});
 
 describe('Live', () => {
   const sink = {
     status: vi.fn<LiveSink['status']>(),
     event: vi.fn<LiveSink['event']>(),
     opsFrame: vi.fn<LiveSink['opsFrame']>(),
+    routingFrame: vi.fn<NonNullable<LiveSink['routingFrame']>>(),
     fault: vi.fn<LiveSink['fault']>(),
   };
   const socket = (): FakeSocket => {
@@ -100,15 +117,122 @@ describe('Live', () => {
     ]);
   });
 
-  it('gives ops to the session of their subscription', () => {
+  const heard = (): readonly object[] => socket().sent.map((text) => JSON.parse(text) as object);
+  const watching = (): Live => {
     const live = new Live('ws://x', sink);
     live.connect();
     socket().says(HELLO);
-    socket().says({ type: 'subscribed', session: 's1', number: 4, kinds: [] });
-    socket().says(opsFrame(4));
-    socket().says(opsFrame(5));
+    live.watch('s1', ['token', 'op', 'routing', 'step']);
+    socket().says({ type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM });
+    return live;
+  };
+
+  it('gives frames to the session of their subscription', () => {
+    watching();
+    socket().says(frame(4, 2, 0));
+    socket().says(frame(4, 2, 0, 4, 2));
+    socket().says(frame(5, 2, 2));
     expect(sink.opsFrame).toHaveBeenCalledTimes(1);
     expect(sink.opsFrame.mock.calls[0]?.[0]).toBe('s1');
+    expect(sink.routingFrame).toHaveBeenCalledTimes(1);
+  });
+
+  it('begins where it is told', () => {
+    const live = new Live('ws://x', sink);
+    live.connect();
+    socket().says(HELLO);
+    live.watch('s1', ['op'], { from: FROM, thin: 'latest' });
+    expect(heard()).toEqual([
+      { type: 'subscribe', session: 's1', kinds: ['op'], from: FROM, thin: 'latest' },
+    ]);
+    expect(live.position('s1')).toEqual(FROM);
+    expect(live.position('s2')).toBeNull();
+  });
+
+  it('goes on after a reconnect where it was, and passes nothing on twice', () => {
+    const live = watching();
+    socket().says(token(3));
+    socket().says(frame(4, 2, 0, 4));
+    socket().close();
+    expect(live.position('s1')).toEqual({ token: 4, step: 2, op: 4, routing: 0 });
+    vi.advanceTimersByTime(500);
+    socket().says(HELLO);
+    expect(heard()).toMatchObject([{ from: { token: 4, step: 2, op: 4, routing: 0 } }]);
+    socket().says({
+      type: 'subscribed',
+      session: 's1',
+      number: 9,
+      kinds: [],
+      from: { token: 4, step: 2, op: 4, routing: 0 },
+    });
+    socket().says(token(3)); // there before
+    socket().says(frame(9, 2, 0, 4));
+    socket().says(frame(9, 1, 4, 4));
+    socket().says(token(4));
+    socket().says(frame(9, 2, 4, 4));
+    socket().says(frame(9, 2, 0, 2, 2));
+    expect(live.position('s1')).toEqual({ token: 5, step: 2, op: 8, routing: 2 });
+    socket().says({ type: 'text', session: 's1', index: 5, text: 'rest' });
+    const layers = { ns: [], bytes: [] };
+    const step = { step: 2, phase: 'generate', timing: 'fast', template: 1, begin_ns: 0, layers };
+    const sizes = { end_ns: 1, first_token: 4, n_tokens: 1, ops: 8, accesses: 0 };
+    const rest = { bytes_read: 0, bytes_written: 0, dropped: false, aborted: false };
+    socket().says({ type: 'step', session: 's1', ...step, ...sizes, ...rest });
+    expect(live.position('s1')).toEqual({ token: 6, step: 3, op: 0, routing: 0 });
+    const tokens = sink.event.mock.calls.map(([event]) => event).filter((e) => e.type === 'token');
+    expect(tokens.map((event) => event.index)).toEqual([3, 4]);
+    expect(sink.opsFrame.mock.calls.map(([, ops]) => ops.firstOp)).toEqual([0, 4]);
+  });
+
+  it('takes what replaces ops that were withdrawn', () => {
+    const live = watching();
+    socket().says(frame(4, 2, 0, 4));
+    const instead = frame(4, 2, 0, 2);
+    new DataView(instead).setUint16(6, 3, true);
+    socket().says(instead);
+    expect(sink.opsFrame).toHaveBeenCalledTimes(2);
+    expect(live.position('s1')).toMatchObject({ step: 2, op: 2 });
+  });
+
+  it('acknowledges what it received, in bytes of UTF-8, of this connection', () => {
+    watching();
+    const sizes = [HELLO, { type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM }];
+    let bytes = sizes.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    const euros = { type: 'new', text: '€'.repeat(1000) };
+    bytes += JSON.stringify(euros).length + 2000;
+    socket().says(euros);
+    const rows = 6000;
+    socket().says(frame(4, 2, 0, rows));
+    expect(heard()).toHaveLength(1); // less than 128 KiB so far
+    socket().says(frame(4, 2, rows, rows));
+    bytes += 2 * (32 + 20 * rows);
+    expect(heard().at(-1)).toEqual({ type: 'ack', bytes });
+    socket().says(token(3));
+    expect(heard()).toHaveLength(2);
+    socket().close();
+    vi.advanceTimersByTime(500);
+    socket().says({ ...HELLO, window: 4096 });
+    socket().says(frame(9, 0, 0, 60));
+    expect(heard().at(-1)).toEqual({
+      type: 'ack',
+      bytes: JSON.stringify({ ...HELLO, window: 4096 }).length + 32 + 20 * 60,
+    });
+  });
+
+  it('does not ask again for a session that has ended, or that is none', () => {
+    watching();
+    socket().says({ type: 'state', session: 's1', state: 'recovered', position: 0, error: null });
+    expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'state', state: 'failed' });
+    socket().close();
+    vi.advanceTimersByTime(500);
+    socket().says(HELLO);
+    expect(socket().sent).toEqual([]);
+  });
+
+  it('adds up what was lost', () => {
+    watching();
+    socket().says({ type: 'loss', session: 's1', tokens: 1, steps: 2, ops: 3, routing: 4 });
+    expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'loss', ops: 3, frames: 10 });
   });
 
   it('reports what it cannot understand and passes over what is new', () => {
