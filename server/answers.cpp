@@ -1,10 +1,7 @@
 #include "server/answers.h"
 
-#include <algorithm>
-#include <charconv>
 #include <format>
 #include <functional>
-#include <limits>
 
 namespace tt {
 
@@ -23,12 +20,6 @@ bool holds_tag(std::string_view tags, std::string_view tag) {
     at = close + 1;
   }
   return false;
-}
-
-// Of UTF-8: every byte but those that continue one.
-std::size_t characters_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 }  // namespace
@@ -72,54 +63,6 @@ void answer(const httplib::Request& request, httplib::Response& response, const 
     return;
   }
   response.set_content(file.body, file.type);
-}
-
-std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t most) {
-  if (!request.has_param(name)) return std::nullopt;
-  const std::string text = request.get_param_value(name);
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || value > most) {
-    return std::unexpected(Problem{
-        Fault::BadRequest, std::format("\"{}\" takes a whole number from 0 to {}.", name, most)});
-  }
-  return value;
-}
-
-std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
-                                                   const char* name, std::size_t most) {
-  std::string text = request.get_param_value(name);
-  if (characters_of(text) > most) {
-    return std::unexpected(
-        Problem{Fault::BadRequest, std::format("\"{}\" takes at most {} characters.", name, most)});
-  }
-  return text;
-}
-
-std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
-                                                   const char* name,
-                                                   std::span<const std::string_view> words,
-                                                   std::string_view usual) {
-  if (!request.has_param(name)) return std::string(usual);
-  std::string word = request.get_param_value(name);
-  if (std::ranges::contains(words, word)) return word;
-  std::string known;
-  for (const std::string_view one : words)
-    known += std::format("{}{}", known.empty() ? "" : ", ", one);
-  return std::unexpected(
-      Problem{Fault::BadRequest, std::format("\"{}\" takes one of: {}.", name, known)});
-}
-
-std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
-                                                  std::uint64_t usual_limit,
-                                                  const char* from_name) {
-  const auto from = number_parameter(request, from_name, std::numeric_limits<std::uint32_t>::max());
-  if (!from) return std::unexpected(from.error());
-  const auto limit = number_parameter(request, "limit", kMostRows);
-  if (!limit) return std::unexpected(limit.error());
-  return PageRange{.from = from->value_or(0), .limit = limit->value_or(usual_limit)};
 }
 
 }  // namespace tt

@@ -1,15 +1,19 @@
-// Query parameters beyond numbers: texts, words, flags, orders. A problem names
+// Query parameters: numbers, texts, words, flags, orders, pages. A problem names
 // what is allowed. None: the request does not have it.
 #pragma once
 
 #include <httplib.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <format>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "analysis/page.h"
@@ -18,9 +22,27 @@
 
 namespace tt {
 
-// At most 200 bytes.
-std::expected<std::optional<std::string>, Problem> text_parameter(const httplib::Request& request,
-                                                                  const char* name);
+// A query parameter that is a whole number from 0 to `most`; none when absent.
+std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most);
+
+// A text of at most `most` characters, kMostText as a rule; empty when absent.
+inline constexpr std::size_t kMostText = 200;
+std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
+                                                   const char* name, std::size_t most = kMostText);
+
+// One of `words`; `usual` when absent.
+std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+                                                   const char* name,
+                                                   std::span<const std::string_view> words,
+                                                   std::string_view usual = {});
+
+// from (or `from_name`) and limit of a page. At most kMostRows rows at a time.
+inline constexpr std::uint64_t kMostRows = 10'000;
+std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
+                                                  std::uint64_t usual_limit,
+                                                  const char* from_name = "from");
+
 // true or false.
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
                                                            const char* name);
@@ -32,6 +54,7 @@ Problem not_one_of(const char* name, const std::string& words);
 
 // A value of an enum up to `last`, by its to_text().
 template <class Enum>
+  requires std::is_enum_v<Enum>
 std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Request& request,
                                                            const char* name, Enum last) {
   if (!request.has_param(name)) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/answers.h"
+#include "server/parameters.h"
 #include "server/routes.h"
 
 namespace tt {

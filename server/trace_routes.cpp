@@ -81,7 +81,7 @@ class Reading {
 };
 
 TensorFilter tensor_filter(const Request& request, Reading& reading) {
-  return {.name = reading.take(text_parameter(request, "name")).value_or(""),
+  return {.name = reading.take(text_parameter(request, "name")),
           .kind = reading.take(word_parameter(request, "kind", TensorKind::Input)),
           .source = reading.take(word_parameter(request, "source", Source::Buffer)),
           .layer = reading.take(layer_parameter(request)),
@@ -98,7 +98,7 @@ OrProblem<Order<TensorSort>> tensor_order(const Request& request) {
 }
 
 OpFilter op_filter(const Request& request, Reading& reading) {
-  return {.name = reading.take(text_parameter(request, "name")).value_or(""),
+  return {.name = reading.take(text_parameter(request, "name")),
           .layer = reading.take(layer_parameter(request)),
           .component = reading.take(word_parameter(request, "component", Component::Input))};
 }
@@ -115,7 +115,7 @@ OrProblem<Order<OpSort>> op_order(const Request& request) {
 // What both lists of accesses can be asked for.
 AccessFilter access_filter(const Request& request, Reading& reading) {
   AccessFilter filter;
-  filter.tensor.name = reading.take(text_parameter(request, "tensor")).value_or("");
+  filter.tensor.name = reading.take(text_parameter(request, "tensor"));
   filter.tensor.source = reading.take(word_parameter(request, "source", Source::Buffer));
   filter.tensor.layer = reading.take(layer_parameter(request));
   filter.tensor.component = reading.take(word_parameter(request, "component", Component::Input));
@@ -165,9 +165,7 @@ KeepGoing while_connected(const Request& request) {
 // `ask(reading)` turns the request into the question: a function of a
 // SessionReader that returns JSON, or what to_json() takes, or a TraceError.
 template <class Ask>
-void about_session(SessionStore& sessions, const Request& request, Response& response,
-                   std::initializer_list<std::string_view> parameters, Ask ask) {
-  if (const auto unknown = refuse_unknown(request, parameters)) return answer(response, *unknown);
+void about_session(SessionStore& sessions, const Request& request, Response& response, Ask ask) {
   Reading reading;
   const auto question = ask(reading);
   if (reading.problem()) return answer(response, *reading.problem());
@@ -187,7 +185,7 @@ void about_session(SessionStore& sessions, const Request& request, Response& res
 void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/templates",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, {}, [&](Reading&) {
+             about_session(sessions, request, response, [&](Reading&) {
                return [&](const SessionReader& reader) {
                  return template_list(reader, while_connected(request));
                };
@@ -196,31 +194,29 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/templates/:template/nodes",
            [&sessions](const Request& request, Response& response) {
-             about_session(sessions, request, response, {"from", "limit"}, [&](Reading& reading) {
+             about_session(sessions, request, response, [&](Reading& reading) {
                const TemplateId graph = reading.take(template_of(request));
                const PageRange range = reading.take(page_parameters(request, kUsualRows));
                return [=](const SessionReader& reader) { return node_table(reader, graph, range); };
              });
            });
 
-  http.Get("/api/v1/sessions/:id/templates/:template/tensors", [&sessions](const Request& request,
-                                                                           Response& response) {
-    about_session(sessions, request, response,
-                  {"name", "kind", "source", "layer", "component", "sort", "from", "limit"},
-                  [&](Reading& reading) {
-                    const TemplateId graph = reading.take(template_of(request));
-                    const TensorFilter filter = tensor_filter(request, reading);
-                    const auto order = reading.take(tensor_order(request));
-                    const PageRange range = reading.take(page_parameters(request, kUsualRows));
-                    return [=](const SessionReader& reader) {
-                      return tensor_table(reader, graph, filter, order, range);
-                    };
-                  });
-  });
+  http.Get("/api/v1/sessions/:id/templates/:template/tensors",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](Reading& reading) {
+               const TemplateId graph = reading.take(template_of(request));
+               const TensorFilter filter = tensor_filter(request, reading);
+               const auto order = reading.take(tensor_order(request));
+               const PageRange range = reading.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return tensor_table(reader, graph, filter, order, range);
+               };
+             });
+           });
 
   http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer", [&sessions](const Request& request,
                                                                          Response& response) {
-    about_session(sessions, request, response, {}, [&](Reading& reading) {
+    about_session(sessions, request, response, [&](Reading& reading) {
       const StepId step = reading.take(step_of(request));
       const LayerId layer = reading.take(layer_of_path(request));
       return [=](const SessionReader& reader) { return layer_of_step(reader, step, layer); };
@@ -230,14 +226,14 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
 
 void add_step_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/tokens", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, {"from", "limit"}, [&](Reading& reading) {
+    about_session(sessions, request, response, [&](Reading& reading) {
       const PageRange range = reading.take(page_parameters(request, kUsualRows));
       return [=](const SessionReader& reader) { return token_page(reader, range); };
     });
   });
 
   http.Get("/api/v1/sessions/:id/steps", [&sessions](const Request& request, Response& response) {
-    about_session(sessions, request, response, {"from", "limit"}, [&](Reading& reading) {
+    about_session(sessions, request, response, [&](Reading& reading) {
       const PageRange range = reading.take(page_parameters(request, kUsualSteps));
       return [&request, range](const SessionReader& reader) {
         return step_summaries(reader, range, while_connected(request));
@@ -245,60 +241,52 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
     });
   });
 
-  http.Get("/api/v1/sessions/:id/steps/:step/ops", [&sessions](const Request& request,
-                                                               Response& response) {
-    about_session(sessions, request, response,
-                  {"name", "layer", "component", "sort", "from", "limit"}, [&](Reading& reading) {
-                    const StepId step = reading.take(step_of(request));
-                    const OpFilter filter = op_filter(request, reading);
-                    const auto order = reading.take(op_order(request));
-                    const PageRange range = reading.take(page_parameters(request, kUsualRows));
-                    return [=](const SessionReader& reader) {
-                      return op_table(reader, step, filter, order, range);
-                    };
-                  });
-  });
+  http.Get("/api/v1/sessions/:id/steps/:step/ops",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](Reading& reading) {
+               const StepId step = reading.take(step_of(request));
+               const OpFilter filter = op_filter(request, reading);
+               const auto order = reading.take(op_order(request));
+               const PageRange range = reading.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return op_table(reader, step, filter, order, range);
+               };
+             });
+           });
 }
 
 void add_access_routes(httplib::Server& http, SessionStore& sessions) {
-  http.Get("/api/v1/sessions/:id/steps/:step/accesses", [&sessions](const Request& request,
-                                                                    Response& response) {
-    about_session(sessions, request, response,
-                  {"op", "tensor", "write", "source", "layer", "component", "expert", "sort",
-                   "from", "limit"},
-                  [&](Reading& reading) {
-                    const StepId step = reading.take(step_of(request));
-                    AccessFilter filter = access_filter(request, reading);
-                    if (const auto op = reading.take(number_parameter(request, "op", kMostIds)))
-                      filter.op = OpId{static_cast<std::uint32_t>(*op)};
-                    const auto order = reading.take(access_order(request));
-                    const PageRange range = reading.take(page_parameters(request, kUsualRows));
-                    return [=](const SessionReader& reader) {
-                      return access_table(reader, step, filter, order, range);
-                    };
-                  });
-  });
+  http.Get("/api/v1/sessions/:id/steps/:step/accesses",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](Reading& reading) {
+               const StepId step = reading.take(step_of(request));
+               AccessFilter filter = access_filter(request, reading);
+               if (const auto op = reading.take(number_parameter(request, "op", kMostIds)))
+                 filter.op = OpId{static_cast<std::uint32_t>(*op)};
+               const auto order = reading.take(access_order(request));
+               const PageRange range = reading.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return access_table(reader, step, filter, order, range);
+               };
+             });
+           });
 
-  http.Get("/api/v1/sessions/:id/accesses", [&sessions](const Request& request,
-                                                        Response& response) {
-    about_session(
-        sessions, request, response,
-        {"first_step", "last_step", "phase", "tensor", "write", "source", "layer", "component",
-         "expert", "sort", "cursor", "limit"},
-        [&](Reading& reading) {
+  http.Get(
+      "/api/v1/sessions/:id/accesses", [&sessions](const Request& request, Response& response) {
+        about_session(sessions, request, response, [&](Reading& reading) {
           const std::string id = request.path_params.at("id");
           const AccessQuery query = access_query(request, reading);
           const auto limit = reading.take(number_parameter(request, "limit", kMostRows));
           std::optional<AccessPlace> after;
-          if (const auto cursor = reading.take(text_parameter(request, "cursor")))
-            after = reading.take(parse_cursor(*cursor, id, query));
+          const auto cursor = reading.take(text_parameter(request, "cursor"));
+          if (!cursor.empty()) after = reading.take(parse_cursor(cursor, id, query));
           return [=, &request](const SessionReader& reader) {
             return access_page(reader, query, after, limit.value_or(kUsualRows),
                                while_connected(request))
                 .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
           };
         });
-  });
+      });
 }
 
 }  // namespace
