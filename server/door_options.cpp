@@ -5,20 +5,13 @@
 
 namespace tt {
 
-namespace {
-
-// An imported session may be as large as a disk; the store watches its quota.
-constexpr std::uint64_t kLargestImport = std::uint64_t{1} << 40;
-
-}  // namespace
-
 DoorOptions door_options(const ServerOptions& options) {
   DoorOptions door;
   door.rules.cors_origins = options.cors_origins;
   door.rules.https = options.public_url.starts_with("https:");
   door.rules.other_bodies = {{.path = "/api/v1/sessions",
                               .type = "application/octet-stream",
-                              .max_bytes = kLargestImport}};
+                              .max_bytes = options.max_import}};
   door.renderer = &render_refusal;
   door.key = options.api_key.key;
   door.allowed_hosts = options.allowed_hosts;

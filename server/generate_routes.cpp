@@ -6,8 +6,6 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kLargestBody = 16u << 20;  // a prompt of millions of tokens
-
 void answer_status(httplib::Response& response, const GenerationQueue& queue, const std::string& id,
                    int status) {
   if (const auto job = queue.status(id)) return answer(response, to_json(*job), status);
@@ -19,7 +17,6 @@ void answer_status(httplib::Response& response, const GenerationQueue& queue, co
 }  // namespace
 
 void add_generate_routes(httplib::Server& http, GenerationQueue& queue, Retention& retention) {
-  http.set_payload_max_length(kLargestBody);
   http.Post("/api/v1/generate",
             [&queue, &retention](const httplib::Request& request, httplib::Response& response) {
               auto wanted = parse_generation_body(request.body);

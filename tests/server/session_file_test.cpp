@@ -235,6 +235,39 @@ TEST_F(SessionFile, GoesRoundTheWorldUnchanged) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "here");
 }
 
+TEST_F(SessionFile, MayBeLargerThanAnyOtherBody) {
+  TestServer from;
+  ASSERT_TRUE(from.loaded());
+  const std::string bytes = download(from, record_large(from));
+  ASSERT_GT(bytes.size(), 20u << 20);
+  TestServer to;
+  const Answer taken = send_in(to, bytes);
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body["file_bytes"], bytes.size());
+
+  ServerOptions options;
+  options.max_import = 1u << 20;
+  TestServer small({.door = door_options(options)});
+  const Answer refused = send_in(small, bytes);
+  EXPECT_EQ(refused.status, 413) << refused.body;
+  EXPECT_EQ(refused.body["code"], "body_too_large");
+  EXPECT_TRUE(listed(small).empty());
+}
+
+// A few bytes that unpack to gigabytes are a few bytes.
+TEST_F(SessionFile, IsTakenAsItIsSentNeverUnpacked) {
+  TestServer server;
+  const std::string packed("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\xae\x05\x00", 14);
+  const httplib::Headers gzip = {{"Content-Encoding", "gzip"}};
+  const auto generate = server.client().Post("/api/v1/generate", gzip, packed, "application/json");
+  ASSERT_TRUE(static_cast<bool>(generate));
+  EXPECT_EQ(json::parse(generate->body)["code"], "bad_json") << generate->body;
+  const auto taken =
+      server.client().Post("/api/v1/sessions", gzip, packed, "application/octet-stream");
+  ASSERT_TRUE(static_cast<bool>(taken));
+  EXPECT_EQ(json::parse(taken->body)["code"], "not_a_session") << taken->body;
+}
+
 TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
   TestServer server;
   ASSERT_TRUE(server.loaded());

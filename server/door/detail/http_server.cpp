@@ -59,6 +59,10 @@ void leave_out_brotli(httplib::Request& request) {
   request.set_header("Accept-Encoding", kept.empty() ? "identity" : kept);
 }
 
+// The library would unpack a compressed body, to any size. What is measured and
+// taken is what was sent; compressed it is no JSON and no session.
+void take_body_as_it_is(httplib::Request& request) { request.headers.erase("Content-Encoding"); }
+
 // The door has looked at them. What no handler has, none can log or echo.
 void take_off_secrets(httplib::Request& request) {
   request.headers.erase("Authorization");
@@ -312,6 +316,7 @@ After HttpServer::answer(const Admitted& request) {
         process_request(stream, connection.peer.host, connection.peer.port, connection.local.host,
                         connection.local.port, then_close, closed, [&](httplib::Request& parsed) {
                           leave_out_brotli(parsed);
+                          take_body_as_it_is(parsed);
                           take_off_secrets(parsed);
                           if (request.how.stranger) parsed.set_header(kStrangerHeader, "1");
                         });
