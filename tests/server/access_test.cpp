@@ -95,6 +95,16 @@ TEST(ServerAccess, ABodyOfAnotherTypeIsNotTaken) {
   }
 }
 
+TEST(ServerAccess, ASessionMayBeLargerThanAPromptMay) {
+  TestServer server;
+  const std::string body(17u << 20, ' ');
+  const Answer prompt = server.post("/api/v1/generate", body);
+  EXPECT_EQ(prompt.status, 413);
+  EXPECT_EQ(prompt.body["code"], "body_too_large");
+  const Answer session = server.post("/api/v1/sessions", body, "application/octet-stream");
+  EXPECT_EQ(session.status, 422) << session.body;
+}
+
 TEST(ServerAccess, EveryRefusalOfTheDoorIsAProblem) {
   for (int i = 0; i <= static_cast<int>(RefusalReason::TooManyConnections); ++i) {
     const Refusal refusal{.reason = static_cast<RefusalReason>(i), .why = "a <reason>"};
