@@ -20,9 +20,10 @@ struct Reply {
 // With `renderer` empty the body is the reason as plain text.
 Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer);
 
-// The lines that every response carries, each with its CRLF: what a browser may
-// do with it, its Content-Security-Policy first. `cors_origin`: the page of another site that may read it, empty
-// for none; `any_cors`: there are such sites, so caches keep answers apart.
+// The lines that every response carries, each with its CRLF, its
+// Content-Security-Policy first: what a browser may do with it. `cors_origin`:
+// the page of another site that may read it, empty for none; `any_cors`: there
+// are such sites, so caches keep answers apart.
 std::string standing_headers(std::string_view cors_origin, bool any_cors);
 
 // The whole response, "Connection: close" included; no body for HEAD.
