@@ -1,5 +1,9 @@
 // tt-server: a model, its sessions, and one address to watch them at.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <print>
 #include <string>
@@ -52,6 +56,13 @@ bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
     log.error("the folder for sessions cannot be made; choose another with --data-dir",
               {{"folder", folder.string()}, {"reason", failed.message()}});
     return false;
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    log.warn(
+        "the folder for sessions cannot be written: what is there can be read, new answers "
+        "are not recorded; choose another with --data-dir",
+        {{"folder", folder.string()}, {"reason", std::strerror(errno)}});
+    return true;
   }
   const auto recovered = tt::recover_sessions(folder);
   if (!recovered) {

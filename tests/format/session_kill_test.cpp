@@ -1,8 +1,6 @@
 // A writer that is killed at any moment, and a disk that becomes full.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 
 #include "tests/format/child_process.h"
 #include "tests/format/random_session.h"
+#include "tests/format/small_disk.h"
 #include "tests/format/temp_folder.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/format/session_writer.h"
@@ -22,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ChildProcess;
 using testing::Dice;
+using testing::mount_small_disk;
 using testing::random_session;
 using testing::RandomSession;
 using testing::TempFolder;
@@ -129,22 +129,6 @@ TEST(KilledWriter, LosesAtMostWhatWasNotCommitted) {
 
 // ---------------------------------------------------------------------------
 // Full disk
-
-// A file system of 1 MiB over `folder`, for this process only. false: this
-// machine does not let us mount.
-bool mount_small_disk(const fs::path& folder) {
-  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-  // Nothing of this is to reach other processes. Not through "/", which is no
-  // mount point in a chroot.
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string field, point;
-    fields >> field >> field >> field >> field >> point;
-    mount(nullptr, point.c_str(), nullptr, MS_PRIVATE, nullptr);
-  }
-  return mount("small", folder.c_str(), "tmpfs", 0, "size=1m") == 0;
-}
 
 // The other way to be out of room, which needs no power: no file over 1 MiB.
 void limit_file_size() {

@@ -105,8 +105,17 @@ class Program {
 };
 
 struct Running {
-  explicit Running(const std::filesystem::path& data, std::vector<std::string> more = {})
-      : program(arguments(data, std::move(more))), url(program.read_line()) {}
+  // `before`: what a shell does first, as to lower a limit.
+  explicit Running(const std::filesystem::path& data, std::vector<std::string> more = {},
+                   std::vector<std::string> environment = {}, const std::string& before = ":")
+      : program(through_shell(before, arguments(data, std::move(more))), std::move(environment),
+                "/bin/sh"),
+        url(program.read_line()) {}
+  static std::vector<std::string> through_shell(const std::string& before,
+                                                std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", TT_SERVER});
+    return arguments;
+  }
   static std::vector<std::string> arguments(const std::filesystem::path& data,
                                             std::vector<std::string> more) {
     more.insert(more.end(), {"--port", "0", "--data-dir", data.string()});

@@ -3,33 +3,21 @@
 #include "tracer/recorder.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "tests/format/small_disk.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
 namespace {
 
-// A file system of 1 MiB that only this process sees; it goes with the process.
-void mount_small_disk(const std::filesystem::path& folder) {
-  ASSERT_EQ(unshare(CLONE_NEWNS), 0) << std::strerror(errno);
-  // In a changed root "/" is no mount point; whoever changed it has made the mounts private.
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    ASSERT_EQ(errno, EINVAL) << std::strerror(errno);
-  }
-  ASSERT_EQ(mount("small", folder.c_str(), "tmpfs", 0, "size=1m"), 0) << std::strerror(errno);
-}
-
 TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   need_backends();
   const TempFolder folder;
-  mount_small_disk(folder.path());
-  if (HasFatalFailure()) return;
+  ASSERT_TRUE(mount_small_disk(folder.path())) << std::strerror(errno);
   modelgen::ModelSpec spec;
   ModelOptions options;
   options.path = generated_model(spec);

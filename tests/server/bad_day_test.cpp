@@ -1,0 +1,247 @@
+// The real tt-server on a bad day: each time a message for the person, and
+// nothing lost that was recorded.
+#include <algorithm>
+#include <set>
+
+#include "tests/format/small_disk.h"
+#include "tests/server/program.h"
+#include "tests/server_door/raw_client.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+namespace {
+
+using namespace test;
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1"};
+
+std::vector<std::string> one_thread_and(std::vector<std::string> more) {
+  more.insert(more.end(), kOneThread.begin(), kOneThread.end());
+  return more;
+}
+
+std::uint16_t port_of(const std::string& url) {
+  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+}
+
+// The id that an accepted request got; empty when it was refused.
+std::string generate(Running& server, const json& body) {
+  httplib::Client client(server.url);
+  const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
+  return accepted && accepted->status == 202 ? json::parse(accepted->body)["id"].get<std::string>()
+                                             : "";
+}
+
+json endless() { return {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}}; }
+
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto deadline = Clock::now() + 60s;
+  while (!condition()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+// The lines of a JSON log about a session.
+std::vector<json> log_of(const Running& server, const std::string& session) {
+  std::vector<json> lines;
+  std::istringstream said(server.program.said());
+  for (std::string line; std::getline(said, line);) {
+    json parsed = json::parse(line, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << line;
+    if (parsed.value("session", "") == session) lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+// Nobody was told otherwise than that this session's recording ended early: not
+// who asks, not who listened, not who reads the log.
+void expect_told_that_it_is_full(Running& server, const std::string& id, WsClient& listener) {
+  const json status = server.ended(id);
+  const std::string error = status.value("error", json()).is_string() ? status["error"] : "";
+  EXPECT_NE(error.find("full"), std::string::npos) << status;
+
+  json last;
+  for (;;) {
+    const WsFrame frame = listener.read();
+    if (frame.opcode == -1 || frame.opcode == kClose) break;
+    if (frame.opcode != kText) continue;
+    const json event = json::parse(frame.payload);
+    if (event["type"] == "state" && event["session"] == id) last = event;
+    if (last.is_object() && last["state"] != "running" && last["state"] != "queued") break;
+  }
+  ASSERT_TRUE(last.is_object());
+  EXPECT_EQ(last["error"], error);
+
+  std::vector<json> lines;
+  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines.back()["level"], "warning");
+  EXPECT_EQ(lines.back()["error"], error);
+}
+
+TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
+  const testing::TempFolder folder;
+  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 2)) << std::strerror(errno);
+  Running server(folder.path(), one_thread_and({"--log-json"}));
+  ASSERT_TRUE(server.loaded());
+  WsClient listener(port_of(server.url));
+  listener.send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
+  const json body = endless();
+  std::string id;
+  // One after the other until one does not fit.
+  for (int i = 0; i < 50; ++i) {
+    id = generate(server, body);
+    ASSERT_FALSE(id.empty());
+    if (!server.ended(id)["error"].is_null()) break;
+  }
+  const json status = server.ended(id);
+  ASSERT_FALSE(status["error"].is_null()) << "it never got full";
+  EXPECT_EQ(status["state"], "done") << "the answer does not need the disk";
+  EXPECT_EQ(status["generated"], 900);
+  expect_told_that_it_is_full(server, id, listener);
+
+  // What had been committed is there, and the file says what is not.
+  const json session = server.get("/api/v1/sessions/" + id);
+  EXPECT_EQ(session["state"], "failed") << session;
+  EXPECT_GT(session["losses"]["steps_not_written"], 0) << session;
+  for (const auto& file : fs::directory_iterator(folder.path())) {
+    if (file.path().extension() != ".ttrace") continue;
+    const auto faults = check_session(file.path());
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << file.path() << ": " << faults->front();
+  }
+
+  // With room again the next one is recorded; nobody need start anything anew.
+  for (const auto& file : fs::directory_iterator(folder.path())) fs::remove(file.path());
+  const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  EXPECT_EQ(server.get("/api/v1/sessions/" + next)["state"], "done");
+}
+
+TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
+  const testing::TempFolder folder;
+  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
+  std::string recorded;
+  {
+    Running before(folder.path(), kOneThread);
+    ASSERT_TRUE(before.loaded());
+    recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
+    EXPECT_EQ(before.ended(recorded)["state"], "done");
+  }
+  ASSERT_TRUE(testing::make_disk_read_only(folder.path())) << std::strerror(errno);
+  Running server(folder.path(), one_thread_and({"--log-json"}));
+  ASSERT_TRUE(server.loaded());
+  EXPECT_NE(server.program.said().find("written"), std::string::npos)
+      << "the person who starts it is told: " << server.program.said();
+  // What is there can be read.
+  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done");
+  EXPECT_GT(server.get("/api/v1/sessions/" + recorded + "/steps")["total"], 0);
+  // An answer can be had, and says that it is not recorded.
+  const std::string id = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  const json status = server.ended(id);
+  EXPECT_EQ(status["state"], "done");
+  EXPECT_EQ(status["generated"], 4);
+  ASSERT_TRUE(status["error"].is_string()) << status;
+  EXPECT_NE(status["error"].get<std::string>().find("recording"), std::string::npos) << status;
+  std::vector<json> lines;
+  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  EXPECT_EQ(lines.back()["error"], status["error"]);
+}
+
+TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
+  const testing::TempFolder folder;
+  const fs::path back = folder / "back";
+  Running server(folder / "data", kOneThread,
+                 {"LD_PRELOAD=" TT_SET_CLOCK, "TT_TEST_CLOCK_BACK=" + back.string()});
+  ASSERT_TRUE(server.loaded());
+  const std::string first = server.start_endless();
+  ASSERT_FALSE(first.empty());
+  std::ofstream(back) << "now";
+  const int steps = server.get("/api/v1/sessions/" + first)["steps"];
+  EXPECT_TRUE(eventually(
+      [&] { return server.get("/api/v1/sessions/" + first).value("steps", 0) > steps + 20; }));
+  httplib::Client(server.url).Delete("/api/v1/generate/" + first);
+  const json ended = server.ended(first);
+  EXPECT_EQ(ended["state"], "cancelled");
+  EXPECT_EQ(ended["error"], nullptr);
+  const std::string second = generate(server, {{"prompt", "Then"}, {"max_tokens", 4}});
+  EXPECT_EQ(server.ended(second)["error"], nullptr);
+  // It went back, or this shows nothing: ids begin with the date.
+  ASSERT_LT(second.substr(0, 8), first.substr(0, 8));
+
+  for (const std::string& id : {first, second}) {
+    SCOPED_TRACE(id);
+    const auto faults = check_session(folder / "data" / (id + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+    const json listed = server.get("/api/v1/sessions/" + id + "/steps?limit=10000");
+    ASSERT_FALSE(listed["steps"].empty());
+    std::int64_t before = 0;
+    for (const json& step : listed["steps"]) {
+      EXPECT_GE(step["begin_ns"], before) << step["step"];
+      EXPECT_GE(step["end_ns"], step["begin_ns"]) << step["step"];
+      EXPECT_LT(step["end_ns"], 3'600'000'000'000) << "a day does not pass in a test";
+      before = step["end_ns"];
+    }
+  }
+  const json sessions = server.get("/api/v1/sessions");
+  EXPECT_EQ(sessions["total"], 2);
+}
+
+TEST(BadDay, ThePortIsTaken) {
+  const testing::TempFolder folder;
+  Running first(folder / "first");
+  Program second(
+      {"--port", std::to_string(port_of(first.url)), "--data-dir", (folder / "second").string()});
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_NE(second.said().find("is taken by another program; choose another port"),
+            std::string::npos)
+      << second.said();
+  EXPECT_EQ(first.get("/api/v1/health")["version"], TT_VERSION) << "the first goes on";
+}
+
+TEST(BadDay, FileHandlesAreExhausted) {
+  const testing::TempFolder folder;
+  constexpr int kHandles = 64;
+  Running server(folder.path(), one_thread_and({"--log-json", "-c", "512"}), {},
+                 std::format("ulimit -n {}", kHandles));
+  ASSERT_TRUE(server.loaded());
+  const std::string running = server.start_endless();
+  ASSERT_FALSE(running.empty());
+  {
+    std::vector<RawClient> clients;
+    for (int i = 0; i < 3 * kHandles; ++i) clients.emplace_back(port_of(server.url));
+    // Idle ones make room for who has something to say, and nobody is left hanging.
+    for (int i = 0; i < 5; ++i) {
+      RawClient late(port_of(server.url));
+      EXPECT_EQ(late.exchange(get_request("/api/v1/health")).status, 200);
+    }
+    // What needs a handle of its own says that there is none, or gets one.
+    RawClient asking(port_of(server.url));
+    const int status = asking.exchange(get_request("/api/v1/sessions/" + running)).status;
+    EXPECT_TRUE(status == 200 || status >= 500) << status;
+  }
+  EXPECT_TRUE(eventually([&] {
+    return server.get("/api/v1/sessions/" + running).value("steps", 0) > 0;
+  })) << "it recovers";
+  const json status = server.ended(running);
+  EXPECT_EQ(status["error"], nullptr);
+  EXPECT_EQ(status["generated"], server.get("/api/v1/sessions/" + running)["steps"]);
+  const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  for (const std::string& id : {running, next}) {
+    const auto faults = check_session(folder.path() / (id + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+  }
+}
+
+}  // namespace
+}  // namespace tt
