@@ -345,7 +345,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/tensors": {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name */
+                /** @description Part of the name, in any case */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
@@ -438,7 +438,7 @@ export interface paths {
             readonly query?: {
                 /** @description Only those of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name */
+                /** @description Part of the tensor's name, in any case */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -448,7 +448,7 @@ export interface paths {
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first */
+                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description First row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -481,7 +481,7 @@ export interface paths {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the tensor's name */
+                /** @description Part of the tensor's name, in any case */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -491,7 +491,7 @@ export interface paths {
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first */
+                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description `next` of the page before, asked with the same filter and order */
                 readonly cursor?: string;
@@ -1106,7 +1106,7 @@ export interface components {
         readonly write: boolean;
         /** @description Only those of this expert */
         readonly expert: number;
-        /** @description time: as they happened, by op, reads first */
+        /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
         readonly access_sort: "time" | "-time" | "bytes" | "-bytes" | "offset" | "-offset" | "tensor" | "-tensor";
         /** @description Number of the step, from 0 */
         readonly step: number;
@@ -1745,6 +1745,7 @@ export interface operations {
                     };
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
@@ -1789,7 +1790,7 @@ export interface operations {
     readonly tensors: {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name */
+                /** @description Part of the name, in any case */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
@@ -1912,7 +1913,7 @@ export interface operations {
             readonly query?: {
                 /** @description Only those of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name */
+                /** @description Part of the tensor's name, in any case */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -1922,7 +1923,7 @@ export interface operations {
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first */
+                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description First row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -1965,7 +1966,7 @@ export interface operations {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the tensor's name */
+                /** @description Part of the tensor's name, in any case */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -1975,7 +1976,7 @@ export interface operations {
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first */
+                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
                 readonly sort?: components["parameters"]["access_sort"];
                 /** @description `next` of the page before, asked with the same filter and order */
                 readonly cursor?: string;
@@ -2036,6 +2037,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["LayerSubgraph"];
                 };
             };
+            readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
