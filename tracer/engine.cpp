@@ -49,10 +49,10 @@ llama_load_mode load_mode(const ModelOptions& options) {
 
 // A number of the model's metadata: exact key, else "<architecture>.<key>".
 std::uint32_t metadata_number(const GgufIndex& index, std::string_view suffix) {
-  for (const auto& [key, value] : index.metadata()) {
-    if (!key.ends_with(suffix)) continue;
+  for (const GgufEntry& entry : index.metadata()) {
+    if (!entry.key.ends_with(suffix)) continue;
     try {
-      return static_cast<std::uint32_t>(std::stoul(value));
+      return static_cast<std::uint32_t>(std::stoul(value_text(entry)));
     } catch (const std::exception&) {
       return 0;  // an array: differs by layer
     }
@@ -224,9 +224,9 @@ void Engine::Impl::read_facts() {
   std::array<char, 256> text{};
   llama_model_desc(loaded, text.data(), text.size());
   facts.description = text.data();
-  for (const auto& [key, value] : index.metadata()) {
-    if (key == "general.architecture") facts.architecture = value;
-    if (key == "general.name") facts.name = value;
+  for (const GgufEntry& entry : index.metadata()) {
+    if (entry.key == "general.architecture") facts.architecture = value_text(entry);
+    if (entry.key == "general.name") facts.name = value_text(entry);
   }
   if (facts.name.empty()) facts.name = model_options.path.stem().string();
   facts.size = llama_model_size(loaded);
@@ -434,9 +434,9 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   add("model.name", facts.name);
   add("model.description", facts.description);
   add("model.architecture", facts.architecture);
-  for (const auto& [key, value] : impl_->index.metadata()) {
-    if (!key.starts_with("tokenizer.") && !key.starts_with("general.")) {
-      add("model." + key, value);
+  for (const GgufEntry& entry : impl_->index.metadata()) {
+    if (!entry.key.starts_with("tokenizer.") && !entry.key.starts_with("general.")) {
+      add("model." + entry.key, value_text(entry));
     }
   }
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {

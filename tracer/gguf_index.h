@@ -14,6 +14,7 @@
 
 #include "tracer/format/ids.h"
 #include "tracer/format/session.h"
+#include "tracer/gguf_header.h"
 
 namespace tt {
 
@@ -32,16 +33,15 @@ class GgufIndex {
 
   const std::vector<ModelFile>& files() const { return files_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  const GgufTensor* find(std::string_view name) const;  // null: no such tensor
-  // Every key of the first file as text: scalars, and arrays by their type and length.
-  const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
+  const GgufTensor* find(std::string_view name) const;                  // null: no such tensor
+  const std::vector<GgufEntry>& metadata() const { return metadata_; }  // of the first file
 
  private:
   std::expected<void, std::string> add_file(const std::filesystem::path& path);
 
   std::vector<ModelFile> files_;
   std::vector<GgufTensor> tensors_;
-  std::vector<std::pair<std::string, std::string>> metadata_;
+  std::vector<GgufEntry> metadata_;
   std::unordered_map<std::string, std::size_t> by_name_;
 };
 

@@ -1,0 +1,66 @@
+// The header of one GGUF file: metadata and where its tensors lie. Read by our
+// own code and not by llama.cpp's, which a hostile file can make abort: here
+// every length is checked against what is left, so that a file of any bytes
+// gives a value or an error, in bounded time and memory. Says nothing of
+// whether llama.cpp can load it (model_check.h does).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tt {
+
+using GgufScalar = std::variant<std::uint64_t, std::int64_t, float, double, bool, std::string>;
+
+struct GgufArray {
+  std::string type;  // of its elements
+  std::uint64_t length = 0;
+  std::vector<GgufScalar> first;  // at most kShownElements
+  static constexpr std::size_t kShownElements = 16;
+};
+
+struct GgufEntry {
+  std::string key;
+  std::string type;  // ggml's word: "u32", "str", "arr"...
+  std::variant<GgufScalar, GgufArray> value;
+};
+// Of a scalar its value, of an array "str[32000]".
+std::string value_text(const GgufEntry& entry);
+
+struct GgufTensorInfo {
+  std::string name;
+  std::string type;                  // "Q4_K"
+  std::array<std::int64_t, 4> ne{};  // elements, innermost first
+  std::uint64_t offset = 0;          // in the file, bytes
+  std::uint64_t size = 0;
+};
+
+struct GgufHeader {
+  std::uint64_t file_size = 0;
+  std::uint64_t data_offset = 0;        // everything before it is the header
+  std::vector<GgufEntry> metadata;      // in file order
+  std::vector<GgufTensorInfo> tensors;  // in file order; each lies inside the file
+};
+
+// A scalar by its key; none when there is no such key, or one of another type.
+template <class T>
+std::optional<T> value_of(const std::vector<GgufEntry>& metadata, std::string_view key) {
+  const auto entry = std::ranges::find(metadata, key, &GgufEntry::key);
+  if (entry == metadata.end()) return std::nullopt;
+  const auto* scalar = std::get_if<GgufScalar>(&entry->value);
+  if (scalar == nullptr || !std::holds_alternative<T>(*scalar)) return std::nullopt;
+  return std::get<T>(*scalar);
+}
+
+// The error names the file and says what to do.
+std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path);
+
+}  // namespace tt
