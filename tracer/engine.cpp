@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <format>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -58,12 +57,6 @@ std::uint32_t metadata_number(const GgufIndex& index, std::string_view suffix) {
     }
   }
   return 0;
-}
-
-std::string new_session_id(std::chrono::system_clock::time_point now) {
-  std::random_device random;
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", seconds, random() & 0xFFFFFFU);
 }
 
 std::string title_of(const Prompt& prompt) {
@@ -183,7 +176,8 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
                                           .host = host_facts(options.path),
                                           .control = {},
                                           .ending = {},
-                                          .cached = {}});
+                                          .cached = {},
+                                          .cached_by = {}});
   impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
   impl->probe = std::make_unique<Probe>(*impl->layout);
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
@@ -413,7 +407,7 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   const ModelFacts& facts = impl_->facts;
   const auto now = std::chrono::system_clock::now();
   SessionInfo info;
-  info.id = new_session_id(now);
+  info.id = request.id.empty() ? new_session_id() : request.id;
   info.title = title_of(request.prompt);
   info.start_utc_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
@@ -497,6 +491,7 @@ void Engine::complete(SessionInfo& info, const GenerationResult& result) const {
   add("result.stop_reason", to_text(result.reason));
   add("result.prompt_tokens", result.prompt_tokens);
   add("result.reused_tokens", result.reused_tokens);
+  if (!result.reused_from.empty()) add("result.reused_from", result.reused_from);
   add("result.generated_tokens", result.generated);
   add("result.prompt_ns", result.prompt_ns);
   add("result.generate_ns", result.generate_ns);

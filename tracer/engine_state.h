@@ -26,6 +26,7 @@ struct Engine::Impl {
   // Tokens that are no text of an answer, and those that end one; ascending.
   std::vector<std::int32_t> control, ending;
   std::vector<std::int32_t> cached;  // tokens whose state the context's memory holds
+  std::string cached_by;             // session that left them; empty: it was not recorded
 
   std::expected<void, EngineError> make_context();
   void read_facts();

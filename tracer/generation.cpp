@@ -1,11 +1,20 @@
 #include "tracer/generation.h"
 
 #include <array>
+#include <chrono>
+#include <format>
+#include <random>
 
 namespace tt {
 
 bool ends_at_eog(const GenerationRequest& request) {
   return !request.ignore_eos || !request.sampling.grammar.empty();
+}
+
+std::string new_session_id() {
+  std::random_device random;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, random() & 0xFFFFFFU);
 }
 
 const char* to_text(StopReason reason) {

@@ -34,6 +34,7 @@ struct Sampling {
 };
 
 struct GenerationRequest {
+  std::string id;  // of the session that it becomes; empty: a new one is made
   Prompt prompt;
   std::uint32_t max_tokens = 128;
   Sampling sampling;
@@ -67,6 +68,7 @@ struct GenerationResult {
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
   std::uint32_t seed = 0;   // the one that was used
   std::uint32_t steps = 0;  // graphs that were evaluated
+  std::string reused_from;  // session that left the reused cells; empty: none, or not recorded
   std::int64_t prompt_ns = 0, generate_ns = 0;
   std::vector<float> embedding;  // embedding-only models
 };
@@ -89,6 +91,9 @@ class GenerationListener {
   // Text that was held back (it might have become a stop string) and belongs to no new token.
   virtual void on_text(std::string_view rest) = 0;
 };
+
+// Time and chance: unique, and sorted by time. Fit for a file's name.
+std::string new_session_id();
 
 const char* to_text(StopReason);
 

@@ -5,6 +5,7 @@
 #include <format>
 #include <stop_token>
 
+#include "tracer/file_stamp.h"
 #include "tracer/model_check.h"
 #include "tracer/recorder.h"
 #include "tracer/self_check.h"
@@ -35,9 +36,10 @@ struct GenerationQueue::Impl final : GenerationListener {
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
   void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
-  JobStatus status_of(const Job& job) const;                         // mutex held
-  std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);  // mutex held
-  void forget_old();                                                 // mutex held
+  JobStatus status_of(const Job& job) const;                           // mutex held
+  std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);    // mutex held
+  void forget_old();                                                   // mutex held
+  bool idle() const { return waiting.empty() && running == nullptr; }  // mutex held
 
   void on_token(const Token& token, std::string_view piece) override;
   void on_text(std::string_view rest) override;
@@ -58,6 +60,9 @@ struct GenerationQueue::Impl final : GenerationListener {
   std::deque<std::string> finished;  // oldest first
   std::shared_ptr<Job> running;
   bool stopping = false;
+  bool retired = false;
+  std::chrono::steady_clock::time_point last_ended = std::chrono::steady_clock::now();
+  std::vector<FileStamp> files;  // of the loaded model
   std::stop_source stop_loading;
 
   bool exact_only = false;  // the self-check failed: fast times are not to be trusted
@@ -70,7 +75,9 @@ struct GenerationQueue::Impl final : GenerationListener {
 // ---------------------------------------------------------------- inference thread
 
 void GenerationQueue::Impl::run() {
-  if (!load()) return;
+  const bool loaded = load();
+  if (options.on_load) options.on_load(load_state);  // nobody changes it any more
+  if (!loaded) return;
   while (const auto job = next_job()) run_job(*job);
 }
 
@@ -105,6 +112,13 @@ bool GenerationQueue::Impl::load() {
     return !stopping;
   });
   if (!loaded) return fail(loaded.error().message);
+  std::vector<FileStamp> stamps;
+  for (const ModelFile& file : (*loaded)->gguf().files()) {
+    const FileStamp stamp = stamp_of(file.path);
+    if (stamp.size != file.size || stamp.mtime_ns != file.mtime_ns)
+      return fail(file.path + " changed while it was loaded. Load it again.");
+    stamps.push_back(stamp);
+  }
 
   const RecorderSize size = (*loaded)->recorder_size();
   auto made = std::make_unique<Recorder>(
@@ -113,6 +127,8 @@ bool GenerationQueue::Impl::load() {
         listener.on_step(session, step, graph);
       });
   const std::lock_guard lock(mutex);
+  files = std::move(stamps);
+  last_ended = std::chrono::steady_clock::now();
   recorder = std::move(made);
   engine = *std::move(loaded);
   load_state = {
@@ -150,6 +166,12 @@ std::shared_ptr<Job> GenerationQueue::Impl::next_job() {
 }
 
 void GenerationQueue::Impl::run_job(Job& job) {
+  if (const auto changed = changed_file(files)) {
+    GenerationResult refused;
+    refused.reason = StopReason::Error;
+    refused.error = *changed;
+    return settle(job, refused, {});
+  }
   const bool recorded = job.request.level != Level::Off;
   if (recorded) {
     std::error_code ignored;
@@ -189,6 +211,7 @@ void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
                        : result.reason == StopReason::Error   ? JobState::Failed
                                                               : JobState::Done;
     running.reset();
+    last_ended = std::chrono::steady_clock::now();
     finished.push_back(job.status.id);
     forget_old();
     status = status_of(job);
@@ -283,6 +306,14 @@ std::optional<ModelFacts> GenerationQueue::facts() const {
 
 const ModelOptions& GenerationQueue::model_options() const { return impl_->options.model; }
 
+std::optional<std::string> GenerationQueue::changed() const {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->engine == nullptr) return std::nullopt;
+  }
+  return changed_file(impl_->files);  // set before the engine, never again
+}
+
 std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest request) {
   using Kind = SubmitError::Kind;
   const auto refuse = [](Kind kind, std::string message) {
@@ -301,26 +332,32 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
     }
     engine = impl_->engine.get();
   }
-  // The engine stays until stop(); its text functions need no lock.
+  // The engine stays as long as the queue; its text functions need no lock.
+  if (const auto changed = changed_file(impl_->files)) return refuse(Kind::Changed, *changed);
   if (auto checked = engine->check(request); !checked) {
     return refuse(
         checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
         checked.error().message);
   }
   if (impl_->exact_only) request.exact_timing = true;
+  if (request.id.empty()) request.id = new_session_id();
   auto job = std::make_shared<Job>();
   job->info = engine->describe(request);
   if (!impl_->self_check_fact.empty()) {
     job->info.facts.emplace_back("trace.self_check", impl_->self_check_fact);
   }
   job->status.id = job->info.id;
+  job->status.model = impl_->options.name;
+  job->status.n_layers = job->info.n_layers;
   job->status.max_tokens = request.max_tokens;
+  job->status.submitted = std::chrono::steady_clock::now();
   job->request = std::move(request);
   JobStatus status;
   const std::lock_guard tell(impl_->telling);
   {
     const std::lock_guard lock(impl_->mutex);
-    if (impl_->stopping) return refuse(Kind::Stopping, "The server is stopping.");
+    if (impl_->stopping || impl_->retired)
+      return refuse(Kind::Stopping, "The model is being unloaded.");
     if (impl_->waiting.size() >= impl_->options.max_queued) {
       return refuse(Kind::Full, std::format("{} requests are waiting already. Try again later.",
                                             impl_->waiting.size()));
@@ -339,6 +376,26 @@ std::optional<JobStatus> GenerationQueue::status(const std::string& id) const {
   const auto found = impl_->jobs.find(id);
   if (found == impl_->jobs.end()) return std::nullopt;
   return impl_->status_of(*found->second);
+}
+
+std::vector<JobStatus> GenerationQueue::statuses() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<JobStatus> all;
+  for (const auto& [id, job] : impl_->jobs) all.push_back(impl_->status_of(*job));
+  return all;
+}
+
+std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->engine == nullptr || !impl_->idle()) return std::nullopt;
+  return impl_->last_ended;
+}
+
+bool GenerationQueue::retire() {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->idle()) return false;
+  impl_->retired = true;
+  return true;
 }
 
 bool GenerationQueue::cancel(const std::string& id) {
@@ -360,14 +417,15 @@ bool GenerationQueue::cancel(const std::string& id) {
   return true;
 }
 
-std::optional<StepInFlight> GenerationQueue::in_flight(std::uint32_t from_op) const {
+std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
+                                                       std::uint32_t from_op) const {
   StepInFlight step;
+  step.session = id;
   const Engine* engine = nullptr;
   {
     const std::lock_guard lock(impl_->mutex);
-    if (impl_->running == nullptr || impl_->engine == nullptr) return std::nullopt;
+    if (impl_->running == nullptr || impl_->running->status.id != id) return std::nullopt;
     engine = impl_->engine.get();
-    step.session = impl_->running->status.id;
   }
   const StepBuffer* buffer = engine->probe().in_flight();
   if (buffer == nullptr) return std::nullopt;

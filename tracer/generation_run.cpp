@@ -134,6 +134,8 @@ std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
     common = 0;
   }
   cached.resize(common);
+  if (common > 0) result_.reused_from = engine_.cached_by;
+  engine_.cached_by = recorder_ == nullptr ? "" : request_.id;
   return static_cast<std::uint32_t>(common);
 }
 

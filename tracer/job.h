@@ -2,6 +2,7 @@
 // shown by the server and the command line.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -13,7 +14,9 @@ enum class JobState : std::uint8_t { Queued, Running, Done, Cancelled, Failed };
 const char* to_text(JobState);
 
 struct JobStatus {
-  std::string id;  // the session's
+  std::string id;              // the session's
+  std::string model;           // that it asks; as GenerationQueue::Options::name says
+  std::uint32_t n_layers = 0;  // of the model
   JobState state = JobState::Queued;
   std::uint32_t position = 0;  // requests before it; 0: running or next
   std::uint32_t prompt_tokens = 0, prompt_done = 0, reused_tokens = 0;
@@ -21,6 +24,7 @@ struct JobStatus {
   std::string text;  // so far
   StopReason stop_reason = StopReason::None;
   std::string error;
+  std::chrono::steady_clock::time_point submitted;
   // Once it has ended, as far as it ran.
   std::uint32_t steps = 0;  // graphs that were evaluated
   std::int64_t prompt_ns = 0, generate_ns = 0;
@@ -28,7 +32,7 @@ struct JobStatus {
 };
 
 struct SubmitError {
-  enum class Kind { NotReady, LoadFailed, Full, BadRequest, TooLong, Stopping };
+  enum class Kind { NotReady, LoadFailed, Changed, Full, BadRequest, TooLong, Stopping };
   Kind kind;
   std::string message;
 };
