@@ -57,6 +57,11 @@ Refusal take_text(const Json& value, std::string& out) {
   return {};
 }
 
+Refusal take_name(const Json& value, std::string& out) {
+  if (take_text(value, out) || out.empty()) return "the id of a model";
+  return {};
+}
+
 constexpr std::size_t kMaxStops = 32;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
@@ -124,56 +129,67 @@ Refusal take_prompt(const Json& value, Prompt& out, Refusal (*take)(const Json&,
 // One row per field: its name and how it is taken.
 struct Field {
   std::string_view name;
-  Refusal (*take)(const Json& value, GenerationRequest& out);
+  Refusal (*take)(const Json& value, GenerationBody& out);
 };
 
 constexpr std::array kFields = {
-    Field{"prompt",
-          [](const Json& v, GenerationRequest& r) { return take_prompt(v, r.prompt, take_text); }},
-    Field{"messages", [](const Json& v,
-                         GenerationRequest& r) { return take_prompt(v, r.prompt, take_messages); }},
-    Field{"tokens", [](const Json& v,
-                       GenerationRequest& r) { return take_prompt(v, r.prompt, take_tokens); }},
+    Field{"prompt", [](const Json& v,
+                       GenerationBody& b) { return take_prompt(v, b.request.prompt, take_text); }},
+    Field{"messages",
+          [](const Json& v, GenerationBody& b) {
+            return take_prompt(v, b.request.prompt, take_messages);
+          }},
+    Field{"tokens",
+          [](const Json& v, GenerationBody& b) {
+            return take_prompt(v, b.request.prompt, take_tokens);
+          }},
+    Field{"model", [](const Json& v, GenerationBody& b) { return take_name(v, b.model); }},
+    Field{"stream", [](const Json& v, GenerationBody& b) { return take_bool(v, b.stream); }},
     Field{"max_tokens",
-          [](const Json& v, GenerationRequest& r) {
-            return take_integer(v, r.max_tokens, 0, kMaxInt32);
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.max_tokens, 0, kMaxInt32);
           }},
     Field{"temperature",
-          [](const Json& v, GenerationRequest& r) {
-            return take_number(v, r.sampling.temperature, 0, 100);
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.temperature, 0, 100);
           }},
     Field{"top_k",
-          [](const Json& v, GenerationRequest& r) {
-            return take_integer(v, r.sampling.top_k, 0, kMaxInt32);
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.top_k, 0, kMaxInt32);
           }},
-    Field{"top_p", [](const Json& v,
-                      GenerationRequest& r) { return take_number(v, r.sampling.top_p, 0, 1); }},
-    Field{"min_p", [](const Json& v,
-                      GenerationRequest& r) { return take_number(v, r.sampling.min_p, 0, 1); }},
+    Field{"top_p",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.top_p, 0, 1);
+          }},
+    Field{"min_p",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.min_p, 0, 1);
+          }},
     Field{"repeat_penalty",
-          [](const Json& v, GenerationRequest& r) {
-            return take_number(v, r.sampling.repeat_penalty, 0.01, 100);
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.repeat_penalty, 0.01, 100);
           }},
     Field{"repeat_last_n",
-          [](const Json& v, GenerationRequest& r) {
-            return take_integer(v, r.sampling.repeat_last_n, -1, kMaxInt32);
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.repeat_last_n, -1, kMaxInt32);
           }},
     Field{"seed",
-          [](const Json& v, GenerationRequest& r) {
-            return take_integer(v, r.sampling.seed, 0, std::numeric_limits<std::uint32_t>::max());
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.seed, 0,
+                                std::numeric_limits<std::uint32_t>::max());
           }},
-    Field{"grammar",
-          [](const Json& v, GenerationRequest& r) { return take_text(v, r.sampling.grammar); }},
-    Field{"stop", [](const Json& v, GenerationRequest& r) { return take_stop(v, r.stop); }},
+    Field{"grammar", [](const Json& v,
+                        GenerationBody& b) { return take_text(v, b.request.sampling.grammar); }},
+    Field{"stop", [](const Json& v, GenerationBody& b) { return take_stop(v, b.request.stop); }},
     Field{"ignore_eos",
-          [](const Json& v, GenerationRequest& r) { return take_bool(v, r.ignore_eos); }},
+          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.ignore_eos); }},
     Field{"reuse_prefix",
-          [](const Json& v, GenerationRequest& r) { return take_bool(v, r.reuse_prefix); }},
-    Field{"level", [](const Json& v, GenerationRequest& r) { return take_level(v, r.level); }},
+          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.reuse_prefix); }},
+    Field{"level", [](const Json& v, GenerationBody& b) { return take_level(v, b.request.level); }},
     Field{"timing",
-          [](const Json& v, GenerationRequest& r) { return take_timing(v, r.exact_timing); }},
+          [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
     Field{"stats_pattern",
-          [](const Json& v, GenerationRequest& r) { return take_text(v, r.stats_pattern); }},
+          [](const Json& v, GenerationBody& b) { return take_text(v, b.request.stats_pattern); }},
 };
 
 std::string known_fields() {
@@ -187,7 +203,7 @@ std::string known_fields() {
 
 }  // namespace
 
-std::expected<GenerationRequest, Problem> parse_generation_body(std::string_view body) {
+std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
   const auto refuse = [](Fault fault, std::string detail) {
     return std::unexpected(Problem{fault, std::move(detail)});
   };
@@ -196,7 +212,7 @@ std::expected<GenerationRequest, Problem> parse_generation_body(std::string_view
   if (!json.is_object())
     return refuse(Fault::BadJson, R"(Send a JSON object, for instance {"prompt": "Hello"}.)");
 
-  GenerationRequest request;
+  GenerationBody out;
   int prompts = 0;
   for (const auto& [name, value] : json.items()) {
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
@@ -204,13 +220,13 @@ std::expected<GenerationRequest, Problem> parse_generation_body(std::string_view
       return refuse(Fault::BadRequest, std::format("There is no field \"{}\". The fields are {}.",
                                                    name, known_fields()));
     }
-    if (const Refusal wanted = field->take(value, request))
+    if (const Refusal wanted = field->take(value, out))
       return refuse(Fault::BadRequest, std::format("\"{}\" takes {}.", name, *wanted));
     prompts += field < kFields.begin() + 3 ? 1 : 0;
   }
   if (prompts != 1)
     return refuse(Fault::BadRequest, R"(Give exactly one of "prompt", "messages" and "tokens".)");
-  return request;
+  return out;
 }
 
 }  // namespace tt

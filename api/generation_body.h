@@ -1,9 +1,10 @@
-// The body of POST /api/v1/generate as a request. What is unknown, of another
+// The body of POST /api/v1/generate as a value. What is unknown, of another
 // type or out of range is refused with the field's name and what it takes:
 // nothing is guessed and nothing ignored.
 #pragma once
 
 #include <expected>
+#include <string>
 #include <string_view>
 
 #include "api/problem.h"
@@ -11,6 +12,12 @@
 
 namespace tt {
 
-std::expected<GenerationRequest, Problem> parse_generation_body(std::string_view body);
+struct GenerationBody {
+  GenerationRequest request;
+  std::string model;    // its id; empty: the loaded one
+  bool stream = false;  // answer with server-sent events
+};
+
+std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body);
 
 }  // namespace tt

@@ -13,26 +13,12 @@
 
 #include "analysis/page.h"
 #include "tracer/job.h"
-#include "tracer/model_facts.h"
 
 namespace tt {
 
 using Json = nlohmann::ordered_json;  // fields in the order of the documentation
 
 std::string text_of(const Json& json);
-
-// The one model of this process, from the start of its loading.
-struct ModelEntry {
-  std::string path;
-  std::uint64_t size = 0;  // of the file, bytes
-  LoadState load;
-  std::optional<ModelFacts> facts;  // once loaded
-};
-// The name it gave itself, else the file's.
-std::string name_of(const ModelEntry& model);
-
-Json to_json(const ModelEntry& model);
-Json health_json(const ModelEntry& model);
 
 Json to_json(const JobStatus& status);
 

@@ -35,7 +35,11 @@ constexpr std::array kRows = {
         "The session's file is not the server's"},
     Row{Fault::QuotaReached, 507, "quota_reached", "There is no room for more sessions"},
     Row{Fault::ModelLoading, 503, "model_loading", "The model is still loading"},
-    Row{Fault::ModelFailed, 503, "model_failed", "The model is not loaded"},
+    Row{Fault::ModelFailed, 503, "model_failed", "The model cannot be loaded"},
+    Row{Fault::ModelDamaged, 422, "model_damaged", "The model's files cannot be read"},
+    Row{Fault::ModelNotLoaded, 409, "model_not_loaded", "The model is not loaded"},
+    Row{Fault::ModelBusy, 409, "model_busy", "The model is busy"},
+    Row{Fault::ModelChanged, 409, "model_changed", "The model's file has changed"},
     Row{Fault::QueueFull, 503, "queue_full", "Too many requests are waiting"},
     Row{Fault::Stopping, 503, "stopping", "The server is stopping"},
     Row{Fault::NoKey, 401, "unauthorized", "A key is needed"},
@@ -87,6 +91,8 @@ Fault fault_of(SubmitError::Kind kind) {
       return Fault::ModelLoading;
     case SubmitError::Kind::LoadFailed:
       return Fault::ModelFailed;
+    case SubmitError::Kind::Changed:
+      return Fault::ModelChanged;
     case SubmitError::Kind::Full:
       return Fault::QueueFull;
     case SubmitError::Kind::BadRequest:

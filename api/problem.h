@@ -29,6 +29,10 @@ enum class Fault {
   QuotaReached,      // quota_reached: no room for more sessions
   ModelLoading,      // model_loading: try again in a moment
   ModelFailed,       // model_failed: the model could not be loaded
+  ModelDamaged,      // model_damaged: its files cannot be read as GGUF
+  ModelNotLoaded,    // model_not_loaded: load it first
+  ModelBusy,         // model_busy: it works, and is not interrupted
+  ModelChanged,      // model_changed: its file is another one than was loaded
   QueueFull,         // queue_full
   Stopping,          // stopping
   // The door's, before anything else sees the request:

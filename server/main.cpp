@@ -13,9 +13,11 @@
 #include "server/api_key.h"
 #include "server/door/door.h"
 #include "server/door_options.h"
+#include "server/generation_streams.h"
 #include "server/live_hub.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/model_shelf.h"
 #include "server/retention.h"
 #include "server/routes.h"
 #include "server/server_options.h"
@@ -28,7 +30,6 @@
 #include "server/work_folder.h"
 #include "tracer/backends.h"
 #include "tracer/format/session_reader.h"
-#include "tracer/generation_queue.h"
 
 namespace {
 
@@ -88,22 +89,19 @@ tt::RetentionOptions retention_of(const tt::ServerOptions& options) {
   return retention;
 }
 
-// Says how loading the model went, once it is over; false before.
-bool tell_about_model(const tt::GenerationQueue& queue, const tt::Log& log) {
-  using Phase = tt::LoadState::Phase;
-  const tt::LoadState load = queue.load_state();
-  if (load.phase == Phase::Loading) return false;
-  if (!load.warning.empty()) log.warn(load.warning);
-  if (load.phase == Phase::Failed) {
-    log.error(load.error);
-  } else if (const auto facts = queue.facts()) {
-    log.info("the model is loaded", {{"model", queue.model_options().path.filename().string()},
-                                     {"description", facts->description},
-                                     {"layers", facts->n_layers},
-                                     {"context", facts->context},
-                                     {"threads", facts->threads}});
+void tell_change(const tt::ModelEntry& model, const tt::Log& log) {
+  if (!model.warning.empty()) log.warn(model.warning);
+  if (model.state == tt::ModelState::Failed) {
+    log.error(model.error);
+  } else if (model.facts) {
+    log.info("the model is loaded", {{"model", model.id},
+                                     {"description", model.facts->description},
+                                     {"layers", model.facts->n_layers},
+                                     {"context", model.facts->context},
+                                     {"threads", model.facts->threads}});
+  } else {
+    log.info("the model is unloaded", {{"model", model.id}});
   }
-  return true;
 }
 
 // Where to look, on stdout; with a login link when a key is asked for.
@@ -129,13 +127,11 @@ void tell_about_key(const tt::ServerOptions& options, bool asks, const tt::Log& 
 }
 
 // `url` is what the server is called by.
-void run_until_stopped(tt::StopSignals& signals, const std::string& url, tt::Door& door,
-                       const tt::GenerationQueue& queue, const tt::Log& log) {
-  for (bool told = false;;) {
-    const tt::Signal signal = signals.wait(told ? 24h : 100ms);
+void run_until_stopped(tt::StopSignals& signals, const std::string& url, tt::Door& door) {
+  for (;;) {
+    const tt::Signal signal = signals.wait(24h);
     if (signal == tt::Signal::Stop) return;
     if (signal == tt::Signal::NewLogin) print_address(url, door);
-    told = told || tell_about_model(queue, log);
   }
 }
 
@@ -175,32 +171,34 @@ int main(int argc, char** argv) {
   tt::Door door(door_options, hub);
   tt::Metrics metrics;
   tt::SessionLog session_log(log);
-  tt::SessionListeners listeners({&hub, &metrics, &session_log});
-  tt::GenerationQueue queue({.model = options->model,
-                             .context = options->context,
-                             .data_dir = options->data_dir,
-                             .checker = installation.checker,
-                             .self_check_model = installation.bundled_model},
-                            listeners);
-  hub.start(
-      {.send = [&](auto client, auto opcode,
-                   auto message) { return door.send(client, opcode, message); },
-       .close = [&](auto client, auto code) { door.close(client, code); },
-       .status = [&](const std::string& id) { return queue.status(id); },
-       .in_flight =
-           [&](const std::string& id, std::uint32_t from) {
-             auto step = queue.in_flight(from);
-             return step && step->session == id ? step : std::nullopt;
-           },
-       .n_layers =
-           [&](const std::string&) { return queue.facts().value_or(tt::ModelFacts{}).n_layers; },
-       .open = [&](const std::string& id) { return sessions.open(id); }});
-  tt::add_model_routes(door.http(), queue);
-  tt::add_generate_routes(door.http(), queue, retention);
+  tt::GenerationStreams streams;
+  tt::SessionListeners listeners({&hub, &streams, &metrics, &session_log});
+  tt::ModelShelf shelf({.folder = options->models,
+                        .model = options->model,
+                        .context = options->context,
+                        .most_loaded = options->models_loaded,
+                        .data_dir = options->data_dir,
+                        .checker = installation.checker,
+                        .self_check_model = installation.bundled_model,
+                        .on_change = [&log](const tt::ModelEntry& m) { tell_change(m, log); }},
+                       listeners);
+  hub.start({.send = [&](auto client, auto opcode,
+                         auto message) { return door.send(client, opcode, message); },
+             .close = [&](auto client, auto code) { door.close(client, code); },
+             .status = [&](const std::string& id) { return shelf.status(id); },
+             .in_flight = [&](const std::string& id,
+                              std::uint32_t from) { return shelf.in_flight(id, from); },
+             .n_layers = [&](const std::string& id) { return shelf.n_layers(id); },
+             .open = [&](const std::string& id) { return sessions.open(id); }});
+  tt::add_model_routes(door.http(), shelf);
+  tt::add_gguf_routes(door.http(), shelf);
+  tt::add_generate_routes(door.http(), shelf, streams, retention);
   tt::add_session_routes(door.http(), sessions);
   tt::add_session_file_routes(door.http(), sessions, retention);
   tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
+    facts.models_dir = options->models.string();
+    facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_loaded);
     facts.queue_limit = tt::GenerationQueue::kMostQueued;
   });
   tt::add_trace_routes(door.http(), sessions);
@@ -224,11 +222,11 @@ int main(int argc, char** argv) {
   log.info("listening", {{"url", url}, {"data_dir", options->data_dir.string()}});
   tt::tell_service_manager("READY=1");
 
-  run_until_stopped(signals, url, door, queue, log);
+  run_until_stopped(signals, url, door);
   tt::tell_service_manager("STOPPING=1");
   log.info("stopping; a second signal ends at once");
   signals.insist(5s);
-  queue.stop();   // finishes the running session's file
+  shelf.stop();   // finishes the running session's file
   hub.stop();     // what it told is on its way to the clients
   door.stop(2s);  // within the 5 s, with room for the file
   return 0;

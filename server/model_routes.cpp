@@ -1,5 +1,3 @@
-#include <system_error>
-
 #include "server/answers.h"
 #include "server/door/door.h"
 #include "server/routes.h"
@@ -8,28 +6,41 @@ namespace tt {
 
 namespace {
 
-ModelEntry entry_of(const GenerationQueue& queue) {
-  const std::filesystem::path& path = queue.model_options().path;
-  std::error_code none;
-  const std::uintmax_t size = std::filesystem::file_size(path, none);
-  return {.path = path.string(),
-          .size = none ? 0 : size,
-          .load = queue.load_state(),
-          .facts = queue.facts()};
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+const std::string& model_of(const Request& request) { return request.path_params.at("model"); }
+
+void answer_model(Response& response, const std::expected<ModelEntry, Problem>& model, int status) {
+  if (!model) return answer(response, model.error());
+  if (status == 202) response.set_header("Location", "/api/v1/models/" + model->id);
+  answer(response, to_json(*model), status);
 }
 
 }  // namespace
 
-void add_model_routes(httplib::Server& http, const GenerationQueue& queue) {
-  http.Get("/api/v1/health",
-           [&queue](const httplib::Request& request, httplib::Response& response) {
-             Json health = health_json(entry_of(queue));
-             // Whoever is not known learns whether it runs, and no more.
-             if (is_stranger(request)) health = Json{{"status", health["status"]}};
-             answer(response, health);
-           });
-  http.Get("/api/v1/models", [&queue](const httplib::Request&, httplib::Response& response) {
-    answer(response, Json{{"models", Json::array({to_json(entry_of(queue))})}});
+void add_model_routes(httplib::Server& http, ModelShelf& shelf) {
+  http.Get("/api/v1/health", [&shelf](const Request& request, Response& response) {
+    Json health = health_json(shelf.current());
+    // Whoever is not known learns whether it runs, and no more.
+    if (is_stranger(request)) health = Json{{"status", health["status"]}};
+    answer(response, health);
+  });
+  http.Get("/api/v1/models", [&shelf](const Request&, Response& response) {
+    const std::string folder = shelf.options().folder.string();
+    Json rows = Json::array();
+    for (const ModelEntry& model : shelf.models()) rows.push_back(to_json(model));
+    answer(response,
+           Json{{"folder", folder.empty() ? Json() : Json(folder)}, {"models", std::move(rows)}});
+  });
+  http.Get("/api/v1/models/:model", [&shelf](const Request& request, Response& response) {
+    answer_model(response, shelf.model(model_of(request)), 200);
+  });
+  http.Post("/api/v1/models/:model/load", [&shelf](const Request& request, Response& response) {
+    answer_model(response, shelf.load(model_of(request)), 202);
+  });
+  http.Post("/api/v1/models/:model/unload", [&shelf](const Request& request, Response& response) {
+    answer_model(response, shelf.unload(model_of(request)), 202);
   });
 }
 

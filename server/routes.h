@@ -7,12 +7,13 @@
 #include <functional>
 
 #include "api/server_json.h"
+#include "server/generation_streams.h"
 #include "server/metrics.h"
+#include "server/model_shelf.h"
 #include "server/retention.h"
 #include "server/route_contract.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
-#include "tracer/generation_queue.h"
 
 namespace httplib {
 class Server;
@@ -24,8 +25,10 @@ namespace tt {
 void add_server_routes(httplib::Server& http, const Retention& retention,
                        const std::filesystem::path& data_dir,
                        std::function<void(ServerFacts&)> rest);
-void add_model_routes(httplib::Server& http, const GenerationQueue& queue);
-void add_generate_routes(httplib::Server& http, GenerationQueue& queue, Retention& retention);
+void add_model_routes(httplib::Server& http, ModelShelf& shelf);
+void add_gguf_routes(httplib::Server& http, ModelShelf& shelf);
+void add_generate_routes(httplib::Server& http, ModelShelf& shelf, GenerationStreams& streams,
+                         Retention& retention);
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // The files of sessions: download and import.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);

@@ -54,7 +54,6 @@ void hide_key(int argc, char** argv) {
 std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                        const Installation& installation) {
   ServerOptions options;
-  options.model.path = installation.bundled_model;
   options.data_dir = usual_data_dir();
   options.webui = installation.webui;
 
@@ -68,8 +67,19 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   app.option_defaults()->group("Model");
   add_model_options(app, options.model);
   bool no_model = false;
-  app.add_flag("--no-model", no_model, "Load none: only sessions are shown")
-      ->excludes(app.get_option("--model"));
+  auto* model = app.get_option("--model");
+  model->description(
+      "GGUF file to load at the start (default: the small bundled one; none with --models or with "
+      "session files)");
+  app.add_option("--models", options.models,
+                 "Folder of more models: every .gguf below it can be loaded by request")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
+  app.add_option("--models-loaded", options.models_loaded,
+                 "Most models in memory; loading one more unloads the one idle for longest")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--no-model", no_model, "Load no model at the start")->excludes(model);
   app.option_defaults()->group("Context");
   add_context_options(app, options.context);
   app.option_defaults()->group("Server");
@@ -146,8 +156,9 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   const auto exit_code = parse(app, arguments_of(argc, argv));
   hide_key(argc, argv);
   if (exit_code) return std::unexpected(*exit_code);
-  const bool only_sessions = !options.sessions.empty() && app.count("--model") == 0;
-  if (no_model || only_sessions) options.model.path.clear();
+  const bool others = !options.models.empty() || !options.sessions.empty();
+  if (options.model.path.empty() && !others && !no_model)
+    options.model.path = installation.bundled_model;
   return options;
 }
 

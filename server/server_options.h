@@ -18,6 +18,8 @@ namespace tt {
 
 struct ServerOptions {
   ModelOptions model;                           // without a path: none is loaded at the start
+  std::filesystem::path models;                 // folder of others; empty: none
+  std::size_t models_loaded = 1;                // most of them at a time
   std::vector<std::filesystem::path> sessions;  // files and folders that are only read
   ContextOptions context;
   std::string host = "127.0.0.1";

@@ -9,42 +9,44 @@ namespace {
 
 TEST(GenerationBody, TakesEveryField) {
   const auto request = parse_generation_body(R"({
-    "prompt": "Grüße", "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
+    "prompt": "Grüße", "model": "pocket", "stream": true, "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
     "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
     "grammar": "root ::= \"a\"", "stop": ["\n", "END"], "ignore_eos": true,
     "reuse_prefix": false, "level": "verbose", "timing": "exact", "stats_pattern": "ffn.*"})");
   ASSERT_TRUE(request.has_value()) << request.error().detail;
-  EXPECT_EQ(std::get<std::string>(request->prompt), "Grüße");
-  EXPECT_EQ(request->max_tokens, 7u);
-  EXPECT_EQ(request->sampling.temperature, 0.0F);
-  EXPECT_EQ(request->sampling.top_k, 5);
-  EXPECT_EQ(request->sampling.top_p, 0.5F);
-  EXPECT_EQ(request->sampling.min_p, 0.0F);
-  EXPECT_EQ(request->sampling.repeat_penalty, 1.5F);
-  EXPECT_EQ(request->sampling.repeat_last_n, -1);
-  EXPECT_EQ(request->sampling.seed, 4294967294u);
-  EXPECT_EQ(request->sampling.grammar, "root ::= \"a\"");
-  EXPECT_EQ(request->stop, (std::vector<std::string>{"\n", "END"}));
-  EXPECT_TRUE(request->ignore_eos);
-  EXPECT_FALSE(request->reuse_prefix);
-  EXPECT_EQ(request->level, Level::Verbose);
-  EXPECT_TRUE(request->exact_timing);
-  EXPECT_EQ(request->stats_pattern, "ffn.*");
+  EXPECT_EQ(std::get<std::string>(request->request.prompt), "Grüße");
+  EXPECT_EQ(request->request.max_tokens, 7u);
+  EXPECT_EQ(request->request.sampling.temperature, 0.0F);
+  EXPECT_EQ(request->request.sampling.top_k, 5);
+  EXPECT_EQ(request->request.sampling.top_p, 0.5F);
+  EXPECT_EQ(request->request.sampling.min_p, 0.0F);
+  EXPECT_EQ(request->request.sampling.repeat_penalty, 1.5F);
+  EXPECT_EQ(request->request.sampling.repeat_last_n, -1);
+  EXPECT_EQ(request->request.sampling.seed, 4294967294u);
+  EXPECT_EQ(request->request.sampling.grammar, "root ::= \"a\"");
+  EXPECT_EQ(request->request.stop, (std::vector<std::string>{"\n", "END"}));
+  EXPECT_TRUE(request->request.ignore_eos);
+  EXPECT_FALSE(request->request.reuse_prefix);
+  EXPECT_EQ(request->request.level, Level::Verbose);
+  EXPECT_TRUE(request->request.exact_timing);
+  EXPECT_EQ(request->request.stats_pattern, "ffn.*");
+  EXPECT_EQ(request->model, "pocket");
+  EXPECT_TRUE(request->stream);
 }
 
 TEST(GenerationBody, TakesThreeKindsOfPrompt) {
   const auto messages = parse_generation_body(
       R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})");
   ASSERT_TRUE(messages.has_value());
-  EXPECT_EQ(std::get<std::vector<ChatMessage>>(messages->prompt),
+  EXPECT_EQ(std::get<std::vector<ChatMessage>>(messages->request.prompt),
             (std::vector<ChatMessage>{{"system", "s"}, {"user", "u"}}));
   const auto tokens = parse_generation_body(R"({"tokens": [0, 5, 2147483647]})");
   ASSERT_TRUE(tokens.has_value());
-  EXPECT_EQ(std::get<std::vector<std::int32_t>>(tokens->prompt),
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(tokens->request.prompt),
             (std::vector<std::int32_t>{0, 5, 2147483647}));
   // What is not said has llama.cpp's usual value.
-  EXPECT_EQ(tokens->max_tokens, GenerationRequest{}.max_tokens);
-  EXPECT_EQ(tokens->level, Level::Detailed);
+  EXPECT_EQ(tokens->request.max_tokens, GenerationRequest{}.max_tokens);
+  EXPECT_EQ(tokens->request.level, Level::Detailed);
 }
 
 TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
@@ -72,6 +74,9 @@ TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
       {R"({"tokens": [1.5]})", "bad_request", "array of token ids"},
       {R"({"tokens": [-1]})", "bad_request", "array of token ids"},
       {R"({"tokens": [2147483648]})", "bad_request", "array of token ids"},
+      {R"({"prompt": "a", "model": ""})", "bad_request", "\"model\" takes the id"},
+      {R"({"prompt": "a", "model": 7})", "bad_request", "\"model\" takes the id"},
+      {R"({"prompt": "a", "stream": 1})", "bad_request", "true or false"},
       {R"({"prompt": "a", "max_tokens": -1})", "bad_request", "integer from 0"},
       {R"({"prompt": "a", "max_tokens": 1e3})", "bad_request", "integer from 0"},
       {R"({"prompt": "a", "max_tokens": 18446744073709551615})", "bad_request", "integer from 0"},

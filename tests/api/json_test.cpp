@@ -5,17 +5,25 @@
 namespace tt {
 namespace {
 
-TEST(Json, HealthTellsLoadingFromFailed) {
-  ModelEntry model{.path = "/m/tiny.gguf", .size = 9, .load = {}, .facts = std::nullopt};
-  EXPECT_EQ(health_json(model)["status"], "loading");
-  EXPECT_TRUE(health_json(model)["model"].is_null());
-  EXPECT_EQ(to_json(model)["name"], "tiny");
+TEST(Json, ARequestHasAReasonAndAnErrorOnlyWhenThereIsOne) {
+  JobStatus status;
+  status.id = "a";
+  status.model = "pocket";
+  status.text = "half a letter: \xc3";
+  Json json = to_json(status);
+  EXPECT_EQ(json["model"], "pocket");
+  EXPECT_EQ(json["state"], "queued");
+  EXPECT_TRUE(json["stop_reason"].is_null());
+  EXPECT_TRUE(json["error"].is_null());
+  EXPECT_TRUE(text_of(json).contains("half a letter: \uFFFD"));
 
-  model.load = {.phase = LoadState::Phase::Failed, .progress = 0, .error = "no GGUF"};
-  EXPECT_EQ(health_json(model)["status"], "ok");
-  EXPECT_EQ(health_json(model)["model_state"], "failed");
-  EXPECT_EQ(health_json(model)["error"], "no GGUF");
-  EXPECT_EQ(to_json(model)["state"], "failed");
+  status.state = JobState::Failed;
+  status.stop_reason = StopReason::Error;
+  status.error = "why";
+  json = to_json(status);
+  EXPECT_EQ(json["state"], "failed");
+  EXPECT_EQ(json["stop_reason"], "error");
+  EXPECT_EQ(json["error"], "why");
 }
 
 }  // namespace

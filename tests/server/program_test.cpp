@@ -187,6 +187,31 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
   EXPECT_EQ(help.wait(), 0);
 }
 
+TEST(Program, NeedsNoModel) {
+  const testing::TempFolder folder, models;
+  std::filesystem::copy(TT_BUNDLED_MODEL, models.path() / "mine.gguf");
+  struct Case {
+    std::vector<std::string> arguments;
+    std::size_t listed;
+    std::string state;
+  };
+  const Case cases[] = {
+      {{"--no-model"}, 0, "none"},
+      {{"--models", models.path().string()}, 1, "none"},
+      {{"--models", models.path().string(), "--no-model"}, 1, "none"},
+      {{"--models", models.path().string(), "--model", TT_BUNDLED_MODEL}, 2, "loaded"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.back());
+    Running server(folder.path(), c.arguments);
+    EXPECT_EQ(server.loaded(), c.state == "loaded");
+    EXPECT_EQ(server.get("/api/v1/health")["model_state"], json(c.state));
+    EXPECT_EQ(server.get("/api/v1/models")["models"].size(), c.listed);
+    EXPECT_EQ(server.get("/api/v1/sessions")["total"], 0);
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+}
+
 TEST(Program, RefusesWhatItDoesNotKnow) {
   struct Case {
     std::vector<std::string> arguments, environment;
@@ -209,6 +234,9 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
       {{"--public-url", "trace.example"}, {}, 2},
       {{"--api-key", "short"}, {}, 2},
       {{"--api-key-file", "/nonexistent/key"}, {}, 2},
+      {{"--models", "/nonexistent"}, {}, 2},
+      {{"--models-loaded", "0"}, {}, 2},
+      {{"--no-model", "--model", TT_BUNDLED_MODEL}, {}, 2},
       {{}, {"TT_CTX_SIZE=many"}, 2},
       {{"--help"}, {}, 0},
       {{"--version"}, {}, 0},
@@ -244,14 +272,39 @@ TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
 TEST(Program, EveryOptionIsDocumentedAndHasAVariable) {
   Program program({"--help"});
   const std::string help = program.read_all();
-  for (const char* name :
-       {"MODEL",         "N_GPU_LAYERS", "MMAP",         "MLOCK",          "REPACK",
-        "RPC",           "CTX_SIZE",     "BATCH_SIZE",   "UBATCH_SIZE",    "THREADS",
-        "THREADS_BATCH", "FLASH_ATTN",   "CACHE_TYPE_K", "CACHE_TYPE_V",   "HOST",
-        "PORT",          "DATA_DIR",     "NO_MODEL",     "KEEP_DAYS",      "KEEP_BYTES",
-        "DISK_RESERVE",  "MAX_IMPORT",   "WEBUI",        "LOG_LEVEL",      "LOG_JSON",
-        "API_KEY",       "API_KEY_FILE", "PUBLIC_URL",   "CORS_ORIGIN",    "MAX_CONNECTIONS",
-        "MAX_LIVE_CLIENTS"}) {
+  for (const char* name : {"MODEL",
+                           "N_GPU_LAYERS",
+                           "MMAP",
+                           "MLOCK",
+                           "REPACK",
+                           "RPC",
+                           "CTX_SIZE",
+                           "BATCH_SIZE",
+                           "UBATCH_SIZE",
+                           "THREADS",
+                           "THREADS_BATCH",
+                           "FLASH_ATTN",
+                           "CACHE_TYPE_K",
+                           "CACHE_TYPE_V",
+                           "HOST",
+                           "PORT",
+                           "DATA_DIR",
+                           "NO_MODEL",
+                           "KEEP_DAYS",
+                           "KEEP_BYTES",
+                           "DISK_RESERVE",
+                           "MAX_IMPORT",
+                           "WEBUI",
+                           "LOG_LEVEL",
+                           "LOG_JSON",
+                           "API_KEY",
+                           "API_KEY_FILE",
+                           "PUBLIC_URL",
+                           "CORS_ORIGIN",
+                           "MAX_CONNECTIONS",
+                           "MAX_LIVE_CLIENTS",
+                           "MODELS",
+                           "MODELS_LOADED"}) {
     EXPECT_NE(help.find(std::string("TT_") + name + ")"), std::string::npos) << name;
   }
   EXPECT_EQ(program.wait(), 0);

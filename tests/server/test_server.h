@@ -19,12 +19,13 @@
 #include "server/door/door.h"
 #include "server/door_options.h"
 #include "server/live_hub.h"
+#include "server/model_shelf.h"
 #include "server/routes.h"
+#include "server/session_listeners.h"
 #include "tests/format/temp_folder.h"
 #include "tests/server/live_listener.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/backends.h"
-#include "tracer/generation_queue.h"
 
 namespace tt::test {
 
@@ -48,7 +49,9 @@ struct Answer {
 };
 
 struct TestServerOptions {
-  std::filesystem::path model = TT_BUNDLED_MODEL;
+  std::filesystem::path model = TT_BUNDLED_MODEL;  // empty: none
+  std::filesystem::path models{};                  // folder of others; empty: none
+  std::size_t models_loaded = 1;
   std::filesystem::path checker{};  // empty: not tried first
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
   DoorOptions door = door_options({});
@@ -70,31 +73,32 @@ class TestServer {
             [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
         page(options.page),
         door(with_live_limits(options.door), hub),
-        queue({.model = {.path = options.model},
+        listeners({&hub, &streams}),
+        shelf({.folder = options.models,
+               .model = {.path = options.model},
                .context = options.context,
+               .most_loaded = options.models_loaded,
                .data_dir = data,
                .checker = options.checker},
-              hub) {
-    hub.start(
-        {.send = [this](auto client, auto opcode,
-                        auto message) { return door.send(client, opcode, message); },
-         .close = [this](auto client, auto code) { door.close(client, code); },
-         .status = [this](const std::string& id) { return queue.status(id); },
-         .in_flight =
-             [this](const std::string& id, std::uint32_t from) {
-               auto step = queue.in_flight(from);
-               return step && step->session == id ? step : std::nullopt;
-             },
-         .n_layers =
-             [this](const std::string&) { return queue.facts().value_or(ModelFacts{}).n_layers; },
-         .open = [this](const std::string& id) { return sessions.open(id); }},
-        options.live);
-    add_model_routes(door.http(), queue);
-    add_generate_routes(door.http(), queue, retention);
+              listeners) {
+    hub.start({.send = [this](auto client, auto opcode,
+                              auto message) { return door.send(client, opcode, message); },
+               .close = [this](auto client, auto code) { door.close(client, code); },
+               .status = [this](const std::string& id) { return shelf.status(id); },
+               .in_flight = [this](const std::string& id,
+                                   std::uint32_t from) { return shelf.in_flight(id, from); },
+               .n_layers = [this](const std::string& id) { return shelf.n_layers(id); },
+               .open = [this](const std::string& id) { return sessions.open(id); }},
+              options.live);
+    add_model_routes(door.http(), shelf);
+    add_gguf_routes(door.http(), shelf);
+    add_generate_routes(door.http(), shelf, streams, retention);
     add_session_routes(door.http(), sessions);
     add_session_file_routes(door.http(), sessions, retention);
     add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
       facts.live_clients = static_cast<std::uint32_t>(hub.connected());
+      facts.models_dir = shelf.options().folder.string();
+      facts.models_loaded_limit = static_cast<std::uint32_t>(shelf.options().most_loaded);
       facts.queue_limit = GenerationQueue::kMostQueued;
     });
     add_trace_routes(door.http(), sessions);
@@ -106,7 +110,7 @@ class TestServer {
   }
   ~TestServer() { stop(); }
   void stop() {
-    queue.stop();
+    shelf.stop();
     hub.stop();
     door.stop();
   }
@@ -126,8 +130,12 @@ class TestServer {
     return made;
   }
   bool loaded() {
-    return eventually([&] { return queue.load_state().phase != LoadState::Phase::Loading; }) &&
-           queue.load_state().phase == LoadState::Phase::Ready;
+    std::optional<ModelEntry> now;
+    return eventually([&] {
+             now = shelf.current();
+             return !now || now->state != ModelState::Loading;
+           }) &&
+           now && now->state == ModelState::Loaded;
   }
   // The id of an accepted request.
   std::string generate(const json& body) {
@@ -154,7 +162,9 @@ class TestServer {
   RouteContract contract{openapi_json()};
   LiveHub hub;
   Door door;
-  GenerationQueue queue;
+  GenerationStreams streams;
+  SessionListeners listeners;
+  ModelShelf shelf;
   std::uint16_t port = 0;
 
  private:

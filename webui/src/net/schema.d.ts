@@ -627,7 +627,7 @@ export interface components {
             readonly status: number;
             readonly detail: string;
             /** @enum {string} */
-            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
+            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_damaged" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
         };
         readonly Health: {
             /** @enum {unknown} */
@@ -635,8 +635,11 @@ export interface components {
             readonly version: string;
             /** @description Its name once it is loaded */
             readonly model: string | null;
-            /** @enum {unknown} */
-            readonly model_state: "loading" | "loaded" | "failed";
+            /**
+             * @description none: no model is loaded, and none was asked for
+             * @enum {unknown}
+             */
+            readonly model_state: "none" | "loading" | "loaded" | "failed";
             readonly load_progress: number;
             /** @description Why the model could not be loaded */
             readonly error: string | null;
@@ -657,7 +660,7 @@ export interface components {
             readonly state: "available" | "loading" | "loaded" | "unloading" | "failed";
             readonly load_progress: number;
             readonly error: string | null;
-            /** @description The library does not behave as tested */
+            /** @description The library does not behave as tested, or the file has changed since */
             readonly warning: string | null;
             readonly description?: string;
             readonly architecture?: string;
@@ -813,7 +816,7 @@ export interface components {
             readonly tokens?: number;
             /** @description Whose cache cells an earlier session computed */
             readonly reused_tokens?: number;
-            /** @description That session */
+            /** @description That session; null: none, or it was not recorded */
             readonly reused_from?: string | null;
             readonly file_bytes: components["schemas"]["Bytes"];
             /** @description What the recorder lost; all 0 when nothing */
@@ -1371,8 +1374,8 @@ export interface operations {
         readonly responses: {
             /**
              * @description With `stream`: server-sent events until it has ended. `event` is `state`, `progress`,
-             *     `token`, `text` or `step`, `data` the live message of that type (live.md). A client that
-             *     goes away cancels.
+             *     `token`, `text`, `step` or `loss`, `data` the live message of that type (live.md). A
+             *     client that goes away cancels.
              */
             readonly 200: {
                 headers: {
