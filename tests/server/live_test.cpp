@@ -315,6 +315,7 @@ TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
   // The slow one begins to read at last, and lacks nothing; one message at a time
   // of three sessions.
   std::map<std::string, Heard> heard;
+  for (const std::string& id : ids) heard[id];
   while (!std::ranges::all_of(ids, [&](const std::string& id) { return heard[id].ended(); })) {
     const WsFrame frame = slow.read();
     ASSERT_TRUE(frame.opcode == kText || frame.opcode == kBinary);
