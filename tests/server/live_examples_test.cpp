@@ -1,0 +1,55 @@
+// The examples of docs/live-examples against the real server: they say what REST says.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "tests/server/test_server.h"
+
+namespace tt::test {
+namespace {
+
+std::string output_of(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string output;
+  std::array<char, 4096> buffer;
+  while (const std::size_t read = fread(buffer.data(), 1, buffer.size(), pipe))
+    output.append(buffer.data(), read);
+  EXPECT_EQ(pclose(pipe), 0) << output;
+  return output;
+}
+
+class LiveExamples : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
+  need_backends();
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  // More than the window: whoever does not acknowledge stands still.
+  const std::string id = server.generate(
+      {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
+  const std::string command = std::string(GetParam()) +
+                              " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " +
+                              id;
+  const std::string running = output_of(command);
+  const json ended = server.when_ended(id);
+  std::uint64_t ops = 0;
+  const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
+  for (const json& step : steps) ops += step["ops"].get<std::uint64_t>();
+  EXPECT_GT(ops * 20, 512u << 10);
+  const std::string expected =
+      ended["text"].get<std::string>() + "\ndone: " + std::to_string(ops) + " ops\n";
+  EXPECT_EQ(running, expected);
+  EXPECT_EQ(output_of(command), expected);  // again, from the file
+}
+
+INSTANTIATE_TEST_SUITE_P(Languages, LiveExamples,
+                         ::testing::Values("python3 " TT_TREE "/docs/live-examples/live.py",
+                                           "node " TT_TREE "/docs/live-examples/live.mjs"),
+                         [](const auto& param) {
+                           return param.index == 0 ? "Python" : "JavaScript";
+                         });
+
+}  // namespace
+}  // namespace tt::test
