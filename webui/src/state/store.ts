@@ -4,7 +4,7 @@
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import type { Api } from '../net/api';
 import type { OpsFrame } from '../net/frames';
-import type { LiveSink, LiveStatus } from '../net/live';
+import type { LiveSink, LiveStatus, WatchOptions } from '../net/live';
 import type { LiveEvent, LiveKind } from '../net/live_events';
 import type { Run, Session } from '../net/types';
 import { themeOf } from '../theme';
@@ -24,7 +24,7 @@ import { atStep, withKey } from './view';
 // The part of net/live.ts that the store uses.
 export interface Watcher {
   connect(): void;
-  watch(session: string | null, kinds: readonly LiveKind[]): void;
+  watch(session: string | null, kinds: readonly LiveKind[], options?: WatchOptions): void;
 }
 
 export interface StoreParts {
@@ -255,7 +255,8 @@ export class Store implements LiveSink {
     const run = this.sent?.id === id ? this.sent : null;
     this.sent = null;
     this.opened.value = id === null ? null : this.openSession(id, run);
-    this.live?.watch(id, id === null ? [] : KINDS);
+    // A page that falls behind shows what is new; what it missed is read over HTTP.
+    this.live?.watch(id, id === null ? [] : KINDS, { thin: 'latest' });
   }
 
   private openSession(id: string, run: Run | null): OpenSession {
