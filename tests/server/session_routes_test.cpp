@@ -7,6 +7,7 @@
 #include <ranges>
 #include <set>
 
+#include "api/version.h"
 #include "tests/server/recorded.h"
 #include "tracer/format/session_reader.h"
 
@@ -341,9 +342,9 @@ TEST_F(Sessions, TheServerTellsItsRoomAndItsVersions) {
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], facts["data_bytes"]);
 
   const json version = server.get("/api/v1/version").body;
-  EXPECT_EQ(version["api"], 1);
-  EXPECT_EQ(version["trace_format"], 1);
-  EXPECT_EQ(version["live_protocol"], 1);
+  EXPECT_EQ(version["api"], kApiVersion);
+  EXPECT_EQ(version["trace_format"], kFormatVersion);
+  EXPECT_EQ(version["live_protocol"], kLiveProtocol);
   EXPECT_NE(std::ranges::find(version["backends"], "CPU"), version["backends"].end());
 }
 
