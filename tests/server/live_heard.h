@@ -103,8 +103,10 @@ class Heard {
     EXPECT_EQ(frame.subscription, number);
     reach(frame.step.v);
     HeardOps& whole = ops[frame.step.v];
-    // The empty frame that says once more that a step is complete is no row.
-    EXPECT_TRUE(!whole.complete || (frame.complete && frame.begin.empty())) << frame.step.v;
+    // Behind a complete step only what replaces it on a new connection, or the empty
+    // frame that says once more that it is complete.
+    EXPECT_TRUE(!whole.complete || frame.withdrawn || (frame.complete && frame.begin.empty()))
+        << frame.step.v;
     if (frame.withdrawn) {
       ++withdrawn;
       whole = {};

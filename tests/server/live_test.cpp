@@ -50,6 +50,10 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const H
       ASSERT_EQ(told.begin.front(), step.first_op);
       ASSERT_TRUE(std::equal(told.begin.begin() + 1, told.begin.end(), step.op_ends.begin()));
     }
+    if (step.graph == TemplateId{}) {  // the disk did not keep up: only its tokens are there
+      EXPECT_FALSE(heard.routing.contains(i));
+      continue;
+    }
     std::vector<HeardRoute> routes;
     const auto graph = *reader->graph(step.graph);
     for (std::size_t s = 0; s < graph->slots.size(); ++s) {
@@ -183,8 +187,8 @@ TEST_F(Live, AnswersWhatItCannotDo) {
   EXPECT_EQ(client.read_event()["code"], "bad_ack");
   EXPECT_EQ(client.socket().expect_close(), 1008);
   LiveListener wide(server.port);
-  wide.socket().send(kText, std::string(kMostCommandBytes + 1, ' '));
   EXPECT_EQ(wide.read_event()["type"], "hello");
+  wide.socket().send(kText, std::string(kMostCommandBytes + 1, ' '));
   EXPECT_EQ(wide.socket().expect_close(), 1009);
 }
 
