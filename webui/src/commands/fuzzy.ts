@@ -43,16 +43,22 @@ function matchFrom(wanted: string, within: string, from: number): Match | null {
   return { score: score - within.length * 0.05, at };
 }
 
-// The best first; among equals the order that they came in.
+const ELSEWHERE = 1000; // what is found only with `more` comes last
+
+// The best first; among equals the order that they came in. `more` is what an
+// item may be found by besides its text.
 export function ranked<T>(
   query: string,
   items: readonly T[],
   textOf: (item: T) => string,
+  more: (item: T) => string = () => '',
 ): readonly { readonly item: T; readonly at: readonly number[] }[] {
   return items
     .flatMap((item) => {
       const match = fuzzy(query, textOf(item));
-      return match ? [{ item, ...match }] : [];
+      if (match) return [{ item, ...match }];
+      const beside = fuzzy(query, `${textOf(item)} ${more(item)}`);
+      return beside ? [{ item, score: beside.score - ELSEWHERE, at: [] }] : [];
     })
     .sort((a, b) => b.score - a.score);
 }

@@ -27,7 +27,12 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
   );
   const found = useMemo(() => {
     const jumps = jumpsOf(store, query.value).map((item) => ({ item, at: [] }));
-    const names = ranked(query.value, usable, ({ title, group }) => `${title}  ${group}`);
+    const names = ranked(
+      query.value,
+      usable,
+      ({ title }) => title,
+      ({ group }) => group,
+    );
     return [...jumps, ...names].slice(0, MOST);
   }, [usable, query.value, store]);
   const active = Math.min(at.value, found.length - 1);

@@ -11,6 +11,10 @@ import { chromium, type Browser } from 'playwright-core';
 export interface Server {
   readonly url: string;
   readonly link: string; // what it printed: the url, where a key is needed with a login link
+  // Ends the program, and starts it again at the same place with the same
+  // sessions.
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -22,16 +26,23 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
   if (!program) throw new Error('TT_SERVER names no tt-server program');
   const data = await mkdtemp(join(tmpdir(), 'tt-webui-'));
   const more = (process.env.TT_SERVER_ARGS ?? '').split(' ').filter(Boolean);
-  const child = spawn(program, ['--port', '0', '--data-dir', data, '-t', '1', ...more, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const start = (port: string): ChildProcess =>
+    spawn(program, ['--port', port, '--data-dir', data, '-t', '1', ...more, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+  let child = start('0');
   const stop = async (): Promise<void> => {
     await ended(child);
     await rm(data, { recursive: true, force: true });
   };
   try {
     const link = await addressOf(child);
-    return { url: new URL(link).origin, link, stop };
+    const { origin, port } = new URL(link);
+    const resume = async (): Promise<void> => {
+      child = start(port);
+      await addressOf(child);
+    };
+    return { url: origin, link, pause: () => ended(child), resume, stop };
   } catch (cause) {
     await stop();
     throw cause;

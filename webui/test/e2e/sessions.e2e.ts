@@ -54,4 +54,93 @@ describe('a session', () => {
     await stage.page.goBack();
     await stage.log.getByText('Second').first().waitFor();
   });
+
+  it('is renamed, found, deleted and brought back', async () => {
+    const { page } = stage;
+    await stage.textToEnd('To be renamed', 4);
+    const id = stage.session ?? '';
+    const row = stage.row('To be renamed');
+    await row.hover();
+    await row.getByRole('button', { name: /^Rename/ }).click();
+    await page.getByLabel('New title').fill('Quokka');
+    await page.keyboard.press('Enter');
+    await stage.row('Quokka').waitFor();
+    await page.getByLabel('Search sessions').fill('quokka');
+    await expect.poll(() => page.locator('.session').count()).toBe(1);
+    await page.getByLabel('State', { exact: true }).selectOption('failed');
+    await page.getByText('No session matches').waitFor();
+    await page.getByRole('button', { name: 'Clear the filter' }).click();
+    await stage.row('Quokka').hover();
+    await stage
+      .row('Quokka')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
+    await expect.poll(() => stage.row('Quokka').count()).toBe(0);
+    await expect.poll(() => stage.session).toBeNull();
+    await stage.toasts.getByRole('button', { name: 'Undo' }).click();
+    await stage.row('Quokka').waitFor();
+    await expect.poll(() => stage.session).toBe(id);
+    await stage.ops.waitFor();
+  });
+
+  it('is downloaded, and added again from its file', async () => {
+    const { page } = stage;
+    await stage.textToEnd('There and back', 4);
+    const id = stage.session ?? '';
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      stage.row('There and back').getByRole('link').dispatchEvent('click'),
+    ]);
+    expect(download.suggestedFilename()).toBe(`${id}.ttrace`);
+    const file = await download.path();
+    await stage.row('There and back').hover();
+    await stage
+      .row('There and back')
+      .getByRole('button', { name: /^Delete/ })
+      .click();
+    await expect.poll(() => stage.row('There and back').count()).toBe(0);
+    await page.locator('#upload').setInputFiles(file);
+    await stage.toasts.getByText('Added “There and back”').waitFor();
+    await stage.row('There and back').waitFor();
+    await stage.toasts.getByRole('button', { name: 'Open' }).click();
+    await expect.poll(() => stage.session).not.toBeNull();
+    await stage.ops.waitFor();
+  });
+
+  it('that is none is refused with the file’s name and the reason', async () => {
+    const { page } = stage;
+    const transfer = await page.evaluateHandle(() => {
+      const data = new DataTransfer();
+      data.items.add(new File(['no session at all'], 'holiday.ttrace'));
+      return data;
+    });
+    await page.dispatchEvent('body', 'dragenter', { dataTransfer: transfer });
+    await page.getByText('Drop .ttrace files to add them', { exact: true }).waitFor();
+    await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
+    await stage.toasts.getByText(/^holiday\.ttrace was not added: ./).waitFor();
+    stage.complaints = stage.complaints.filter((text) => !/ 4\d\d /.test(text));
+  });
+});
+
+describe('a server that goes away', () => {
+  it('is missed, and everything goes on when it is back', async () => {
+    const { page } = stage;
+    await stage.textToEnd('Before the fall', 4);
+    await stage.server.pause();
+    await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    await page.getByText('not updating').first().waitFor();
+    // What was loaded stays; what is not there says why.
+    expect(await stage.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
+    await page.locator('.heatmap canvas').click({ position: { x: 70, y: 100 } });
+    await page.getByText('This loads by itself when it is back').first().waitFor();
+    await stage.server.resume();
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
+    await page.locator('[data-reach=live]').waitFor();
+    await expect.poll(() => page.locator('.away').count()).toBe(0);
+    await expect.poll(() => stage.run.isEnabled()).toBe(true);
+    await stage.textToEnd('After it', 4);
+    // The browser logs each try that found nobody.
+    stage.complaints = stage.complaints.filter((text) => !text.includes('ERR_CONNECTION'));
+  });
 });

@@ -99,6 +99,15 @@ describe('fuzzy', () => {
     expect(ranked('lt', items, (text) => text)[0]?.item).toBe('Light theme');
     expect(ranked('del', items, (text) => text)[0]?.item).toBe('Delete the session');
   });
+  it('finds by what stands beside the text, after what the text says', () => {
+    const names = ranked(
+      'lay',
+      ['Next token', 'Next layer'],
+      (text) => text,
+      () => 'Tokens and layers',
+    );
+    expect(names.map(({ item }) => item)).toEqual(['Next layer', 'Next token']);
+  });
   it('keeps the order where nothing is asked', () => {
     expect(ranked('', ['b', 'a'], (text) => text).map(({ item }) => item)).toEqual(['b', 'a']);
   });

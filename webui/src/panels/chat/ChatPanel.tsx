@@ -30,7 +30,10 @@ function Transcript({ store }: { store: Store }) {
   const turns = store.chat.turns.value;
   const isTurn = turns.some((turn) => turn.session === session?.id);
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => (box.current ? keepAtEnd(box.current) : undefined), []);
+  useEffect(() => {
+    const grows = (): boolean => store.open.peek()?.active.peek() === true;
+    return box.current ? keepAtEnd(box.current, grows) : undefined;
+  }, [store]);
   return (
     <div
       ref={box}
@@ -51,14 +54,14 @@ function Transcript({ store }: { store: Store }) {
   );
 }
 
-// While the end is in view, it stays in view.
-function keepAtEnd(box: HTMLElement): () => void {
+// While an answer is made and its end is in view, it stays in view.
+function keepAtEnd(box: HTMLElement, grows: () => boolean): () => void {
   let atEnd = true;
   const look = (): void => {
     atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 32;
   };
   const grown = new MutationObserver(() => {
-    if (atEnd) box.scrollTop = box.scrollHeight;
+    if (atEnd && grows()) box.scrollTop = box.scrollHeight;
   });
   grown.observe(box, { childList: true, subtree: true, characterData: true });
   box.addEventListener('scroll', look, { passive: true });

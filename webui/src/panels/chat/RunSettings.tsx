@@ -105,26 +105,31 @@ function Sampling({ settings, set }: Part) {
           }}
         />
       </label>
-      <label class="check" title="Goes on where the model would end its answer">
-        <input
-          type="checkbox"
-          checked={settings.ignoreEos}
-          onChange={(event) => {
-            set({ ignoreEos: event.currentTarget.checked });
-          }}
-        />
-        <span>Ignore end of text</span>
-      </label>
-      <label class="check" title="Does not compute again what the cache still holds of the prompt">
-        <input
-          type="checkbox"
-          checked={settings.reusePrefix}
-          onChange={(event) => {
-            set({ reusePrefix: event.currentTarget.checked });
-          }}
-        />
-        <span>Reuse prefix</span>
-      </label>
+      <div class="checks">
+        <label class="check" title="Goes on where the model would end its answer">
+          <input
+            type="checkbox"
+            checked={settings.ignoreEos}
+            onChange={(event) => {
+              set({ ignoreEos: event.currentTarget.checked });
+            }}
+          />
+          <span>Ignore end of text</span>
+        </label>
+        <label
+          class="check"
+          title="Does not compute again what the cache still holds of the prompt"
+        >
+          <input
+            type="checkbox"
+            checked={settings.reusePrefix}
+            onChange={(event) => {
+              set({ reusePrefix: event.currentTarget.checked });
+            }}
+          />
+          <span>Reuse prefix</span>
+        </label>
+      </div>
       <label
         class="wide"
         title="The answer ends before any of these; one per line, \n is a new line"

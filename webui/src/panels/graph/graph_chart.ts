@@ -84,6 +84,7 @@ export class GraphChart implements Plane {
       this.point(null, 0, 0);
     }
     this.drawn.value = drawn;
+    this.parts.host.dataset.drawn = drawn ? String(drawn.scene.graph.layer) : '';
   }
 
   // ---- Where it looks ------------------------------------------------------------

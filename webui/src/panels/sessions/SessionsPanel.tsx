@@ -200,7 +200,7 @@ function List({ store }: { store: Store }) {
             store.sessions.setFilter(anySession);
           }}
         >
-          Show all
+          Clear the filter
         </button>
       </Empty>
     ) : (

@@ -1,0 +1,92 @@
+// Models for the browser tests: made by the `tt` beside the server's program,
+// and one whose vocabulary is taken out.
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+// Of a named shape (`tt model --list`), small, with random weights.
+export async function makeModel(folder: string, shape: string): Promise<string> {
+  const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
+  const file = join(folder, `${shape}.gguf`);
+  await promisify(execFile)(program, ['model', shape, '--layers', '2', '-q', '-o', file]);
+  return file;
+}
+
+const BUNDLED = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
+
+export async function makeBareModel(folder: string): Promise<string> {
+  const file = join(folder, 'bare.gguf');
+  await writeFile(file, withoutVocabulary(await readFile(BUNDLED)));
+  return file;
+}
+
+const ALIGNMENT = 32;
+const STRING = 8;
+const ARRAY = 9;
+const SIZES: Readonly<Record<number, number>> = {
+  0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8,
+}; // prettier-ignore
+
+// A GGUF file: magic, version, counts, metadata, tensors, padding, data. Only
+// the metadata changes; offsets of tensors count from the data.
+function withoutVocabulary(file: Buffer): Buffer {
+  let at = 8;
+  const count = (): number => {
+    at += 8;
+    return Number(file.readBigUInt64LE(at - 8));
+  };
+  const text = (): string => {
+    const length = count();
+    at += length;
+    return file.toString('utf8', at - length, at);
+  };
+  const skip = (type: number): void => {
+    if (type === STRING) text();
+    else if (type === ARRAY) {
+      const of = file.readUInt32LE(at);
+      at += 4;
+      for (let left = count(); left > 0; left -= 1) skip(of);
+    } else at += SIZES[type] ?? 0;
+  };
+  const tensors = count();
+  const kept: Buffer[] = [];
+  for (let left = count(); left > 0; left -= 1) {
+    const begin = at;
+    const key = text();
+    const type = file.readUInt32LE(at);
+    at += 4;
+    skip(type);
+    if (!key.startsWith('tokenizer.')) kept.push(file.subarray(begin, at));
+  }
+  const described = at;
+  for (let left = tensors; left > 0; left -= 1) {
+    text();
+    at += 4 + 8 * file.readUInt32LE(at) + 4 + 8;
+  }
+  kept.push(Buffer.concat([string('tokenizer.ggml.model'), number32(STRING), string('no_vocab')]));
+  const head = Buffer.concat([
+    file.subarray(0, 8),
+    number64(tensors),
+    number64(kept.length),
+    ...kept,
+    file.subarray(described, at),
+  ]);
+  const padding = (ALIGNMENT - (head.length % ALIGNMENT)) % ALIGNMENT;
+  const data = Math.ceil(at / ALIGNMENT) * ALIGNMENT;
+  return Buffer.concat([head, Buffer.alloc(padding), file.subarray(data)]);
+}
+
+function number64(value: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt(value));
+  return bytes;
+}
+
+function number32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}
+
+const string = (text: string): Buffer => Buffer.concat([number64(text.length), Buffer.from(text)]);
