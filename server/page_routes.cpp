@@ -22,6 +22,20 @@ void answer_not_there(const RouteContract& contract, const Request& request, Res
   answer(response, Problem{Fault::MethodNotAllowed, request.path + " takes " + methods + "."});
 }
 
+// What the library refuses without a word about it.
+std::string detail_of(int status) {
+  switch (status) {
+    case 413:
+      return "The body is larger than this route takes.";
+    case 414:
+      return "The address is longer than 8 KiB.";
+    case 415:
+      return "The body's encoding is not taken here; send it as it is.";
+    default:
+      return "This is not a well-formed HTTP/1.1 request, or its body does not end as announced.";
+  }
+}
+
 void get_file(const StaticFiles& files, const RouteContract& contract, const Request& request,
               Response& response) {
   const auto file = is_api(request) ? std::nullopt : files.find(request.path);
@@ -42,7 +56,7 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
     if (!response.body.empty()) return;
     const int status = response.status;
     if (status == 404) return answer_not_there(contract, request, response);
-    answer(response, problem_of_status(status, ""));
+    answer(response, problem_of_status(status, detail_of(status)));
   });
   http.set_exception_handler(
       [](const Request&, Response& response, const std::exception_ptr& thrown) {

@@ -73,7 +73,7 @@ class TestServer {
             [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
         page(options.page),
         door(with_live_limits(options.door), hub),
-        listeners({&hub, &streams}),
+        listeners({&hub, &metrics, &streams}),
         shelf({.folder = options.models,
                .model = {.path = options.model},
                .context = options.context,
@@ -102,6 +102,11 @@ class TestServer {
       facts.queue_limit = GenerationQueue::kMostQueued;
     });
     add_trace_routes(door.http(), sessions);
+    add_metrics_routes(door.http(), metrics,
+                       {.live_clients = [this] { return hub.connected(); },
+                        .live_frames_lost = [this] { return hub.figures().lost; },
+                        .log_lines_lost = [] { return 0; },
+                        .data_dir = data});
     add_docs_routes(door.http(), page);
     add_page_routes(door.http(), page, contract);
     const auto address = door.start("127.0.0.1", 0);
@@ -161,6 +166,7 @@ class TestServer {
   StaticFiles page;
   RouteContract contract{openapi_json()};
   LiveHub hub;
+  Metrics metrics;
   Door door;
   GenerationStreams streams;
   SessionListeners listeners;

@@ -134,6 +134,11 @@ int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, v
       return owner.on_received(*client, {static_cast<const std::byte*>(in), size});
     case LWS_CALLBACK_SERVER_WRITEABLE:
       return owner.on_writable(*client);
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+      // The library sends back what it was sent; half a code is none (RFC 6455, 5.5.1).
+      if (size != 1) return 0;
+      lws_close_reason(wsi, LWS_CLOSE_STATUS_PROTOCOL_ERR, nullptr, 0);
+      return -1;
     case LWS_CALLBACK_HTTP:
       return -1;  // only upgrades are given to it
     case LWS_CALLBACK_CLOSED:

@@ -1,0 +1,54 @@
+// Damage to requests, JSON and bytes, the same for the same seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tt::test {
+
+// A request in the parts that a mutation chooses from.
+struct RequestParts {
+  std::string method, target;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::string text() const;
+};
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+
+  std::size_t below(std::size_t count) { return count == 0 ? 0 : random_() % count; }
+  bool once_in(std::size_t count) { return below(count) == 0; }
+  template <class T>
+  const T& one_of(std::span<const T> values) {
+    return values[below(values.size())];
+  }
+
+  // One to three of: flipped bits, bytes taken out, doubled, replaced or put in,
+  // a cut end, a piece of `other`.
+  std::string bytes(std::string text, std::string_view other);
+  // The same kind of document with a value changed, taken out, nested or doubled.
+  nlohmann::json document(nlohmann::json from);
+  // The request with another method, path, query, header or body, and sometimes
+  // with damaged bytes.
+  std::string request(RequestParts parts, std::string_view other);
+
+ private:
+  std::string nasty_text();
+  nlohmann::json nasty_value();
+  void change_target(std::string& target);
+  void change_headers(RequestParts& parts);
+  void change_body(RequestParts& parts, std::string_view other);
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace tt::test
