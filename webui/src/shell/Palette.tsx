@@ -1,7 +1,7 @@
 // Everything that can be done, found by a few letters: Ctrl+K, letters, arrows,
 // Enter. A bare number goes to that step, `l 5` to that layer.
-import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { effect, useComputed, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
 import { ranked } from '../commands/fuzzy';
 import type { Store } from '../state/store';
@@ -10,37 +10,35 @@ import { Keys } from '../ui/Keys';
 const MOST = 40;
 
 export function Palette({ store, commands }: { store: Store; commands: () => readonly Command[] }) {
-  const shown = store.shell.overlay.value === 'palette';
-  return shown ? <Open store={store} commands={commands()} /> : null;
-}
-
-function Open({ store, commands }: { store: Store; commands: readonly Command[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const query = useSignal('');
   const at = useSignal(0);
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
-  const usable = useMemo(
-    () => commands.filter((command) => !command.hidden && !command.local && isEnabled(command)),
-    [commands],
+  const shown = useComputed(() => store.shell.overlay.value === 'palette').value;
+  const found = useComputed(() =>
+    store.shell.overlay.value === 'palette' ? search(store, commands(), query.value) : [],
   );
-  const found = useMemo(() => {
-    const jumps = jumpsOf(store, query.value).map((item) => ({ item, at: [] }));
-    const names = ranked(
-      query.value,
-      usable,
-      ({ title }) => title,
-      ({ group }) => group,
-    );
-    return [...jumps, ...names].slice(0, MOST);
-  }, [usable, query.value, store]);
-  const active = Math.min(at.value, found.length - 1);
+  // It is always there and opens at once, not with the next frame: what is typed
+  // right after its key is for it.
+  useEffect(
+    () =>
+      effect(() => {
+        const open = store.shell.overlay.value === 'palette';
+        if (open && dialog.current?.open === false) dialog.current.showModal();
+      }),
+    [store],
+  );
+  const active = Math.min(at.value, found.value.length - 1);
+  const move = (by: 1 | -1): void => {
+    const count = Math.max(1, found.value.length);
+    at.value = (Math.max(0, at.value) + by + count) % count;
+  };
   const close = (): void => {
+    query.value = '';
+    at.value = 0;
     store.shell.show(null);
   };
   const run = (index: number): void => {
-    const command = found[index]?.item;
+    const command = found.value[index]?.item;
     if (!command) return;
     dialog.current?.close();
     command.run(false);
@@ -71,16 +69,15 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
           at.value = 0;
         }}
         onKeyDown={(event) => {
-          if (event.key === 'ArrowDown') at.value = (active + 1) % Math.max(1, found.length);
-          else if (event.key === 'ArrowUp') {
-            at.value = (active - 1 + found.length) % Math.max(1, found.length);
-          } else if (event.key === 'Enter') run(active);
+          if (event.key === 'ArrowDown') move(1);
+          else if (event.key === 'ArrowUp') move(-1);
+          else if (event.key === 'Enter') run(at.value);
           else return;
           event.preventDefault();
         }}
       />
       <ul id="palette-list" role="listbox" aria-label="Commands">
-        {found.map(({ item, at: letters }, i) => (
+        {found.value.map(({ item, at: letters }, i) => (
           <Item
             key={item.id}
             command={item}
@@ -93,9 +90,28 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
           />
         ))}
       </ul>
-      {found.length === 0 && <p class="palette-none">Nothing is called like that.</p>}
+      {shown && found.value.length === 0 && (
+        <p class="palette-none">Nothing is called like that.</p>
+      )}
     </dialog>
   );
+}
+
+interface Found {
+  readonly item: Command;
+  readonly at: readonly number[]; // the letters of its title that matched
+}
+
+function search(store: Store, commands: readonly Command[], query: string): readonly Found[] {
+  const usable = commands.filter((one) => !one.hidden && !one.local && isEnabled(one));
+  const jumps = jumpsOf(store, query).map((item) => ({ item, at: [] }));
+  const names = ranked(
+    query,
+    usable,
+    ({ title }) => title,
+    ({ group }) => group,
+  );
+  return [...jumps, ...names].slice(0, MOST);
 }
 
 function Item(props: {

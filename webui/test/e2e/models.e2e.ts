@@ -39,6 +39,36 @@ describe('a mixture of experts', () => {
   });
 });
 
+describe('a folder of models', () => {
+  const stage = Stage.use(async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tt-models-'));
+    folders.push(folder);
+    const [dense] = await Promise.all([makeModel(folder, 'small'), makeModel(folder, 'mamba')]);
+    return ['--models', folder, '-m', dense];
+  });
+
+  it('is a list from which one is loaded, used and unloaded', async () => {
+    const { page } = stage;
+    await page.locator('.model-button').click();
+    const models = page.getByRole('dialog', { name: 'Models' });
+    await models.getByRole('button', { name: 'Load mamba' }).click();
+    await models.getByRole('button', { name: 'Unload mamba' }).waitFor({ timeout: 40_000 });
+    // One at a time: the other made room.
+    await models.getByRole('button', { name: 'Load small' }).waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.locator('.model-button').innerText()).toContain('mamba');
+    await stage.textToEnd('With the other one', 4);
+    await page.locator('.model-button').click();
+    await models.getByRole('button', { name: 'Unload mamba' }).click();
+    await models.getByRole('button', { name: 'Load mamba' }).waitFor({ timeout: 40_000 });
+    await page.keyboard.press('Escape');
+    expect(await stage.run.isDisabled()).toBe(true);
+    // What was recorded is read without a model.
+    await page.reload();
+    await stage.ops.waitFor();
+  });
+});
+
 describe('a recurrent model', () => {
   const stage = Stage.use(shape('mamba'));
 

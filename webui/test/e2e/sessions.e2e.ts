@@ -20,6 +20,26 @@ describe('the op table', () => {
     await expect.poll(() => stage.hash.get('f.ops')).toContain('op:mul_mat');
   });
 
+  it('is sorted by the server', async () => {
+    const { page } = stage;
+    await stage.textToEnd('Sort them', 4);
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => one.url().includes('/ops?')),
+      stage.ops.getByRole('button', { name: 'duration' }).click(),
+    ]);
+    expect(new URL(request.url()).searchParams.get('sort')).toBe('-duration');
+    const header = stage.ops.getByRole('columnheader', { name: 'duration' });
+    await expect.poll(() => header.getAttribute('aria-sort')).toBe('descending');
+    const durations = await stage.ops
+      .locator('.vgrid-row .vgrid-cell:nth-child(6)')
+      .evaluateAll((cells) =>
+        cells.map((cell) => Number((cell as HTMLElement).title.replace(/\D/g, ''))),
+      );
+    expect(durations.length).toBeGreaterThan(5);
+    expect(durations).toEqual(durations.toSorted((a, b) => b - a));
+    await expect.poll(() => stage.hash.get('o.ops')).toBe('-duration');
+  });
+
   it('moves by key', async () => {
     await stage.textToEnd('By key', 4);
     await stage.ops.focus();
