@@ -547,7 +547,7 @@ export interface paths {
         };
         /**
          * The one-time link for a browser, as the server prints it at its start and on SIGUSR1
-         * @description Good for ten minutes and for GET alone; HEAD is answered 405.
+         * @description Where a key is needed, good for ten minutes and for GET alone; HEAD is answered 405.
          */
         readonly get: operations["login"];
         readonly put?: never;
@@ -1260,7 +1260,7 @@ export interface operations {
             readonly 202: {
                 headers: {
                     /** @description Where its state is */
-                    readonly Location?: string;
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -1288,6 +1288,8 @@ export interface operations {
             /** @description It is being unloaded, or was not loaded */
             readonly 202: {
                 headers: {
+                    /** @description Where its state is */
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -1379,6 +1381,8 @@ export interface operations {
              */
             readonly 200: {
                 headers: {
+                    /** @description Where its status is */
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -1389,7 +1393,7 @@ export interface operations {
             readonly 202: {
                 headers: {
                     /** @description Where its status is */
-                    readonly Location?: string;
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -1507,6 +1511,8 @@ export interface operations {
             /** @description This very file was there already */
             readonly 200: {
                 headers: {
+                    /** @description The session */
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -1517,7 +1523,7 @@ export interface operations {
             readonly 201: {
                 headers: {
                     /** @description The session */
-                    readonly Location?: string;
+                    readonly Location: string;
                     readonly [name: string]: unknown;
                 };
                 content: {

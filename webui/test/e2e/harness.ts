@@ -11,6 +11,7 @@ import { chromium, type Browser } from 'playwright-core';
 export interface Server {
   readonly url: string;
   readonly link: string; // what it printed: the url, where a key is needed with a login link
+  readonly data: string; // its folder of sessions
   // Ends the program, and starts it again at the same place with the same
   // sessions.
   pause(): Promise<void>;
@@ -42,7 +43,7 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
       child = start(port);
       await addressOf(child);
     };
-    return { url: origin, link, pause: () => ended(child), resume, stop };
+    return { url: origin, link, data, pause: () => ended(child), resume, stop };
   } catch (cause) {
     await stop();
     throw cause;
