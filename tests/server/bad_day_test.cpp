@@ -14,7 +14,8 @@ namespace {
 using namespace test;
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1"};
+// No reserve: the disks here are smaller than the usual one, and are to get full.
+const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1", "--disk-reserve", "0"};
 
 std::vector<std::string> one_thread_and(std::vector<std::string> more) {
   more.insert(more.end(), kOneThread.begin(), kOneThread.end());
