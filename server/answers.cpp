@@ -2,6 +2,9 @@
 
 #include <format>
 #include <functional>
+#include <utility>
+
+#include "server/door/door.h"
 
 namespace tt {
 
@@ -52,6 +55,10 @@ void answer(httplib::Response& response, const Problem& problem) {
   response.status = status_of(problem);
   response.set_header("Cache-Control", "no-store");
   if (response.status == 503) response.set_header("Retry-After", "2");
+  // A detail of 4xx may quote what the client sent, which is not for the log.
+  std::string note = code_of(problem.fault);
+  if (response.status >= 500) note += ": " + problem.detail;
+  response.user_data.set(kNoteForLog, std::move(note));
   response.set_content(text_of(problem), "application/problem+json");
 }
 

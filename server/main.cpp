@@ -10,6 +10,7 @@
 
 #include "api/openapi/openapi.h"
 #include "cli/options/installation.h"
+#include "server/access_log.h"
 #include "server/api_key.h"
 #include "server/door/door.h"
 #include "server/door_options.h"
@@ -167,9 +168,13 @@ int main(int argc, char** argv) {
   door_options.log = [library = log.of("libwebsockets")](std::string_view line) {
     library.debug(line);
   };
+  tt::Metrics metrics;
+  door_options.on_answer = [&log, &metrics](const tt::Answered& answered) {
+    tt::log_answer(log, answered);
+    metrics.count_request(answered.method, tt::route_label(answered), answered.status);
+  };
   door_options.websocket_message_bytes = tt::kMostCommandBytes;
   tt::Door door(door_options, hub);
-  tt::Metrics metrics;
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;
   tt::SessionListeners listeners({&hub, &streams, &metrics, &session_log});

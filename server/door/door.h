@@ -32,6 +32,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/door/answered.h"
 #include "server/door/door_rules.h"
 #include "server/door/refusal.h"
 #include "server/door/websocket_handler.h"
@@ -80,6 +81,9 @@ struct DoorOptions {
   std::size_t websocket_message_bytes = 1u << 20;    // incoming; larger: close 1009
   std::chrono::seconds websocket_ping_interval{20};  // a peer silent for 3 of them is dropped
 
+  // Each request that was answered; any thread, must not block. May be empty.
+  std::function<void(const Answered&)> on_answer;
+
   // Errors and warnings of the libraries, any thread. None: they stay silent.
   std::function<void(std::string_view)> log;
 };
@@ -96,6 +100,10 @@ struct DoorError {
   Kind kind;
   std::string message;  // one sentence for the person who started the server
 };
+
+// Under this name a handler leaves a std::string in Response::user_data that
+// Answered::note shall have.
+inline constexpr const char* kNoteForLog = "tt.note";
 
 // Whether the door let this in although it does not know who sends it
 // (DoorRules::open_paths): such an answer tells no more than it must.

@@ -15,7 +15,7 @@ using namespace test;
 namespace fs = std::filesystem;
 
 // No reserve: the disks here are smaller than the usual one, and are to get full.
-const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1", "--disk-reserve", "0"};
+const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1"};
 
 std::vector<std::string> one_thread_and(std::vector<std::string> more) {
   more.insert(more.end(), kOneThread.begin(), kOneThread.end());
@@ -87,7 +87,8 @@ void expect_told_that_it_is_full(Running& server, const std::string& id, WsClien
 TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
   const testing::TempFolder folder;
   ASSERT_TRUE(testing::mount_small_disk(folder.path(), 2)) << std::strerror(errno);
-  Running server(folder.path(), one_thread_and({"--log-json"}));
+  // Without the reserve it would not come to this: the next test.
+  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
   WsClient listener(port_of(server.url));
   listener.send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
@@ -124,18 +125,98 @@ TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + next)["state"], "done");
 }
 
+// The code and the words of a refused request.
+json refusal_of(Running& server, int status) {
+  httplib::Client client(server.url);
+  const auto refused = client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
+  if (!refused) return json::object();
+  EXPECT_EQ(refused->status, status) << refused->body;
+  EXPECT_EQ(refused->get_header_value("Content-Type"), "application/problem+json");
+  return json::parse(refused->body, nullptr, false);
+}
+
+TEST(BadDay, TheDiskIsNearlyFull) {
+  const testing::TempFolder folder;
+  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
+  std::string recorded;
+  {
+    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
+    ASSERT_TRUE(before.loaded());
+    recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
+    EXPECT_EQ(before.ended(recorded)["state"], "done");
+  }
+  Running server(folder.path(), kOneThread);
+  ASSERT_TRUE(server.loaded());
+  const json problem = refusal_of(server, 507);
+  EXPECT_EQ(problem["code"], "quota_reached");
+  EXPECT_NE(problem.value("detail", "").find("Delete sessions"), std::string::npos) << problem;
+  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done") << "nothing is lost";
+}
+
+TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
+  const testing::TempFolder folder;
+  Running server(folder.path(), one_thread_and({"--keep-bytes", "10000"}));
+  ASSERT_TRUE(server.loaded());
+  const std::string running = server.start_endless();
+  ASSERT_FALSE(running.empty());
+  EXPECT_TRUE(eventually(
+      [&] { return server.get("/api/v1/sessions/" + running).value("file_bytes", 0) > 10'000; }));
+  const json problem = refusal_of(server, 507);
+  EXPECT_EQ(problem["code"], "quota_reached");
+  EXPECT_NE(problem.value("detail", "").find("--keep-bytes"), std::string::npos) << problem;
+  httplib::Client(server.url).Delete("/api/v1/generate/" + running);
+  EXPECT_EQ(server.ended(running)["state"], "cancelled") << "it goes on until it is told to end";
+  EXPECT_EQ(server.ended(running)["error"], nullptr);
+  const auto faults = check_session(folder.path() / (running + ".ttrace"));
+  ASSERT_TRUE(faults.has_value()) << faults.error().message;
+  EXPECT_TRUE(faults->empty()) << faults->front();
+}
+
+// What is mapped stays while the step runs; a later request would be about another model.
+TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
+  for (const bool replaced : {false, true}) {
+    SCOPED_TRACE(replaced ? "replaced" : "removed");
+    const testing::TempFolder folder;
+    const fs::path model = folder / "model.gguf";
+    fs::copy_file(TT_BUNDLED_MODEL, model);
+    Running server(folder / "data", one_thread_and({"--model", model.string()}));
+    ASSERT_TRUE(server.loaded());
+    const std::string running = server.start_endless();
+    ASSERT_FALSE(running.empty());
+    if (replaced) {
+      std::ofstream(folder / "other") << "no model at all";
+      fs::rename(folder / "other", model);
+    } else {
+      fs::remove(model);
+    }
+    const json problem = refusal_of(server, 409);
+    EXPECT_EQ(problem["code"], "model_changed");
+    EXPECT_NE(problem.value("detail", "").find(model.string()), std::string::npos) << problem;
+    const int steps = server.get("/api/v1/sessions/" + running)["steps"];
+    EXPECT_TRUE(eventually([&] {
+      return server.get("/api/v1/sessions/" + running).value("steps", 0) > steps + 5;
+    })) << "the running one is not touched";
+    httplib::Client(server.url).Delete("/api/v1/generate/" + running);
+    EXPECT_EQ(server.ended(running)["state"], "cancelled");
+    EXPECT_EQ(server.ended(running)["error"], nullptr);
+    const auto faults = check_session(folder.path() / "data" / (running + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+  }
+}
+
 TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
   const testing::TempFolder folder;
   ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
   std::string recorded;
   {
-    Running before(folder.path(), kOneThread);
+    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
     ASSERT_TRUE(before.loaded());
     recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
     EXPECT_EQ(before.ended(recorded)["state"], "done");
   }
   ASSERT_TRUE(testing::make_disk_read_only(folder.path())) << std::strerror(errno);
-  Running server(folder.path(), one_thread_and({"--log-json"}));
+  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
   EXPECT_NE(server.program.said().find("written"), std::string::npos)
       << "the person who starts it is told: " << server.program.said();
@@ -177,7 +258,7 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
 
   for (const std::string& id : {first, second}) {
     SCOPED_TRACE(id);
-    const auto faults = check_session(folder / "data" / (id + ".ttrace"));
+    const auto faults = check_session(folder.path() / "data" / (id + ".ttrace"));
     ASSERT_TRUE(faults.has_value()) << faults.error().message;
     EXPECT_TRUE(faults->empty()) << faults->front();
     const json listed = server.get("/api/v1/sessions/" + id + "/steps?limit=10000");

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "server/door/detail/request_id.h"
+
 namespace tt::door {
 namespace {
 
@@ -34,6 +36,15 @@ void signal_event(const Fd& event) {
   const std::uint64_t one = 1;
   // Fails only when the counter is full, and then it is signalled.
   [[maybe_unused]] const auto written = write(event.get(), &one, sizeof(one));
+}
+
+Answered told_of(const RequestHead& head, const Connection& connection) {
+  Answered told;
+  told.request_id = request_id_of(head);
+  told.peer = connection.peer.host;
+  told.method = head.method;
+  told.path = head.path();
+  return told;
 }
 
 std::string last_error(const char* what) {
@@ -134,10 +145,12 @@ void Doorman::accept_all() {
     const bool peer_full = slots_->count(peer) >= options_.max_connections_per_peer;
     if ((peer_full && !make_room(peer)) || (full && !peer_full && !make_room())) {
       const std::string response = response_to(
-          {}, reply_to({.reason = RefusalReason::TooManyConnections,
-                        .why = peer_full ? "All connections that one client may have are in use."
-                                         : "All connections are in use.",
-                        .retry_after_s = 2}));
+          {},
+          reply_to({.reason = RefusalReason::TooManyConnections,
+                    .why = peer_full ? "All connections that one client may have are in use."
+                                     : "All connections are in use.",
+                    .retry_after_s = 2}),
+          told_of({}, *connection));
       send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL);
       shutdown(connection->fd.get(), SHUT_WR);
       continue;
@@ -222,9 +235,11 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
   const auto end = bytes.find("\r\n\r\n", from);
   if (end != std::string_view::npos) return decide(at, bytes.substr(0, end + 4));
   if (bytes.size() == buffer_.size()) {
-    return answer(unpark(at), response_to({}, reply_to({RefusalReason::HeadTooLarge,
-                                                        "The request's head is longer than 16 "
-                                                        "KiB."})));
+    ConnectionPtr connection = unpark(at);
+    const Reply reply =
+        reply_to({RefusalReason::HeadTooLarge, "The request's head is longer than 16 KiB."});
+    const std::string response = response_to({}, reply, told_of({}, *connection));
+    return answer(std::move(connection), response);
   }
   if (peer_ended) {
     parked_.erase(at);
@@ -237,34 +252,54 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
 void Doorman::decide(ParkedMap::iterator at, std::string_view head_text) {
   ConnectionPtr connection = unpark(at);
   const auto head = parse_request_head(head_text);
-  if (!head) return answer(std::move(connection), response_to({}, reply_to(head.error())));
+  Answered told = told_of(head ? *head : RequestHead{}, *connection);
+  if (!head) {
+    const std::string response = response_to({}, reply_to(head.error()), std::move(told));
+    return answer(std::move(connection), response);
+  }
   Verdict verdict = judge(*head, options_.rules, access_, connection->slot.peer(), Clock::now());
   if (auto* upgrade = std::get_if<Upgrade>(&verdict)) {
     connection = calls_.on_upgrade(std::move(connection), std::move(*upgrade));
-    if (!connection) return;
+    if (!connection) {
+      told.status = 101;
+      if (calls_.on_answer) calls_.on_answer(told);
+      return;
+    }
     verdict = Refusal{.reason = RefusalReason::TooManyConnections,
                       .why = "All WebSockets are in use; close another view of this server.",
                       .retry_after_s = 2};
   }
   if (const auto* serve = std::get_if<Serve>(&verdict)) {
     ++in_service_;
-    const DoorRules& rules = options_.rules.requests;
+    std::string headers = headers_for(*head, told.request_id);
     calls_.on_request({.connection = std::move(connection),
                        .head_bytes = head_text.size(),
                        .how = *serve,
-                       .standing_headers = standing_headers(cors_origin_of(*head, rules),
-                                                            !rules.cors_origins.empty())});
+                       .standing_headers = std::move(headers),
+                       .told = std::move(told)});
     return;
   }
   const auto* refusal = std::get_if<Refusal>(&verdict);
   const Reply reply = refusal != nullptr ? reply_to(*refusal) : std::get<Reply>(verdict);
-  answer(std::move(connection), response_to(*head, reply));
+  const std::string response = response_to(*head, reply, std::move(told));
+  answer(std::move(connection), response);
 }
 
-std::string Doorman::response_to(const RequestHead& head, const Reply& reply) const {
+std::string Doorman::headers_for(const RequestHead& head, const std::string& request_id) const {
   const DoorRules& rules = options_.rules.requests;
-  return to_response(reply, head.method,
-                     standing_headers(cors_origin_of(head, rules), !rules.cors_origins.empty()));
+  return standing_headers(cors_origin_of(head, rules), !rules.cors_origins.empty(), request_id);
+}
+
+// Told as answered: what follows is only sending it.
+std::string Doorman::response_to(const RequestHead& head, const Reply& reply, Answered told) const {
+  std::string response = to_response(reply, head.method, headers_for(head, told.request_id));
+  if (calls_.on_answer) {
+    told.status = reply.status;
+    told.bytes = response.size();
+    told.note = reply.note;
+    calls_.on_answer(told);
+  }
+  return response;
 }
 
 void Doorman::answer(ConnectionPtr connection, const std::string& response) {

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/door/answered.h"
 #include "server/door/detail/connection.h"
 #include "server/door/detail/listener.h"
 #include "server/door/detail/verdict.h"
@@ -48,6 +49,7 @@ struct Admitted {
   std::size_t head_bytes = 0;
   Serve how;
   std::string standing_headers;  // for its response
+  Answered told;                 // of its head; the rest is filled in when it is answered
 };
 
 // Both are called on the doorman's thread and must not block.
@@ -57,6 +59,8 @@ struct DoormanCalls {
   // An upgrade to WebSocket. The connection is taken for good, or given back as
   // the result when there is no room.
   std::function<ConnectionPtr(ConnectionPtr, Upgrade)> on_upgrade;
+  // What was answered here, or became a WebSocket (101). May be empty.
+  std::function<void(const Answered&)> on_answer;
 };
 
 class Doorman {
@@ -95,7 +99,8 @@ class Doorman {
   void on_event(ParkedMap::iterator at, std::uint32_t events);
   void look_at_head(ParkedMap::iterator at, bool peer_ended);
   void decide(ParkedMap::iterator at, std::string_view head);
-  std::string response_to(const RequestHead& head, const Reply& reply) const;
+  std::string response_to(const RequestHead& head, const Reply& reply, Answered told) const;
+  std::string headers_for(const RequestHead& head, const std::string& request_id) const;
   Reply reply_to(const Refusal& refusal) const { return reply_of(refusal, options_.renderer); }
   void answer(ConnectionPtr connection, const std::string& response);
   void linger(ConnectionPtr connection);

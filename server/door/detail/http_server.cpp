@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "server/door/detail/request_head.h"
+#include "server/door/detail/request_id.h"
+#include "server/door/door.h"
 #include "server/door/range_field.h"
 
 namespace tt::door {
@@ -69,6 +71,16 @@ void take_off_secrets(httplib::Request& request) {
   request.headers.erase("Cookie");
   request.headers.erase(kStrangerHeader);
 }
+
+// The name that the door gave it, for handlers that say something about it.
+void name_it(httplib::Request& request, const std::string& id) {
+  request.headers.erase(kRequestIdField);
+  request.set_header(kRequestIdField, id);
+}
+
+// What this worker answers now. The library tells its logger which route matched,
+// but not for whom; a worker has one request at a time.
+thread_local Answered* answering = nullptr;
 
 // A request that announces no body has none. The library waits for the body of a
 // DELETE all the same, and then does not keep the connection.
@@ -195,6 +207,8 @@ class RequestStream final : public httplib::Stream {
   // The body did not come, so nobody knows where the next request begins.
   bool input_failed() const { return input_failed_; }
   int status() const { return status_; }  // of the final response; 0 before it
+  std::uint64_t sent_bytes() const { return sent_bytes_; }
+  const std::optional<Refusal>& failure() const { return failure_; }
 
  private:
   // Sizes and ends of chunks come on top of the body.
@@ -271,8 +285,15 @@ class RequestStream final : public httplib::Stream {
 
 }  // namespace
 
-HttpServer::HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer)
-    : timeouts_(timeouts), renderer_(std::move(renderer)) {
+HttpServer::HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
+                       std::function<void(const Answered&)> on_answer)
+    : timeouts_(timeouts), renderer_(std::move(renderer)), on_answer_(std::move(on_answer)) {
+  set_logger([](const httplib::Request& request, const httplib::Response& response) {
+    if (answering == nullptr) return;
+    answering->route = request.matched_route;
+    if (const auto* note = response.user_data.get<std::string>(kNoteForLog))
+      answering->note = *note;
+  });
   // The door's own limits hold, which know the path.
   set_payload_max_length(std::numeric_limits<std::size_t>::max());
   set_keep_alive_timeout(
@@ -292,13 +313,19 @@ After HttpServer::serve(const Admitted& request) {
     if (cut_off_) return After::Close;
     serving_.insert(fd);
   }
-  const After after = answer(request);
+  const auto began = Clock::now();
+  Answered told = request.told;
+  const After after = answer(request, told);
+  if (on_answer_) {
+    told.time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+    on_answer_(told);
+  }
   const std::scoped_lock lock(serving_mutex_);
   serving_.erase(fd);
   return after;
 }
 
-After HttpServer::answer(const Admitted& request) {
+After HttpServer::answer(const Admitted& request, Answered& told) {
   const Connection& connection = *request.connection;
   std::string head(request.head_bytes, '\0');
   const ssize_t got = recv(connection.fd.get(), head.data(), head.size(), 0);
@@ -311,6 +338,8 @@ After HttpServer::answer(const Admitted& request) {
   const bool then_close = request.how.then_close || svr_sock_ == INVALID_SOCKET;
   bool closed = false;
   bool complete = false;
+  bool thrown = false;
+  answering = &told;
   try {
     complete =
         process_request(stream, connection.peer.host, connection.peer.port, connection.local.host,
@@ -318,14 +347,19 @@ After HttpServer::answer(const Admitted& request) {
                           leave_out_brotli(parsed);
                           take_body_as_it_is(parsed);
                           take_off_secrets(parsed);
+                          name_it(parsed, told.request_id);
                           if (request.how.stranger) parsed.set_header(kStrangerHeader, "1");
                         });
   } catch (...) {
     // Handlers' exceptions become a 500 in there; this is a content provider's,
     // in the middle of the body. A connection cut short tells the client.
-    return After::Close;
+    thrown = true;
   }
-  if (stream.output_failed()) return After::Close;
+  answering = nullptr;
+  told.status = stream.status();
+  told.bytes = stream.sent_bytes();
+  if (const auto& failure = stream.failure()) told.note = failure->why;
+  if (thrown || stream.output_failed()) return After::Close;
   const bool done =
       !complete || closed || then_close || stream.input_failed() || stream.status() >= 400;
   return done ? After::Linger : After::KeepOpen;

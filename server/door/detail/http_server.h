@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <unordered_set>
 
@@ -30,7 +31,9 @@ inline constexpr const char* kStrangerHeader = "TT-Stranger";
 
 class HttpServer final : public httplib::Server {
  public:
-  HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer);
+  // `on_answer` may be empty; it is called on workers.
+  HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
+             std::function<void(const Answered&)> on_answer);
 
   // cpp-httplib ends streams when its listening socket is gone; ours stands in.
   void begin(int listening_fd) { svr_sock_ = listening_fd; }
@@ -45,10 +48,11 @@ class HttpServer final : public httplib::Server {
   After serve(const Admitted& request);
 
  private:
-  After answer(const Admitted& request);
+  After answer(const Admitted& request, Answered& told);
 
   const HttpTimeouts timeouts_;
   const RefusalRenderer renderer_;
+  const std::function<void(const Answered&)> on_answer_;
   std::mutex serving_mutex_;
   std::unordered_set<int> serving_;  // descriptors; guarded by serving_mutex_
   bool cut_off_ = false;             // guarded by serving_mutex_

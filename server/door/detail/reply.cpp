@@ -2,6 +2,8 @@
 
 #include <format>
 
+#include "server/door/detail/request_id.h"
+
 namespace tt {
 
 int status_of(RefusalReason reason) {
@@ -82,7 +84,8 @@ Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer) {
   Reply reply{.status = status_of(refusal.reason),
               .type = std::move(body.type),
               .body = std::move(body.text),
-              .headers = {}};
+              .headers = {},
+              .note = refusal.why};
   if (refusal.retry_after_s > 0) {
     reply.headers.push_back(std::format("Retry-After: {}", refusal.retry_after_s));
   }
@@ -98,7 +101,8 @@ Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer) {
   return reply;
 }
 
-std::string standing_headers(std::string_view cors_origin, bool any_cors) {
+std::string standing_headers(std::string_view cors_origin, bool any_cors,
+                             std::string_view request_id) {
   std::string lines =
       "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
       "frame-ancestors 'none'; object-src 'none'\r\n"
@@ -106,6 +110,7 @@ std::string standing_headers(std::string_view cors_origin, bool any_cors) {
       "Referrer-Policy: no-referrer\r\n"
       "Cross-Origin-Resource-Policy: same-origin\r\n"
       "Cross-Origin-Opener-Policy: same-origin\r\n";
+  lines += std::format("{}: {}\r\n", kRequestIdField, request_id);
   if (any_cors) lines += "Vary: Origin\r\n";
   if (!cors_origin.empty()) {
     lines += std::format(

@@ -15,6 +15,7 @@ struct Reply {
   std::string type;  // of the body
   std::string body;
   std::vector<std::string> headers;  // "Name: value"
+  std::string note{};                // for the log
 };
 
 // With `renderer` empty the body is the reason as plain text.
@@ -24,7 +25,8 @@ Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer);
 // Content-Security-Policy first: what a browser may do with it. `cors_origin`:
 // the page of another site that may read it, empty for none; `any_cors`: there
 // are such sites, so caches keep answers apart.
-std::string standing_headers(std::string_view cors_origin, bool any_cors);
+std::string standing_headers(std::string_view cors_origin, bool any_cors,
+                             std::string_view request_id);
 
 // The whole response, "Connection: close" included; no body for HEAD.
 std::string to_response(const Reply& reply, std::string_view method,
