@@ -5,12 +5,13 @@ namespace tt {
 void SessionLog::on_state(const JobStatus& status) {
   if (status.state == JobState::Queued) return;  // told again whenever its place changes
   if (status.state == JobState::Running) {
-    return log_.info("the session has begun", {{"session", status.id}});
+    return log_.info("the session has begun", {{"session", status.id}, {"model", status.model}});
   }
   const RecordingResult& recording = status.recording;
   const bool whole = status.error.empty() && recording.losses == LossCounters{};
   log_.write(whole ? LogLevel::Info : LogLevel::Warning, "the session has ended",
              {{"session", status.id},
+              {"model", status.model},
               {"state", to_text(status.state)},
               {"reason", to_text(status.stop_reason)},
               {"prompt_tokens", status.prompt_tokens},

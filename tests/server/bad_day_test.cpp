@@ -81,6 +81,7 @@ void expect_told_that_it_is_full(Running& server, const std::string& id, WsClien
   EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
   ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines.back()["level"], "warning");
+  EXPECT_EQ(lines.back()["model"], status["model"]);
   EXPECT_EQ(lines.back()["error"], error);
 }
 
