@@ -58,7 +58,9 @@ TEST(DoorLimits, TheRefusalArrivesThoughInputIsUnread) {
 }
 
 TEST(DoorLimits, IdleAndHalfOpenConnectionsDelayNobody) {
-  TestDoor server;
+  DoorOptions options;
+  options.max_connections_per_peer = options.max_connections;  // all of them are ours
+  TestDoor server(options);
   std::vector<RawClient> idle;
   for (int i = 0; i < 64; ++i) idle.emplace_back(server.port);
   for (int i = 0; i < 64; ++i) {
