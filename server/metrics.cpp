@@ -159,7 +159,6 @@ void Metrics::on_token(const std::string& session, const Token& token, std::stri
   }
 }
 
-
 // ---------------------------------------------------------------- reading
 
 Metrics::Snapshot Metrics::snapshot() const {

@@ -109,7 +109,8 @@ TEST_F(Record, AnInterruptFinishesTheFile) {
           out.c_str(), nullptr);
     _exit(99);
   }
-  for (int i = 0; i < 3000 && contents(folder / "out").size() < 20; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 3000 && contents(folder / "out").size() < 20; ++i)
+    std::this_thread::sleep_for(10ms);
   kill(child, SIGINT);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
