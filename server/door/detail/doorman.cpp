@@ -174,7 +174,7 @@ bool Doorman::make_room(const std::string& peer) {
     if (oldest == parked_.end() || at->second.deadline < oldest->second.deadline) oldest = at;
   }
   if (oldest == parked_.end()) return false;
-  parked_.erase(oldest);
+  unpark(oldest);
   return true;
 }
 
@@ -213,7 +213,7 @@ void Doorman::park(ConnectionPtr connection) {
 
 void Doorman::on_event(ParkedMap::iterator at, std::uint32_t events) {
   if ((events & EPOLLERR) != 0) {
-    parked_.erase(at);
+    unpark(at);
   } else if (at->second.state == State::Lingering) {
     drain(at);
   } else {
@@ -226,7 +226,7 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
   const ssize_t got = recv(at->first, buffer_.data(), buffer_.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR) && !peer_ended) return;
   if (got <= 0) {
-    parked_.erase(at);
+    unpark(at);
     return;
   }
   const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
@@ -242,7 +242,7 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
     return answer(std::move(connection), response);
   }
   if (peer_ended) {
-    parked_.erase(at);
+    unpark(at);
     return;
   }
   if (parked.seen == 0) set_deadline(parked, options_.head_timeout);
@@ -325,9 +325,12 @@ void Doorman::linger(ConnectionPtr connection) {
 void Doorman::drain(ParkedMap::iterator at) {
   const ssize_t got = recv(at->first, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  parked_.erase(at);
+  unpark(at);
 }
 
+// Also of one that is closed next: while a child process is being started it holds
+// the descriptor, too, and epoll would go on reporting a closed one under a number
+// that the next connection gets.
 ConnectionPtr Doorman::unpark(ParkedMap::iterator at) {
   control(epoll_.get(), EPOLL_CTL_DEL, at->first, 0);
   ConnectionPtr connection = std::move(at->second.connection);
