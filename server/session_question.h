@@ -1,0 +1,83 @@
+// What the routes about one session share: parameters are read, the first problem
+// is kept, the session is opened, the question is asked, the answer has an ETag.
+// A handler says which parameters there are and which function of analysis/
+// answers:
+//
+//   about_session(sessions, request, response, [&](ParameterReader& read) {
+//     const PageRange range = read.take(page_parameters(request, kUsualRows));
+//     return [=](const SessionReader& reader) { return node_table(reader, range); };
+//   });
+#pragma once
+
+#include <httplib.h>
+
+#include <cstdint>
+#include <expected>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "analysis/page.h"
+#include "analysis/tensor_filter.h"
+#include "api/trace_json.h"
+#include "server/answers.h"
+#include "server/parameters.h"
+#include "server/session_store.h"
+
+namespace tt {
+
+inline constexpr std::uint64_t kMostIds = std::numeric_limits<std::uint32_t>::max();
+
+// Reads parameters one after the other and keeps the first problem.
+class ParameterReader {
+ public:
+  template <class Value>
+  Value take(std::expected<Value, Problem> value) {
+    if (value) return *std::move(value);
+    if (!problem_) problem_ = value.error();
+    return {};
+  }
+  const std::optional<Problem>& problem() const { return problem_; }
+
+ private:
+  std::optional<Problem> problem_;
+};
+
+// Of the path; what is no such number names nothing that there is.
+std::expected<StepId, Problem> step_in_path(const httplib::Request& request);
+std::expected<TemplateId, Problem> template_in_path(const httplib::Request& request);
+std::expected<LayerId, Problem> layer_in_path(const httplib::Request& request);
+
+// source, layer and component, kind too, and part of the name under `name`.
+TensorFilter tensor_filter(const httplib::Request& request, ParameterReader& read,
+                           const char* name = "name");
+
+// Whether a long walk is still worth it: until the client has gone, or the
+// server's stop has cut it off.
+KeepGoing while_connected(const httplib::Request& request);
+
+// Answers with what a question says of the session that the path names (`id`).
+// `ask(read)` turns the request into the question: a function of a SessionReader
+// that returns JSON, or what to_json() takes, or a TraceError.
+template <class Ask>
+void about_session(SessionStore& sessions, const httplib::Request& request,
+                   httplib::Response& response, Ask ask) {
+  ParameterReader read;
+  const auto question = ask(read);
+  if (read.problem()) return answer(response, *read.problem());
+  const std::string& id = request.path_params.at("id");
+  if (unchanged(request, response, sessions.tag(id))) return;
+  const auto reader = sessions.open(id);
+  if (!reader) return answer(response, problem_of(reader.error()));
+  const auto found = question(*reader);
+  if (!found) return answer(response, problem_of(found.error()));
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*found)>, Json>) {
+    answer(response, *found);
+  } else {
+    answer(response, to_json(*found));
+  }
+}
+
+}  // namespace tt
