@@ -81,8 +81,8 @@ inline Step small_step(std::uint32_t id) {
 
 class SmallSession {
  public:
-  explicit SmallSession(const std::vector<Step>& steps, SessionInfo info = small_info()) {
-    const auto graph = small_graph();
+  explicit SmallSession(const std::vector<Step>& steps, SessionInfo info = small_info(),
+                        const GraphTemplate& graph = small_graph()) {
     path = folder_.path() / "small.ttrace";
     auto writer = SessionWriter::create(path, info);
     EXPECT_TRUE(writer.has_value());

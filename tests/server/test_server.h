@@ -102,6 +102,7 @@ class TestServer {
       facts.queue_limit = GenerationQueue::kMostQueued;
     });
     add_trace_routes(door.http(), sessions);
+    add_report_routes(door.http(), sessions);
     add_metrics_routes(door.http(), metrics,
                        {.live_clients = [this] { return hub.connected(); },
                         .live_frames_lost = [this] { return hub.figures().lost; },

@@ -11,6 +11,7 @@
 #include <format>
 #include <set>
 
+#include "analysis/validation.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
@@ -67,9 +68,11 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
     ASSERT_TRUE(run.recording.error.empty()) << run.recording.error;
     EXPECT_EQ(run.recording.losses, LossCounters{});
-    const auto problems = check_session(run.file);
-    ASSERT_TRUE(problems.has_value()) << problems.error().message;
-    EXPECT_TRUE(problems->empty()) << problems->front();
+    const auto validation = validate(run.file);
+    ASSERT_TRUE(validation.has_value()) << validation.error().message;
+    for (const CheckResult& check : validation->checks)
+      EXPECT_NE(check.verdict, Verdict::Failed)
+          << to_text(check.check) << ": " << check.evidence.front();
     for (const Step& step : run.steps()) {
       expect_sound_accesses(run, step, layers);
       counts.add(step.timing);

@@ -538,6 +538,30 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/validation": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Whether the recording is what it says it is, with evidence
+         * @description Each check holds a part of the file against another part that was recorded independently of
+         *     it. A damaged file is a failed check, not an error.
+         */
+        readonly get: operations["validation"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/login": {
         readonly parameters: {
             readonly query?: never;
@@ -1046,6 +1070,25 @@ export interface components {
             readonly component: components["schemas"]["Component"];
             readonly role: string;
             readonly file: components["schemas"]["FileRange"];
+        };
+        readonly Validation: {
+            /** @description No check failed */
+            readonly passed: boolean;
+            readonly checks: readonly {
+                /** @enum {unknown} */
+                readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offset_ways" | "experts";
+                /**
+                 * @description not_applicable: there is nothing to look at
+                 * @enum {unknown}
+                 */
+                readonly verdict: "passed" | "failed" | "not_applicable";
+                /** @description How many of what `summary` counts */
+                readonly looked_at: number;
+                readonly wrong: number;
+                readonly summary: string;
+                /** @description The first that are wrong */
+                readonly evidence: readonly string[];
+            }[];
         };
         readonly LayerSubgraph: {
             readonly step: number;
@@ -2050,6 +2093,32 @@ export interface operations {
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly validation: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description One entry per check; `file` alone where nothing else could be read */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Validation"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
         };
     };
     readonly login: {
