@@ -5,9 +5,11 @@
 #include "api/version.h"
 #include "cli/model_command.h"
 #include "cli/options/tracer_options.h"
+#include "cli/parse_command.h"
 #include "cli/pattern_command.h"
 #include "cli/record_command.h"
 #include "cli/reuse_command.h"
+#include "cli/show_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
@@ -16,8 +18,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   tt::cli::add_model_command(app, exit_code);
+  tt::cli::add_parse_command(app, exit_code);
   tt::cli::add_pattern_command(app, exit_code);
   tt::cli::add_record_command(app, exit_code);
   tt::cli::add_reuse_command(app, exit_code);
+  tt::cli::add_show_command(app, exit_code);
   return tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
 }

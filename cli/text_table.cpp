@@ -1,0 +1,67 @@
+#include "cli/text_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <format>
+#include <print>
+#include <utility>
+
+namespace tt::cli {
+
+namespace {
+
+// Characters, not bytes: continuation bytes of UTF-8 take no room.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string scaled(double value, const auto& units) {
+  std::size_t unit = 0;
+  while (unit + 1 < units.size() && value >= 999.5) {
+    value /= 1000;
+    ++unit;
+  }
+  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return std::format("{:.{}f} {}", value, decimals, units[unit]);
+}
+
+}  // namespace
+
+void TextTable::add(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  for (std::string& cell : cells)
+    std::ranges::replace_if(cell, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  rows_.push_back(std::move(cells));
+}
+
+void TextTable::print(std::FILE* to) const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t width = width_of(columns_[i].name);
+    for (const auto& row : rows_) width = std::max(width, width_of(row[i]));
+    widths.push_back(width);
+  }
+  const auto line = [&](const auto& cell) {
+    std::string text;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& content = cell(i);
+      const std::string gap(widths[i] - width_of(content), ' ');
+      if (i > 0) text += "  ";
+      text += columns_[i].align == Align::Right ? gap + content : content + gap;
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    std::println(to, "{}", text);
+  };
+  line([&](std::size_t i) -> const std::string& { return columns_[i].name; });
+  for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });
+}
+
+std::string human_bytes(double bytes) {
+  return scaled(bytes, std::array{"B", "kB", "MB", "GB", "TB", "PB"});
+}
+
+std::string human_ns(double ns) { return scaled(ns, std::array{"ns", "us", "ms", "s"}); }
+
+}  // namespace tt::cli

@@ -1,0 +1,33 @@
+// A table for people: columns as wide as their widest cell, numbers to the right.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tt::cli {
+
+enum class Align { Left, Right };
+struct Column {
+  std::string name;
+  Align align = Align::Left;
+};
+
+class TextTable {
+ public:
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // One cell per column; missing ones are empty. What a terminal would obey is shown as '?'.
+  void add(std::vector<std::string> cells);
+  void print(std::FILE* to) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "1.5 GB", "310 kB", "12 B": powers of 1000, as files' sizes are given.
+std::string human_bytes(double bytes);
+// "1.25 s", "31.2 ms", "870 us", "90 ns".
+std::string human_ns(double ns);
+
+}  // namespace tt::cli
