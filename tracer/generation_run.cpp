@@ -40,7 +40,6 @@ GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   } else {
     generate(std::move(tokens));
   }
-  result_.steps = next_step_;
   return std::move(result_);
 }
 
@@ -204,7 +203,8 @@ std::expected<llama_token, std::string> GenerationRun::sample(llama_sampler* sam
 GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std::int32_t> tokens,
                                                bool want_logits) {
   Step header;
-  header.id = StepId{next_step_++};
+  if (recorder_ != nullptr) header.id = recorder_->next_step();
+  ++result_.steps;
   header.phase = phase;
   header.n_tokens = static_cast<std::uint32_t>(tokens.size());
   header.first_token = evaluated_;
@@ -243,7 +243,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   } else if (recorder_ != nullptr) {
     header.end = now();
     header.aborted = !whole;
-    recorder_->submit_without_times(std::move(header));
+    recorder_->submit_without_times(header);
   }
   if (whole) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());

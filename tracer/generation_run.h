@@ -46,7 +46,6 @@ class GenerationRun {
   GenerationResult result_;
   std::optional<std::regex> stats_;
   std::chrono::steady_clock::time_point epoch_;
-  std::uint32_t next_step_ = 0;
   std::uint32_t token_count_ = 0;  // of the session so far
   std::uint32_t evaluated_ = 0;    // index of the first token of the next step
   std::uint32_t position_ = 0;     // in the sequence

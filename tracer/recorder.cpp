@@ -2,20 +2,24 @@
 
 #include <chrono>
 #include <cstring>
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 namespace tt {
 
 namespace {
-constexpr std::size_t kBuffers = 64;  // steps that may wait for the disk
-constexpr std::size_t kBatch = 8;     // as many do not wait for company any longer
+constexpr std::size_t kBatch = 8;  // as many steps do not wait for company any longer
 constexpr std::chrono::milliseconds kCollect{4};
 }  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener)
     : pool_(kBuffers, max_ops, slot_bytes),
       listener_(std::move(listener)),
-      thread_([this] { run(); }) {}
+      thread_([this] { run(); }) {
+  // Each step may have tokens before it; begin and end.
+  messages_.reserve(2 * kMostWaiting + 4);
+}
 
 Recorder::~Recorder() {
   post(Quit{});
@@ -25,24 +29,68 @@ Recorder::~Recorder() {
 // ---------------------------------------------------------------- inference thread
 
 void Recorder::begin(const SessionInfo& info, const std::filesystem::path& file) {
+  next_step_ = {};
   post(Begin{info, file});
   std::unique_lock lock(mutex_);
   settled_.wait(lock, [this] { return session_open_; });
 }
 
-void Recorder::tokens(std::vector<Token> tokens) { post(std::move(tokens)); }
+// Joins those that come between steps that are joined: as many messages wait as
+// steps do. A session's tokens are bounded by its context.
+void Recorder::tokens(std::vector<Token> tokens) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto* last = messages_.empty() ? nullptr : std::get_if<std::vector<Token>>(&messages_.back());
+    if (last != nullptr) {
+      last->insert(last->end(), std::move_iterator(tokens.begin()),
+                   std::move_iterator(tokens.end()));
+      return;
+    }
+  }
+  post(std::move(tokens));
+}
 
 StepBuffer* Recorder::acquire() { return pool_.try_acquire(); }
 
-void Recorder::submit(StepBuffer* buffer) { post(buffer); }
+void Recorder::submit(StepBuffer* buffer) {
+  ++next_step_.v;
+  post(buffer);
+}
 
-void Recorder::submit_without_times(Step step) { post(std::move(step)); }
+void Recorder::submit_without_times(const Step& step) {
+  if (join(step)) return;
+  ++next_step_.v;
+  post(Untimed{step});
+}
+
+// True: too many wait, and the last of them now stands for this one, too.
+bool Recorder::join(const Step& step) {
+  const std::lock_guard lock(mutex_);
+  if (steps_waiting_ < kBuffers) return false;
+  const auto newest = std::ranges::find_if(messages_ | std::views::reverse, is_step);
+  if (newest == messages_.rend()) return false;
+  auto* untimed = std::get_if<Untimed>(&*newest);
+  if (untimed == nullptr) return false;
+  Step& last = untimed->step;
+  if (last.phase != step.phase || last.first_token + last.n_tokens != step.first_token)
+    return false;
+  last.n_tokens += step.n_tokens;
+  last.end = step.end;
+  last.aborted = step.aborted;
+  last.dropped = true;  // also at level MINIMAL: it has no begin and end of its own any more
+  ++untimed->evaluations;
+  return true;
+}
 
 RecordingResult Recorder::finish(const SessionInfo& info) {
   post(Finish{info});
   std::unique_lock lock(mutex_);
   settled_.wait(lock, [this] { return !session_open_; });
   return std::exchange(result_, {});
+}
+
+bool Recorder::is_step(const Message& message) {
+  return std::holds_alternative<StepBuffer*>(message) || std::holds_alternative<Untimed>(message);
 }
 
 bool Recorder::is_urgent(const Message& message) {
@@ -57,7 +105,10 @@ void Recorder::post(Message message) {
   {
     const std::lock_guard lock(mutex_);
     first = messages_.empty();
-    if (std::holds_alternative<StepBuffer*>(message)) ++steps_queued_;
+    if (is_step(message)) {
+      ++steps_queued_;
+      ++steps_waiting_;
+    }
     urgent = is_urgent(message) || steps_queued_ == kBatch;
     urgent_queued_ = urgent_queued_ || urgent;
     messages_.push_back(std::move(message));
@@ -70,6 +121,7 @@ void Recorder::post(Message message) {
 
 void Recorder::run() {
   std::vector<Message> batch;
+  batch.reserve(2 * kMostWaiting + 4);
   for (bool quit = false; !quit;) {
     {
       std::unique_lock lock(mutex_);
@@ -131,7 +183,6 @@ void Recorder::handle(StepBuffer* buffer) {
   losses_.steps_without_times += step.dropped ? 1 : 0;
   buffer->graph.reset();
   buffer->addresses.reset();
-  pool_.release(buffer);
 
   if (graph != nullptr && writing()) {
     const auto [known, fresh] = templates_.try_emplace(
@@ -153,28 +204,35 @@ void Recorder::handle(StepBuffer* buffer) {
       }
     }
   }
-  write(std::move(step), graph);
+  write({.step = std::move(step), .graph = graph, .buffer = buffer});
 }
 
-void Recorder::handle(Step& step) {
-  if (step.dropped) ++losses_.steps_without_times;
-  write(std::move(step), nullptr);
+void Recorder::handle(Untimed& untimed) {
+  if (untimed.step.dropped) losses_.steps_without_times += untimed.evaluations;
+  write({.step = std::move(untimed.step), .graph = nullptr, .buffer = nullptr});
 }
 
-void Recorder::write(Step step, const KnownGraphPtr& graph) {
+void Recorder::write(Uncommitted step) {
   if (writing()) {
-    if (auto added = writer_->add_step(step); !added) fail(added.error());
+    if (auto added = writer_->add_step(step.step); !added) fail(added.error());
   }
-  uncommitted_.emplace_back(std::move(step), graph);
+  uncommitted_.push_back(std::move(step));
 }
 
-// Listeners hear of a step when it is in the file, or is known not to be.
+// Listeners hear of a step when it is in the file, or is known not to be. Only
+// then is its buffer free: what is not in the file is bounded by the buffers.
 void Recorder::commit() {
   if (writing()) {
     if (auto committed = writer_->commit(); !committed) fail(committed.error());
   }
   (writing() ? steps_written_ : losses_.steps_not_written) += uncommitted_.size();
-  for (const auto& [step, graph] : uncommitted_) listener_(session_, step, graph);
+  {
+    const std::lock_guard lock(mutex_);
+    steps_waiting_ -= uncommitted_.size();
+  }
+  for (const Uncommitted& done : uncommitted_)
+    if (done.buffer != nullptr) pool_.release(done.buffer);
+  for (const Uncommitted& done : uncommitted_) listener_(session_, done.step, done.graph);
   uncommitted_.clear();
 }
 

@@ -885,7 +885,7 @@ export interface components {
             readonly accesses: number;
             readonly bytes_read: components["schemas"]["Bytes"];
             readonly bytes_written: components["schemas"]["Bytes"];
-            /** @description The disk did not keep up: no times */
+            /** @description The disk did not keep up: no times. Such a step may stand for several evaluations in a row */
             readonly dropped: boolean;
             /** @description Cancelled or failed inside */
             readonly aborted: boolean;

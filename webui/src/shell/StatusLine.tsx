@@ -81,7 +81,8 @@ function countSteps(data: TraceData): Counts {
     if (!step) continue;
     steps += 1;
     accesses += step.accesses;
-    if (step.dropped) dropped += 1;
+    // Several generated tokens: as many evaluations were joined into one step.
+    if (step.dropped) dropped += step.phase === 'generate' ? step.n_tokens : 1;
     timing[step.timing] = (timing[step.timing] ?? 0) + 1;
   }
   return { steps, accesses, dropped, timing };
