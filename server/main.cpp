@@ -169,10 +169,10 @@ int main(int argc, char** argv) {
     library.debug(line);
   };
   tt::Metrics metrics;
-  door_options.on_answer = [&log, &metrics](const tt::Answered& answered) {
-    tt::log_answer(log, answered);
+  door_options.on_status = [&metrics](const tt::Answered& answered) {
     metrics.count_request(answered.method, tt::route_label(answered), answered.status);
   };
+  door_options.on_answer = [&log](const tt::Answered& answered) { tt::log_answer(log, answered); };
   door_options.websocket_message_bytes = tt::kMostCommandBytes;
   tt::Door door(door_options, hub);
   tt::SessionLog session_log(log);

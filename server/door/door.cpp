@@ -43,7 +43,7 @@ std::string BoundAddress::url() const {
 struct Door::Parts {
   Parts(DoorOptions from, WebSocketHandler& handler)
       : options(std::move(from)),
-        http(http_timeouts(options), options.renderer, options.on_answer),
+        http(http_timeouts(options), options.renderer, options.on_status, options.on_answer),
         websockets(websocket_options(options), handler),
         workers(options.max_workers) {}
 
@@ -97,6 +97,7 @@ std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std:
           [&parts](door::ConnectionPtr connection, Upgrade upgrade) {
             return parts.websockets.adopt(std::move(connection), std::move(upgrade));
           },
+      .on_status = parts.options.on_status,
       .on_answer = parts.options.on_answer,
   };
   parts.doorman = std::make_unique<door::Doorman>(options, *parts.access, std::move(calls));

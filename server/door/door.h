@@ -81,7 +81,11 @@ struct DoorOptions {
   std::size_t websocket_message_bytes = 1u << 20;    // incoming; larger: close 1009
   std::chrono::seconds websocket_ping_interval{20};  // a peer silent for 3 of them is dropped
 
-  // Each request that was answered; any thread, must not block. May be empty.
+  // Both: any thread, must not block; may be empty. Of each request, once, that its
+  // status is known: before the first byte of the answer is sent, so that whoever
+  // has the answer finds it counted. Its time, bytes and note are not known yet.
+  std::function<void(const Answered&)> on_status;
+  // And once that it was answered.
   std::function<void(const Answered&)> on_answer;
 
   // Errors and warnings of the libraries, any thread. None: they stay silent.

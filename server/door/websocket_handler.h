@@ -18,8 +18,9 @@ enum class Opcode : std::uint8_t { Text, Binary };
 
 // The HTTP request that asked to become a WebSocket.
 struct Upgrade {
-  std::string path;   // as sent, up to '?'
-  std::string query;  // after '?', not decoded; empty when there is none
+  std::string request_id{};  // in the answer's X-Request-Id, too
+  std::string path;          // as sent, up to '?'
+  std::string query;         // after '?', not decoded; empty when there is none
   // In order, names as sent; without what the client is known by.
   std::vector<std::pair<std::string, std::string>> headers;
 };

@@ -1,6 +1,8 @@
 // Plain HTTP through the door: what arrives, in whatever pieces, is answered.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -174,6 +176,37 @@ TEST(DoorHttp, TheBodyOfARefusedRequestIsNoRequest) {
         head + ("Content-Length: " + std::to_string(inner.size()) + "\r\n\r\n") + inner);
     EXPECT_GE(response.status, 400) << head;
     EXPECT_EQ(client.read_response().status, 0) << head;
+  }
+}
+
+TEST(DoorHttp, WhoeverHasTheAnswerIsCounted) {
+  std::mutex mutex;
+  std::map<int, int> counted;  // by status
+  DoorOptions options;
+  options.on_status = [&](const Answered& answered) {
+    const std::scoped_lock lock(mutex);
+    ++counted[answered.status];
+  };
+  TestDoor server(options);
+  const struct {
+    std::string request;
+    int status;
+  } cases[] = {
+      {get_request("/hello"), 200},  {get_request("/big"), 200},
+      {get_request("/stream"), 200}, {get_request("/nothing"), 404},
+      {"nonsense\r\n\r\n", 400},     {"GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
+  };
+  std::map<int, int> expected;
+  for (int round = 0; round < 50; ++round) {
+    for (const auto& [request, status] : cases) {
+      RawClient client(server.port);
+      client.send(request);
+      const std::string first_byte = client.read(1);
+      ASSERT_EQ(first_byte, "H");
+      ++expected[status];
+      const std::scoped_lock lock(mutex);
+      ASSERT_EQ(counted, expected) << request;
+    }
   }
 }
 

@@ -102,6 +102,31 @@ TEST(DoorWebSocket, UpgradesFromAHeadInPiecesAndWithALargeCookie) {
   }
 }
 
+TEST(DoorWebSocket, EveryAnswerToAnUpgradeHasTheRequestsId) {
+  DoorOptions options;
+  options.max_websockets = 1;
+  TestDoor server(options);
+  const auto id_of = [](const RawResponse& answer) {
+    const auto found = answer.headers.find("x-request-id");
+    return found == answer.headers.end() ? std::string("none") : found->second;
+  };
+  const WsClient first(server.port);
+  EXPECT_EQ(first.handshake().status, 101);
+  server.recorder.wait_for_open();
+  EXPECT_EQ(id_of(first.handshake()), server.recorder.upgrade(0).request_id);
+  EXPECT_EQ(id_of(first.handshake()).size(), 16u);
+  const std::string own = "X-Request-Id: " + std::string(64, 'm') + "\r\n";
+  const auto upgrade = [&](const std::string& headers) {
+    return RawClient(server.port).exchange(upgrade_request("/api/v1/live", own + headers));
+  };
+  const RawResponse full = upgrade("");
+  EXPECT_EQ(full.status, 503);
+  EXPECT_EQ(id_of(full), std::string(64, 'm'));
+  const RawResponse foreign = upgrade("Origin: http://evil.example\r\n");
+  EXPECT_EQ(foreign.status, 403);
+  EXPECT_EQ(id_of(foreign), std::string(64, 'm'));
+}
+
 TEST(DoorWebSocket, ClosesInOrderFromEitherSide) {
   TestDoor server;
   WsClient client(server.port);

@@ -259,10 +259,12 @@ void Doorman::decide(ParkedMap::iterator at, std::string_view head_text) {
   }
   Verdict verdict = judge(*head, options_.rules, access_, connection->slot.peer(), Clock::now());
   if (auto* upgrade = std::get_if<Upgrade>(&verdict)) {
+    upgrade->request_id = told.request_id;
     connection = calls_.on_upgrade(std::move(connection), std::move(*upgrade));
     if (!connection) {
+      // The client may have its answer by now; its next request comes by this thread.
       told.status = 101;
-      if (calls_.on_answer) calls_.on_answer(told);
+      tell(told);
       return;
     }
     verdict = Refusal{.reason = RefusalReason::TooManyConnections,
@@ -290,15 +292,18 @@ std::string Doorman::headers_for(const RequestHead& head, const std::string& req
   return standing_headers(cors_origin_of(head, rules), !rules.cors_origins.empty(), request_id);
 }
 
+void Doorman::tell(const Answered& told) const {
+  if (calls_.on_status) calls_.on_status(told);
+  if (calls_.on_answer) calls_.on_answer(told);
+}
+
 // Told as answered: what follows is only sending it.
 std::string Doorman::response_to(const RequestHead& head, const Reply& reply, Answered told) const {
   std::string response = to_response(reply, head.method, headers_for(head, told.request_id));
-  if (calls_.on_answer) {
-    told.status = reply.status;
-    told.bytes = response.size();
-    told.note = reply.note;
-    calls_.on_answer(told);
-  }
+  told.status = reply.status;
+  told.bytes = response.size();
+  told.note = reply.note;
+  tell(told);
   return response;
 }
 

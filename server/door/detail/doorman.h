@@ -59,7 +59,8 @@ struct DoormanCalls {
   // An upgrade to WebSocket. The connection is taken for good, or given back as
   // the result when there is no room.
   std::function<ConnectionPtr(ConnectionPtr, Upgrade)> on_upgrade;
-  // What was answered here, or became a WebSocket (101). May be empty.
+  // DoorOptions', of what was answered here, or became a WebSocket (101).
+  std::function<void(const Answered&)> on_status;
   std::function<void(const Answered&)> on_answer;
 };
 
@@ -99,6 +100,7 @@ class Doorman {
   void on_event(ParkedMap::iterator at, std::uint32_t events);
   void look_at_head(ParkedMap::iterator at, bool peer_ended);
   void decide(ParkedMap::iterator at, std::string_view head);
+  void tell(const Answered& told) const;
   std::string response_to(const RequestHead& head, const Reply& reply, Answered told) const;
   std::string headers_for(const RequestHead& head, const std::string& request_id) const;
   Reply reply_to(const Refusal& refusal) const { return reply_of(refusal, options_.renderer); }

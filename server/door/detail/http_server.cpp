@@ -78,8 +78,8 @@ void name_it(httplib::Request& request, const std::string& id) {
   request.set_header(kRequestIdField, id);
 }
 
-// What this worker answers now. The library tells its logger which route matched,
-// but not for whom; a worker has one request at a time.
+// What this worker answers now. The library tells which route matched, but not for
+// whom; a worker has one request at a time.
 thread_local Answered* answering = nullptr;
 
 // A request that announces no body has none. The library waits for the body of a
@@ -109,13 +109,15 @@ void rename_range(std::string& head) {
 // than asked for: what follows belongs to the next request.
 class RequestStream final : public httplib::Stream {
  public:
+  // `on_status` is told the final status before anything of it is sent.
   RequestStream(const Admitted& request, std::string head, HttpTimeouts timeouts,
-                const RefusalRenderer& renderer)
+                const RefusalRenderer& renderer, std::function<void(int)> on_status)
       : request_(request),
         connection_(*request.connection),
         head_(std::move(head)),
         timeouts_(timeouts),
-        renderer_(renderer) {}
+        renderer_(renderer),
+        on_status_(std::move(on_status)) {}
 
   bool is_readable() const override { return at_ < head_.size(); }
   bool wait_readable() const override {
@@ -182,6 +184,7 @@ class RequestStream final : public httplib::Stream {
       head += standing_headers_beside(text);
       head.append(text.substr(line_end + 2));
     }
+    on_status_(status_);
     for (std::string_view rest = head; !rest.empty();) {
       const ssize_t sent = write_some(rest);
       if (sent < 0) return -1;
@@ -271,6 +274,7 @@ class RequestStream final : public httplib::Stream {
   const std::string head_;
   const HttpTimeouts timeouts_;
   const RefusalRenderer& renderer_;
+  const std::function<void(int)> on_status_;
   const Clock::time_point started_ = Clock::now();
   std::size_t at_ = 0;
   std::uint64_t body_bytes_ = 0;
@@ -286,9 +290,14 @@ class RequestStream final : public httplib::Stream {
 }  // namespace
 
 HttpServer::HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
+                       std::function<void(const Answered&)> on_status,
                        std::function<void(const Answered&)> on_answer)
-    : timeouts_(timeouts), renderer_(std::move(renderer)), on_answer_(std::move(on_answer)) {
-  set_logger([](const httplib::Request& request, const httplib::Response& response) {
+    : timeouts_(timeouts),
+      renderer_(std::move(renderer)),
+      on_status_(std::move(on_status)),
+      on_answer_(std::move(on_answer)) {
+  // Called before the head of each response is written.
+  set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
     if (answering == nullptr) return;
     answering->route = request.matched_route;
     if (const auto* note = response.user_data.get<std::string>(kNoteForLog))
@@ -316,6 +325,7 @@ After HttpServer::serve(const Admitted& request) {
   const auto began = Clock::now();
   Answered told = request.told;
   const After after = answer(request, told);
+  if (told.status == 0 && on_status_) on_status_(told);  // there was nobody to answer
   if (on_answer_) {
     told.time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
     on_answer_(told);
@@ -334,7 +344,10 @@ After HttpServer::answer(const Admitted& request, Answered& told) {
 
   say_that_no_body_follows(head);
   rename_range(head);
-  RequestStream stream(request, std::move(head), timeouts_, renderer_);
+  RequestStream stream(request, std::move(head), timeouts_, renderer_, [&](int status) {
+    told.status = status;
+    if (on_status_) on_status_(told);
+  });
   const bool then_close = request.how.then_close || svr_sock_ == INVALID_SOCKET;
   bool closed = false;
   bool complete = false;

@@ -31,8 +31,9 @@ inline constexpr const char* kStrangerHeader = "TT-Stranger";
 
 class HttpServer final : public httplib::Server {
  public:
-  // `on_answer` may be empty; it is called on workers.
+  // DoorOptions::on_status and on_answer, called on workers.
   HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
+             std::function<void(const Answered&)> on_status,
              std::function<void(const Answered&)> on_answer);
 
   // cpp-httplib ends streams when its listening socket is gone; ours stands in.
@@ -52,6 +53,7 @@ class HttpServer final : public httplib::Server {
 
   const HttpTimeouts timeouts_;
   const RefusalRenderer renderer_;
+  const std::function<void(const Answered&)> on_status_;
   const std::function<void(const Answered&)> on_answer_;
   std::mutex serving_mutex_;
   std::unordered_set<int> serving_;  // descriptors; guarded by serving_mutex_

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/door/detail/request_head.h"
+#include "server/door/detail/request_id.h"
 
 namespace tt::door {
 namespace {
@@ -59,6 +60,7 @@ struct WebSocketService::Library {
 
   static int callback(lws* wsi, lws_callback_reasons reason, void* user, void* in,
                       std::size_t size);
+  static int add_headers(lws* wsi, const Client& client, lws_process_html_args& answer);
   static int hold_state(lws_state_manager_t* manager, lws_state_notify_link_t* link, int current,
                         int target);
   static void log_line(lws_log_cx* log, int level, const char* line, std::size_t size);
@@ -121,12 +123,28 @@ void WebSocketService::Library::log_line(lws_log_cx* log, int /*level*/, const c
   if (owner.options_.log) owner.options_.log(text);
 }
 
+// To the answer 101, which the library writes.
+int WebSocketService::Library::add_headers(lws* wsi, const Client& client,
+                                           lws_process_html_args& answer) {
+  const std::string name = std::string(kRequestIdField) + ":";
+  const std::string& id = client.upgrade.request_id;
+  auto* at = reinterpret_cast<unsigned char*>(answer.p);
+  const int failed =
+      lws_add_http_header_by_name(wsi, reinterpret_cast<const unsigned char*>(name.c_str()),
+                                  reinterpret_cast<const unsigned char*>(id.data()),
+                                  static_cast<int>(id.size()), &at, at + answer.max_len);
+  answer.p = reinterpret_cast<char*>(at);
+  return failed;
+}
+
 int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, void* /*user*/,
                                         void* in, std::size_t size) {
   auto* client = wsi == nullptr ? nullptr : static_cast<Client*>(lws_get_opaque_user_data(wsi));
   if (client == nullptr) return 0;  // the library's own business
   auto& owner = *static_cast<WebSocketService*>(lws_context_user(lws_get_context(wsi)));
   switch (reason) {
+    case LWS_CALLBACK_ADD_HEADERS:
+      return add_headers(wsi, *client, *static_cast<lws_process_html_args*>(in));
     case LWS_CALLBACK_ESTABLISHED:
       client->wsi = wsi;
       return owner.on_established(*client);
