@@ -125,6 +125,7 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
     const auto at = answer.headers.find(name);
     return at == answer.headers.end() ? std::string() : at->second;
   };
+  if (header("x-request-id").empty()) return "it has no X-Request-Id";
   const std::string type = header("content-type").substr(0, header("content-type").find(';'));
   std::set<std::string> allowed;
   bool known = false;

@@ -57,7 +57,7 @@ inline PeerSlot::~PeerSlot() {
   if (!slots_) return;
   const std::scoped_lock lock(slots_->mutex_);
   const auto at = slots_->counts_.find(peer_);
-  if (--at->second == 0) slots_->counts_.erase(at);
+  if (at != slots_->counts_.end() && --at->second == 0) slots_->counts_.erase(at);
 }
 
 }  // namespace tt::door

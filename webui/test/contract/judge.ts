@@ -16,7 +16,11 @@ export class Judge {
     if (!rule) return [`${answer.status} is none of its responses: ${excerpt(answer)}`];
     const type = mediaType(answer);
     this.seen.add(key(own ? operation.id : ANY, answer.status, type));
-    return [...headerComplaints(rule, answer), ...contentComplaints(rule, answer, type, method)];
+    return [
+      ...idComplaints(answer),
+      ...headerComplaints(rule, answer),
+      ...contentComplaints(rule, answer, type, method),
+    ];
   }
 
   /** Responses of the contract that no request has brought about. */
@@ -43,6 +47,13 @@ const key = (id: string, status: number, type: string) => `${id} ${status} ${typ
 const mediaType = (answer: Answer) => (answer.headers['content-type'] ?? '').replace(/;.*/, '');
 
 const excerpt = (answer: Answer) => answer.body.subarray(0, 300).toString('utf8');
+
+// Every answer has one, whoever gives it.
+function idComplaints({ headers }: Answer): string[] {
+  const id = headers['x-request-id'];
+  if (id === undefined) return ['the header X-Request-Id is missing'];
+  return typeof id === 'string' && /^[\w.-]{1,64}$/.test(id) ? [] : [`X-Request-Id: ${String(id)}`];
+}
 
 function headerComplaints(rule: ResponseRule, answer: Answer): string[] {
   return rule.headers.flatMap(({ name, required, validate }) => {
