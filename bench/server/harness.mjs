@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const tree = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-export const program = (name) => join(tree, 'build/release/bin', name);
+// TT_BIN: programs of another folder, so that a build does not replace them on the way.
+export const program = (name) => join(process.env.TT_BIN ?? join(tree, 'build/release/bin'), name);
 export const bundledModel = join(tree, 'tracer/modelgen/bundled/pocket.gguf');
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
