@@ -62,7 +62,7 @@ describe('a folder of models', () => {
     await models.getByRole('button', { name: 'Unload mamba' }).click();
     await models.getByRole('button', { name: 'Load mamba' }).waitFor({ timeout: 40_000 });
     await page.keyboard.press('Escape');
-    expect(await stage.run.isDisabled()).toBe(true);
+    await expect.poll(() => stage.run.isDisabled()).toBe(true);
     // What was recorded is read without a model.
     await page.reload();
     await stage.ops.waitFor();

@@ -3,11 +3,12 @@
 import { describe, expect, it } from 'vitest';
 import { Stage } from './stage';
 
-const stage = Stage.use();
+// Room for an answer that outlasts what is looked at meanwhile: a token takes half a millisecond.
+const stage = Stage.use(() => Promise.resolve(['-c', '65536']));
 
 describe('a run', () => {
   it('streams tokens and fills the heat map while it goes on, and stops', async () => {
-    await stage.text('Once upon a time', 3500);
+    await stage.text('Once upon a time', 60_000);
     await stage.generated.nth(3).waitFor();
     for (let looks = 0; looks < 2; looks += 1) {
       const [text, heat] = [await stage.log.innerText(), await stage.pixels('.heatmap canvas')];

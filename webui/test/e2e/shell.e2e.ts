@@ -29,14 +29,14 @@ describe('the address', () => {
     await page.reload();
     await stage.ops.waitFor();
     expect(new URL(page.url()).hash).toBe(hash);
-    expect(await page.locator('.dock[data-full=true]').count()).toBe(1);
+    await expect.poll(() => page.locator('.dock[data-full=true]').count()).toBe(1);
     expect(await stage.ops.locator('[aria-selected=true]').getAttribute('aria-rowindex')).toBe('4');
     await press('Escape');
-    expect(await chosen().innerText()).toBe(op);
+    await expect.poll(() => chosen().innerText()).toBe(op);
 
     // Escape and each choice before it were entries.
     await page.goBack();
-    expect(stage.hash.get('full')).toBe('ops');
+    await expect.poll(() => stage.hash.get('full')).toBe('ops');
     for (const key of ['full', 'l', 'ph', 'sel']) {
       await page.goBack();
       await expect.poll(() => stage.hash.has(key)).toBe(false);
@@ -48,7 +48,7 @@ describe('the address', () => {
   it('says which of its parts mean nothing', async () => {
     await stage.page.goto(`${stage.server.url}/#1&step=x&full=nowhere`);
     await stage.toasts.getByText('step=x, full=nowhere').waitFor();
-    expect(new URL(stage.page.url()).hash).toBe('');
+    await expect.poll(() => new URL(stage.page.url()).hash).toBe('');
   });
 
   it('of a session that is not there says so', async () => {
@@ -78,7 +78,7 @@ describe('keys', () => {
     await page.getByRole('grid', { name: 'Ops of step 4' }).waitFor();
     await press(']', '}', '}', '{');
     await page.getByRole('grid', { name: 'Ops of step 5' }).waitFor();
-    expect(stage.hash.get('l')).toBe('1');
+    await expect.poll(() => stage.hash.get('l')).toBe('1');
   });
 
   it('are listed, and single letters can be switched off', async () => {
@@ -114,7 +114,7 @@ describe('the palette', () => {
     await press('Enter');
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light');
     await page.reload();
-    expect(await page.locator('html').getAttribute('data-theme')).toBe('light');
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light');
     await press('Control+k');
     await page.keyboard.type('xqz');
     await page.getByText('Nothing is called like that').waitFor();
@@ -153,6 +153,6 @@ describe('everyone', () => {
     expect(await tip.innerText()).toMatch(/layer\s+1/);
     await press('Enter');
     await page.getByRole('grid', { name: 'Ops of step 0' }).waitFor();
-    expect(Object.fromEntries(stage.hash)).toMatchObject({ sel: 'k:0', l: '1' });
+    await expect.poll(() => Object.fromEntries(stage.hash)).toMatchObject({ sel: 'k:0', l: '1' });
   });
 });
