@@ -219,7 +219,7 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
   ASSERT_TRUE(testing::make_disk_read_only(folder.path())) << std::strerror(errno);
   Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
-  EXPECT_NE(server.program.said().find("written"), std::string::npos)
+  EXPECT_TRUE(eventually([&] { return server.program.said().contains("written"); }))
       << "the person who starts it is told: " << server.program.said();
   // What is there can be read.
   EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done");

@@ -216,6 +216,11 @@ Exposition of_tt_server() {
     }
     server.ended(json::parse(accepted->body)["id"]);
   }
+  // The end of a session is told to those who listen a moment after it can be asked for.
+  const auto deadline = Clock::now() + 60s;
+  while (!body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 2\n") &&
+         Clock::now() < deadline)
+    std::this_thread::sleep_for(5ms);
   const auto answer = client.Get("/metrics");
   EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   return parse_exposition(body_of(answer));

@@ -48,7 +48,7 @@ TEST(DoorAccess, WithoutTheKeyNothingAnswersButHealth) {
       const RawResponse response = client.read_response(method);
       EXPECT_EQ(response.status, 401) << request;
       EXPECT_EQ(response.headers.at("www-authenticate"), "Bearer realm=\"tensor-trace\"");
-      EXPECT_TRUE(client.ended_within(3s));
+      EXPECT_TRUE(client.ended_within(20s));
     }
   }
   EXPECT_EQ(ask(server.port, upgrade_request()).status, 401);
@@ -298,7 +298,7 @@ TEST(DoorAccess, RefusalsLookAsTheUserOfTheDoorWants) {
     ASSERT_TRUE(response.headers.contains("content-type")) << status;
     EXPECT_EQ(response.headers.at("content-type"), "text/x-refusal");
     EXPECT_EQ(response.body, std::to_string(status));
-    EXPECT_TRUE(client.ended_within(5s));
+    EXPECT_TRUE(client.ended_within(20s));
   }
 }
 

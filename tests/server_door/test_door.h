@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -42,6 +43,17 @@ inline bool eventually(const std::function<bool()>& condition,
     std::this_thread::sleep_for(2ms);
   }
   return true;
+}
+
+// What a program says, which has to end well.
+inline std::string output_of(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return "it could not be started";
+  std::string output;
+  char line[256];
+  while (fgets(line, sizeof(line), pipe) != nullptr) output += line;
+  EXPECT_EQ(pclose(pipe), 0);
+  return output;
 }
 
 class Recorder : public WebSocketHandler {
@@ -129,7 +141,8 @@ class TestDoor {
     http.Get("/big", [](const httplib::Request&, httplib::Response& response) {
       response.set_content(std::string(8 << 20, 'b'), "application/octet-stream");
     });
-    http.Get("/slow", [](const httplib::Request&, httplib::Response& response) {
+    http.Get("/slow", [this](const httplib::Request&, httplib::Response& response) {
+      ++slow;
       std::this_thread::sleep_for(300ms);
       response.set_content("slow", "text/plain");
     });
@@ -145,6 +158,7 @@ class TestDoor {
   }
 
   std::atomic<int> streams = 0;
+  std::atomic<int> slow = 0;  // requests for it that have begun
   std::atomic<bool> end_streams = false;
   Recorder recorder;
   Door door;
