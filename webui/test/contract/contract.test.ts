@@ -28,7 +28,8 @@ let folder: string;
 let server: Server;
 let locked: Server; // asks for a key
 let full: Server; // has no room for anything, and no model
-let small: Server; // takes small files only, and has no model
+let small: Server; // takes small files only, one live client, and has no model
+let late: Promise<Answer>; // to a request whose body never came
 let finished: string; // a session
 let sparse: string; // one of a mixture of experts
 let deleted: string;
@@ -117,8 +118,14 @@ beforeAll(async () => {
     start(['--models', folder, '-m', fileURLToPath(bundled), '-c', CONTEXT]),
     start(['--no-model', '--api-key', KEY]),
     start(['--no-model', '--disk-reserve', '1000000G']),
-    start(['--no-model', '--max-import', '1K']),
+    start(['--no-model', '--max-import', '1K', '--max-live-clients', '2']),
   ]);
+  late = ask(small.url, {
+    method: 'PATCH',
+    target: '/api/v1/sessions/any',
+    headers: { 'Content-Type': 'application/json', 'Content-Length': '1000' },
+    body: '{',
+  });
   await loaded('moe');
   sparse = await recorded(PROMPT);
   await loaded(DENSE);
@@ -170,10 +177,6 @@ const GIVEN: Readonly<Record<string, Given>> = {
 
 // What cannot be brought about from outside, with the C++ test that shows it.
 const SHOWN_ELSEWHERE: Readonly<Record<string, string>> = {
-  'any request 408 application/problem+json':
-    'comes after a minute of silence: DoorLimits.DeadlinesEndWhatDoesNotMove',
-  'any request 503 application/problem+json':
-    'takes every connection, those of this test among them: DoorLimits.AllBusyIsSaid',
   'restore 500 application/problem+json':
     'takes a disk that cannot be written: NoRoom.AFolderThatCannotBeWrittenIsReadAndSaysSo',
 };
@@ -393,6 +396,27 @@ describe('beside the walk', () => {
     await probe(operation('rename'), { target, headers, body: '{"title":"x"}' }, [415]);
     const body = JSON.stringify({ title: 'x'.repeat(20_000_000) });
     await probe(operation('rename'), { target, ...sent('rename', body) }, [413]);
+  });
+
+  it('a body that does not come is not waited for', async () => {
+    const answer = await late; // half a minute after the first test
+    expect(answer.status).toBe(408);
+    expect(judge.complaints(operation('rename'), answer)).toEqual([]);
+  });
+
+  it('one client has so many sockets and no more', async () => {
+    const socket = new WebSocket(`${small.url.replace('http', 'ws')}/api/v1/live`);
+    await new Promise((resolve) => {
+      socket.onopen = resolve;
+    });
+    const headers = {
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Version': '13',
+      'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    };
+    await probe(operation('version'), { target: '/api/v1/live', headers }, [503], small.url);
+    socket.close();
   });
 
   it('every response of the contract was seen, or cannot be here', () => {
