@@ -2,6 +2,7 @@
 // request, a live client, medians. Node's own fetch and WebSocket, no packages.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -146,6 +147,24 @@ export function pace(started, times) {
     tokensPerSecond: ((times.length - 1) * 1000) / (times.at(-1) - times[0]),
     tokens: times.length,
   };
+}
+
+// A live client whose machine is switched off: it subscribes to everything, and after `ms` its
+// connection is gone without a close frame, in the middle of whatever is on its way.
+export async function vanishingClient(url, ms) {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  socket.on('data', () => {});
+  socket.write(
+    'GET /api/v1/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  );
+  const text = Buffer.from(JSON.stringify({ type: 'subscribe', session: '*', kinds: ['token', 'op'] }));
+  // One text frame with the mask 0, which leaves the text as it is.
+  socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]));
+  await sleep(ms);
+  socket.resetAndDestroy();
 }
 
 // A live client that acknowledges what it gets. `reads: false`: it stops acknowledging, which is

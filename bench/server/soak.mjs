@@ -4,7 +4,9 @@
 //
 // Generations follow each other; live clients come, some vanish without a word,
 // some never acknowledge; sessions are read, renamed, deleted, restored.
-import { LiveClient, bundledModel, generate, machine, median, options, sleep, startOurs } from './harness.mjs';
+import {
+  LiveClient, bundledModel, generate, machine, median, options, sleep, startOurs, vanishingClient,
+} from './harness.mjs';
 
 const o = options({
   model: bundledModel,
@@ -18,7 +20,7 @@ const started = Date.now();
 const minutes = () => (Date.now() - started) / 60000;
 const random = (n) => Math.floor(Math.random() * n);
 const api = (path, init) => fetch(`${server.url}/api/v1${path}`, init);
-const counts = { generations: 0, clients: 0, deleted: 0, restored: 0, refused: 0 };
+const counts = { generations: 0, clients: 0, vanished: 0, deleted: 0, restored: 0, refused: 0 };
 
 async function generations() {
   while (minutes() < o.minutes) {
@@ -37,6 +39,11 @@ async function generations() {
 
 async function clients() {
   while (minutes() < o.minutes) {
+    if (random(4) === 0) {
+      await vanishingClient(server.url, random(3000));
+      ++counts.vanished;
+      continue;
+    }
     const client = new LiveClient(server.url, { reads: random(4) !== 0 });
     try {
       await client.subscribe('*', ['token', 'step', 'op', 'routing', 'progress']);
