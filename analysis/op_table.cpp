@@ -16,17 +16,6 @@ bool does_work(const Node& node) {
          node.op != "PERMUTE" && node.op != "TRANSPOSE";
 }
 
-std::string name_of(const GraphTemplate& graph, const Op& op) {
-  std::string name;
-  for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
-    const Node& node = graph.node(NodeId{n});
-    if (op.nodes > 1 && !does_work(node)) continue;
-    if (!name.empty()) name += '+';
-    name += node.op;
-  }
-  return name;
-}
-
 std::vector<TensorId> sources_of(const GraphTemplate& graph, const Op& op) {
   std::vector<TensorId> sources, inside;
   for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
@@ -44,7 +33,7 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   const Op& op = graph.op(id);
   const bool timed = id.v < step.op_ends.size();
   OpRow row{.op = id,
-            .name = name_of(graph, op),
+            .name = op_name(graph, op),
             .output = graph.node(op.last()).output,
             .begin = timed ? op_begin(step, id) : step.begin,
             .end = timed ? step.op_ends[id.v] : step.end,
@@ -96,6 +85,17 @@ bool comes_before(const GraphTemplate& graph, const OpRow& a, const OpRow& b, Or
 }
 
 }  // namespace
+
+std::string op_name(const GraphTemplate& graph, const Op& op) {
+  std::string name;
+  for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
+    const Node& node = graph.node(NodeId{n});
+    if (op.nodes > 1 && !does_work(node)) continue;
+    if (!name.empty()) name += '+';
+    name += node.op;
+  }
+  return name;
+}
 
 std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId id,
                                             const OpFilter& filter, Order<OpSort> order,

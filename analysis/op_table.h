@@ -15,7 +15,7 @@ namespace tt {
 
 struct OpRow {
   OpId op;
-  std::string name;  // ggml's word; of a fused op all of them: "RMS_NORM+MUL"
+  std::string name;  // op_name()
   TensorId output;
   // Of the output, or where its name says nothing, of the first weight that the op reads.
   Component component = Component::Other;
@@ -25,6 +25,9 @@ struct OpRow {
   std::vector<TensorId> sources;  // in ggml's order, without what lives only inside a fused op
   friend bool operator==(const OpRow&, const OpRow&) = default;
 };
+
+// ggml's word of what an op does; of a fused one all of them: "RMS_NORM+MUL".
+std::string op_name(const GraphTemplate& graph, const Op& op);
 
 // The rows name tensors by their place in `graph`.
 struct OpTable {
