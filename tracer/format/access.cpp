@@ -160,15 +160,7 @@ std::size_t ops_run(const GraphTemplate& graph, const Step& step) {
 }
 
 Bytes parts_touched(const GraphTemplate& graph, const Access& access, const SlotValues& values) {
-  const Tensor& view = graph.tensor(access.tensor);
-  const Tensor& index = graph.tensor(graph.slot(access.slot).tensor);
-  if (access.extent == Extent::Cells) {
-    // A cell is one row of every head, whatever their number: one list for all.
-    Tensor cells = view;
-    cells.ne = {1, view.ne[1], 1, 1};
-    return Bytes{access.unit.v * distinct_parts(cells, Axis::Row, index, values.ints)};
-  }
-  return Bytes{access.unit.v * distinct_parts(view, axis_of(graph, access), index, values.ints)};
+  return Bytes{access.unit.v * parts_of(graph, access, values.ints)};
 }
 
 }  // namespace
@@ -185,6 +177,31 @@ std::vector<Access> accesses_of(const GraphTemplate& graph) {
                           [](const Access& access) { return !access.write; });
   }
   return out;
+}
+
+PartRule part_rule(const GraphTemplate& graph, const Access& access) {
+  const Tensor& view = graph.tensor(access.tensor);
+  const Axis axis = axis_of(graph, access);
+  PartRule rule{
+      .slot = access.slot,
+      .limit = view.ne[static_cast<std::size_t>(axis)],
+      .apart = access.extent == Extent::Experts || is_row_by_row(graph, access)};
+  if (access.extent == Extent::Rows && axis == Axis::Row) {
+    if (view.ne[2] > 1 || view.ne[3] > 1) rule.batches = {view.ne[2], view.ne[3]};
+  }
+  return rule;
+}
+
+std::uint64_t parts_of(const GraphTemplate& graph, const Access& access,
+                       std::span<const std::int64_t> values) {
+  const Tensor& view = graph.tensor(access.tensor);
+  const Tensor& index = graph.tensor(graph.slot(access.slot).tensor);
+  if (access.extent != Extent::Cells)
+    return distinct_parts(view, axis_of(graph, access), index, values);
+  // A cell is one row of every head, whatever their number: one list for all.
+  Tensor cells = view;
+  cells.ne = {1, view.ne[1], 1, 1};
+  return distinct_parts(cells, Axis::Row, index, values);
 }
 
 const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts) {

@@ -7,6 +7,7 @@
 // model. Pure functions, any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -66,6 +67,23 @@ struct AccessTotals {
 };
 AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
                        const Step& step);
+
+// How many parts an access touches, for those who count over many steps without a
+// row per access. Accesses of a template with equal rules touch equally many (and,
+// where `apart`, the same) in every step.
+struct PartRule {
+  SlotId slot = kNoSlot;
+  std::int64_t limit = 0;  // numbers in the list from 0 up to this are parts, each counted once
+  bool apart = false;      // each is an access of its own: Experts, Rows of a weight matrix
+  // Not 1, 1: rows are counted batch by batch, and only parts_of() knows how.
+  std::array<std::int64_t, 2> batches{1, 1};
+  friend bool operator==(const PartRule&, const PartRule&) = default;
+};
+// `access` depends on a slot.
+PartRule part_rule(const GraphTemplate& graph, const Access& access);
+// The parts that `values` of its slot name. An access without values is none.
+std::uint64_t parts_of(const GraphTemplate& graph, const Access& access,
+                       std::span<const std::int64_t> values);
 
 // The routing weights that go with the step's list of experts in that slot: those
 // of its layer, the nearest where a layer routes twice. Null: unknown.
