@@ -1,0 +1,403 @@
+// access: one row per access of one step, as for_each_access() has them.
+//
+// The hot path of every question about a whole session. What a template's accesses
+// have in common is found once per scan (Picked); a step adds the rows that its
+// slots select; values are looked up when they are asked for.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+
+#include "analysis/sql/step_walk.h"
+#include "analysis/sql/tables.h"
+#include "analysis/tensor_table.h"
+#include "tracer/format/access.h"
+
+namespace tt::sql {
+
+namespace {
+
+// The accesses of one template that can match, whatever the step.
+struct Picked {
+  std::shared_ptr<const NamedGraph> graph;
+  std::vector<Access> accesses;
+  std::vector<std::uint32_t> places;  // in all of the template's accesses
+  // What each gives in every step that ran its op, but for those that a slot decides.
+  std::vector<StepAccess> fixed;
+  struct Varying {
+    std::uint32_t access = 0;
+    std::uint32_t rule = 0;  // those of equal rules touch equally many parts
+    bool apart = false;      // each part is a row
+  };
+  std::vector<Varying> varying;
+  std::size_t rules = 0;
+};
+
+struct Row {
+  const SessionInfo& session;
+  const Picked& picked;
+  const Step& step;
+  const Allocation* allocation;
+  const StepAccess* rows;  // of the step
+  std::size_t at;          // which of them
+
+  const StepAccess& access() const { return rows[at]; }
+  const Access& rule() const { return picked.accesses[access().access]; }
+  const GraphTemplate& graph() const { return picked.graph->graph(); }
+  const Tensor& tensor() const { return graph().tensor(access().tensor); }
+  const Op& op() const { return graph().op(access().op); }
+  bool has_time() const { return access().op.v < step.op_ends.size(); }
+  std::uint32_t part() const {
+    std::size_t first = at;
+    while (first > 0 && rows[first - 1].access == access().access) --first;
+    return static_cast<std::uint32_t>(at - first);
+  }
+};
+
+void word_or_null(Role role, Out& out) {
+  switch (role) {
+    case Role::Q:
+    case Role::K:
+    case Role::V:
+    case Role::Qkv:
+    case Role::O:
+      return out.kept(to_text(role));
+    default:
+      return out.null();
+  }
+}
+
+const char* text_of(Extent extent) {
+  static constexpr std::array kWords = {"all", "rows", "experts", "cells"};
+  return kWords[static_cast<std::size_t>(extent)];
+}
+
+void address(const Row& row, Out& out) {
+  const StepAccess& access = row.access();
+  if (row.allocation == nullptr || access.tensor.v >= row.allocation->addresses.size())
+    return out.null();
+  const std::uint64_t at = row.allocation->addresses[access.tensor.v];
+  if (at == 0) return out.null();
+  const auto expert = static_cast<std::uint64_t>(std::max(0, access.expert));
+  out.u64(at + expert * row.rule().stride);
+}
+
+using R = const Row&;
+using enum Spares;
+
+// The names, meanings and nulls are those of the exported columns (docs/exports.md).
+constexpr std::array kColumns = {
+    Column<Row>{"step", "INTEGER", [](R r, Out& o) { o.integer(r.step.id.v); }, Chunks},
+    Column<Row>{"op", "INTEGER", [](R r, Out& o) { o.integer(r.access().op.v); }, Rows},
+    Column<Row>{"access", "INTEGER",
+                [](R r, Out& o) { o.integer(r.picked.places[r.access().access]); }, Rows},
+    Column<Row>{"part", "INTEGER", [](R r, Out& o) { o.integer(r.part()); }},
+    Column<Row>{"timestamp_ns", "INTEGER",
+                [](R r, Out& o) { o.integer(begin_of(r.step, r.access().op).v); }, Chunks},
+    Column<Row>{"duration_ns", "INTEGER",
+                [](R r, Out& o) {
+                  const OpId op = r.access().op;
+                  if (!r.has_time()) return o.null();
+                  o.integer(minus(r.step.op_ends[op.v], begin_of(r.step, op)));
+                }},
+    Column<Row>{"token_id", "INTEGER", [](R r, Out& o) { o.integer(r.step.first_token); }, Chunks},
+    Column<Row>{"token_count", "INTEGER", [](R r, Out& o) { o.integer(r.step.n_tokens); }},
+    Column<Row>{"phase", "TEXT", [](R r, Out& o) { o.kept(to_text(r.step.phase)); }, Chunks},
+    Column<Row>{"timing", "TEXT", [](R r, Out& o) { o.kept(to_text(r.step.timing)); }},
+    Column<Row>{"template", "INTEGER", [](R r, Out& o) { o.integer(r.step.graph.v); }, Chunks},
+    Column<Row>{"operation_type", "TEXT",
+                [](R r, Out& o) { o.kept(r.picked.graph->ops[r.access().op.v]); }, Rows},
+    Column<Row>{"op_layer_id", "INTEGER", [](R r, Out& o) { o.id(r.op().layer, kNoLayer); }, Rows},
+    Column<Row>{"device", "TEXT",
+                [](R r, Out& o) { o.kept(r.picked.graph->devices[r.access().op.v]); }, Rows},
+    Column<Row>{"write", "INTEGER", [](R r, Out& o) { o.integer(r.access().write); }, Rows},
+    Column<Row>{"tensor", "INTEGER", [](R r, Out& o) { o.integer(r.access().tensor.v); }, Rows},
+    Column<Row>{"tensor_name", "TEXT",
+                [](R r, Out& o) { o.kept(r.picked.graph->tensors[r.access().tensor.v]); }, Rows},
+    Column<Row>{"tensor_type", "TEXT",
+                [](R r, Out& o) { o.kept(r.picked.graph->types[r.access().tensor.v]); }, Rows},
+    Column<Row>{"tensor_kind", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().kind)); }, Rows},
+    Column<Row>{"tensor_bytes", "INTEGER", [](R r, Out& o) { o.u64(size_of(r.tensor()).v); }},
+    Column<Row>{"tensor_ptr", "INTEGER", address},
+    Column<Row>{"layer_id", "INTEGER", [](R r, Out& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
+    Column<Row>{"component", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().component)); },
+                Rows},
+    Column<Row>{"role", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().role)); }, Rows},
+    Column<Row>{"category", "TEXT",
+                [](R r, Out& o) {
+                  o.kept(to_text(r.picked.graph->derived->categories[r.access().tensor.v]));
+                },
+                Rows},
+    Column<Row>{"memory_source", "TEXT", [](R r, Out& o) { o.kept(to_text(r.tensor().source)); },
+                Rows},
+    Column<Row>{"model_file", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.rule().range.empty()) return o.null();
+                  o.integer(r.rule().range.file);
+                }},
+    Column<Row>{"file_offset", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.access().range.empty()) return o.null();
+                  o.u64(r.access().range.offset);
+                }},
+    Column<Row>{"file_bytes", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.access().range.empty()) return o.null();
+                  o.u64(r.access().range.length);
+                }},
+    Column<Row>{"tensor_file_offset", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.rule().range.empty()) return o.null();
+                  o.u64(r.rule().range.offset);
+                }},
+    Column<Row>{"size_bytes", "INTEGER", [](R r, Out& o) { o.u64(r.access().touched.v); }},
+    Column<Row>{"extent", "TEXT", [](R r, Out& o) { o.kept(text_of(r.rule().extent)); }, Rows},
+    Column<Row>{"unit_bytes", "INTEGER", [](R r, Out& o) { o.u64(r.rule().unit.v); }},
+    Column<Row>{"qkv_type", "TEXT", [](R r, Out& o) { word_or_null(r.tensor().role, o); }, Rows},
+    Column<Row>{"attention_head", "INTEGER", [](R, Out& o) { o.null(); }},
+    Column<Row>{"attention_heads", "INTEGER",
+                [](R r, Out& o) {
+                  const std::uint32_t heads =
+                      head_geometry(r.tensor(), r.session.n_heads, r.session.n_heads_kv).count;
+                  if (heads == 0) return o.null();
+                  o.integer(heads);
+                }},
+    Column<Row>{"expert_id", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.access().expert < 0) return o.null();
+                  o.integer(r.access().expert);
+                }},
+    Column<Row>{"expert_rank", "INTEGER",
+                [](R r, Out& o) {
+                  if (r.access().expert < 0 || r.access().rank < 0) return o.null();
+                  o.integer(r.access().rank);
+                }},
+    Column<Row>{"routing_score", "REAL",
+                [](R r, Out& o) {
+                  if (r.access().expert < 0 || std::isnan(r.access().score)) return o.null();
+                  o.real(static_cast<double>(r.access().score));
+                }},
+    Column<Row>{"bytes", "INTEGER HIDDEN", [](R r, Out& o) { o.u64(r.access().touched.v); }},
+    Column<Row>{"session", "TEXT HIDDEN", [](R r, Out& o) { o.copied(r.session.id); }},
+};
+
+constexpr std::size_t kExpert = place(kColumns, "expert_id");
+constexpr std::size_t kAddress = place(kColumns, "tensor_ptr");
+
+class AccessCursor final : public Cursor {
+ public:
+  explicit AccessCursor(SessionSource& source)
+      : walk_(source, {.step = place(kColumns, "step"),
+                       .phase = place(kColumns, "phase"),
+                       .graph = place(kColumns, "template"),
+                       .token = place(kColumns, "token_id"),
+                       .time = place(kColumns, "timestamp_ns")}) {}
+
+  Done start(const Conditions& conditions) override {
+    rows_.clear();
+    at_ = 0;
+    if (conditions.impossible()) return {};
+    picked_.clear();
+    filters_.clear();
+    for (std::size_t i = 0; i < kColumns.size(); ++i) {
+      if (kColumns[i].spares == Rows && !conditions.of(i).any())
+        filters_.emplace_back(i, conditions.of(i));
+    }
+    expert_ = conditions.of(kExpert);
+    needs_addresses_ = conditions.uses(kAddress);
+    const auto info = walk_.source().info();
+    if (!info) return std::unexpected(info.error());
+    info_ = *info;
+    if (auto begun = walk_.begin(conditions); !begun) return begun;
+    return refill();
+  }
+
+  Done next() override {
+    if (++at_ < rows_.size()) return {};
+    return refill();
+  }
+  bool at_end() const override { return at_ >= rows_.size(); }
+  void value(std::size_t column, Out& out) const override { kColumns[column].value(row(), out); }
+
+  // Counted among all accesses of the step: of those that were passed over, too.
+  Or<std::int64_t> row_id() const override {
+    const DerivedGraph& derived = *of_step_->graph->derived;
+    if (numbered_ != step_->id) {
+      first_rows_.assign(derived.accesses.size(), 0);
+      std::uint32_t count = 0;
+      for_each_access(*derived.graph, derived.accesses, *step_, [&](const StepAccess& access) {
+        if (first_rows_[access.access] == 0) first_rows_[access.access] = count + 1;
+        ++count;
+      });
+      numbered_ = step_->id;
+    }
+    const std::uint32_t access = of_step_->places[rows_[at_].access];
+    return step_row_id(step_->id, first_rows_[access] - 1 + row().part());
+  }
+
+ private:
+  Row row() const { return {*info_, *of_step_, *step_, allocation_.get(), rows_.data(), at_}; }
+
+  Done refill() {
+    at_ = 0;
+    rows_.clear();
+    while (rows_.empty()) {
+      auto step = walk_.next();
+      if (!step) return std::unexpected(step.error());
+      if (*step == nullptr) return {};
+      auto picked = pick((*step)->graph);
+      if (!picked) return std::unexpected(picked.error());
+      if (*picked == nullptr) continue;
+      step_ = *std::move(step);
+      of_step_ = *std::move(picked);
+      if (auto filled = fill(); !filled) return filled;
+    }
+    return {};
+  }
+
+  Done fill() {
+    if (needs_addresses_) {
+      auto read = walk_.source().allocation(step_->allocation);
+      if (!read) return std::unexpected(read.error());
+      allocation_ = *std::move(read);
+    }
+    add_rows(*of_step_, *step_);
+    return {};
+  }
+
+  // The rows of for_each_access() in its order, without asking it for what is the same
+  // in every step, nor twice for what equal rules decide.
+  void add_rows(const Picked& picked, const Step& step) {
+    const bool whole = step.op_ends.empty() && !step.aborted;
+    const auto ran_end =
+        whole ? picked.accesses.end()
+              : std::ranges::partition_point(picked.accesses, [&](const Access& access) {
+                  return access.op.v < step.op_ends.size();
+                });
+    const auto end = static_cast<std::uint32_t>(ran_end - picked.accesses.begin());
+    std::uint32_t from = 0;
+    const auto add_fixed = [&](std::uint32_t to) {
+      rows_.insert(rows_.end(), picked.fixed.begin() + from, picked.fixed.begin() + to);
+    };
+    parts_.assign(picked.rules, kNotCounted);
+    for (const Picked::Varying& varying : picked.varying) {
+      if (varying.access >= end) break;
+      add_fixed(varying.access);
+      from = varying.access + 1;
+      const Access& access = picked.accesses[varying.access];
+      if (access.slot.v >= step.slots.size()) continue;
+      if (varying.apart) {
+        for_each_access(picked.graph->graph(), std::span(&access, 1), step, [&](StepAccess row) {
+          row.access = varying.access;
+          rows_.push_back(row);
+        });
+        continue;
+      }
+      std::uint64_t& parts = parts_[varying.rule];
+      if (parts == kNotCounted)
+        parts = parts_of(picked.graph->graph(), access, step.slots[access.slot.v].ints);
+      StepAccess row = picked.fixed[varying.access];
+      row.touched = Bytes{access.unit.v * parts};
+      if (row.touched.v > 0) rows_.push_back(row);
+    }
+    add_fixed(end);
+  }
+
+  // Null: no access of this template can match.
+  Or<std::shared_ptr<const Picked>> pick(TemplateId id) {
+    constexpr std::size_t kKept = 16;
+    if (const auto known = picked_.find(id); known != picked_.end()) return known->second;
+    const auto graph = walk_.source().graph(id);
+    if (!graph) return std::unexpected(graph.error());
+    if (picked_.size() == kKept) picked_.clear();
+    if (*graph == nullptr) return picked_[id] = nullptr;
+    auto picked = std::make_shared<Picked>();
+    picked->graph = *graph;
+    const std::vector<Access>& all = (*graph)->derived->accesses;
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      picked->accesses.push_back(all[i]);
+      picked->places.push_back(i);
+      if (passes(*picked)) continue;
+      picked->accesses.pop_back();
+      picked->places.pop_back();
+    }
+    if (picked->accesses.empty()) return picked_[id] = nullptr;
+    find_rules(*picked);
+    return picked_[id] = std::move(picked);
+  }
+
+  static void find_rules(Picked& picked) {
+    std::vector<PartRule> rules;
+    for (std::uint32_t i = 0; i < picked.accesses.size(); ++i) {
+      picked.fixed.push_back(without_step(picked.accesses[i], i));
+      if (picked.accesses[i].slot == kNoSlot) continue;
+      const PartRule rule = part_rule(picked.graph->graph(), picked.accesses[i]);
+      const auto known = std::ranges::find(rules, rule);
+      const auto number = static_cast<std::uint32_t>(known - rules.begin());
+      if (known == rules.end()) rules.push_back(rule);
+      picked.varying.push_back({.access = i, .rule = number, .apart = rule.apart});
+    }
+    picked.rules = rules.size();
+  }
+
+  static StepAccess without_step(const Access& access, std::uint32_t place) {
+    return {.access = place,
+            .op = access.op,
+            .tensor = access.tensor,
+            .write = access.write,
+            .touched = access.unit,
+            .range = access.range,
+            .score = std::numeric_limits<float>::quiet_NaN()};
+  }
+
+  // Whether the last of the picked accesses can match.
+  bool passes(const Picked& picked) const {
+    const Access& access = picked.accesses.back();
+    if (!expert_.any() && access.extent != Extent::Experts) return false;
+    const StepAccess only =
+        without_step(access, static_cast<std::uint32_t>(picked.accesses.size() - 1));
+    const Step no_step;
+    const Row row{*info_, picked, no_step, nullptr, &only, 0};
+    return std::ranges::all_of(filters_, [&](const auto& filter) {
+      Cell cell;
+      Out out(cell);
+      kColumns[filter.first].value(row, out);
+      return filter.second.admits(cell);
+    });
+  }
+
+  StepWalk walk_;
+  const SessionInfo* info_ = nullptr;
+  std::vector<std::pair<std::size_t, Wanted>> filters_;  // on what a template decides
+  Wanted expert_{};
+  bool needs_addresses_ = false;
+  std::map<TemplateId, std::shared_ptr<const Picked>> picked_;
+  // Of the step that the cursor stands in.
+  std::shared_ptr<const Step> step_;
+  std::shared_ptr<const Picked> of_step_;
+  std::shared_ptr<const Allocation> allocation_;
+  std::vector<StepAccess> rows_;
+  std::size_t at_ = 0;
+  static constexpr std::uint64_t kNotCounted = std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::uint64_t> parts_;  // per rule
+  // Per access of the template: its first row in the step, from 1; of step `numbered_`.
+  mutable std::vector<std::uint32_t> first_rows_;
+  mutable std::optional<StepId> numbered_;
+};
+
+}  // namespace
+
+Table access_table() {
+  Table table = table_of<Row>("access", kColumns);
+  table.rows = 1e8;
+  table.chunks = 1e5;
+  table.ordered_by = 3;
+  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
+    return std::make_unique<AccessCursor>(source);
+  };
+  return table;
+}
+
+}  // namespace tt::sql

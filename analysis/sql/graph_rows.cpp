@@ -1,0 +1,245 @@
+// template, tensor and edge: the graphs that the steps evaluated.
+#include <array>
+#include <format>
+#include <memory>
+
+#include "analysis/dependencies.h"
+#include "analysis/sql/session_source.h"
+#include "analysis/sql/tables.h"
+#include "analysis/tensor_table.h"
+
+namespace tt::sql {
+
+namespace {
+
+using enum Spares;
+
+std::int64_t graph_row_id(TemplateId graph, std::uint64_t i) {
+  return static_cast<std::int64_t>((std::uint64_t{graph.v} << 31) + i);
+}
+
+// A chunk is a template.
+template <class Row>
+class GraphCursor : public ChunkCursor<Row> {
+ public:
+  GraphCursor(std::span<const Column<Row>> columns, std::size_t template_column,
+              SessionSource& source)
+      : ChunkCursor<Row>(columns), template_column_(template_column), source_(source) {}
+
+ protected:
+  virtual void add(std::vector<Row>& rows, TemplateId id, const NamedGraph& graph) = 0;
+
+ private:
+  Done begin(const Conditions& conditions) override {
+    const auto reader = source_.reader();
+    if (!reader) return std::unexpected(reader.error());
+    auto ids = (*reader)->template_ids();
+    if (!ids) return std::unexpected(ids.error());
+    ids_ = *std::move(ids);
+    wanted_ = conditions.of(template_column_);
+    at_ = 0;
+    return {};
+  }
+  Or<bool> more(std::vector<Row>& rows) override {
+    while (at_ < ids_.size() && !wanted_.holds(std::int64_t{ids_[at_].v})) ++at_;
+    if (at_ == ids_.size()) return false;
+    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    const TemplateId id = ids_[at_++];
+    auto graph = source_.graph(id);
+    if (!graph) return std::unexpected(graph.error());
+    graph_ = *std::move(graph);
+    if (graph_ != nullptr) add(rows, id, *graph_);
+    return true;
+  }
+  std::size_t template_column_;
+  SessionSource& source_;
+  Wanted wanted_{};
+  std::vector<TemplateId> ids_;
+  std::size_t at_ = 0;
+  std::shared_ptr<const NamedGraph> graph_;  // what the rows point to
+};
+
+struct TemplateRow {
+  std::int64_t row_id = 0;
+  const NamedGraph* named = nullptr;
+  const GraphTemplate& graph() const { return named->graph(); }
+};
+using G = const TemplateRow&;
+
+constexpr std::array kTemplateColumns = {
+    Column<TemplateRow>{"template", "INTEGER", [](G r, Out& o) { o.integer(r.row_id); }, Chunks},
+    Column<TemplateRow>{
+        "fingerprint", "TEXT",
+        [](G r, Out& o) { o.copied(std::format("{:016x}", r.graph().fingerprint)); }},
+    Column<TemplateRow>{"tensors", "INTEGER", [](G r, Out& o) { o.u64(r.graph().tensors.size()); }},
+    Column<TemplateRow>{"nodes", "INTEGER", [](G r, Out& o) { o.u64(r.graph().nodes.size()); }},
+    Column<TemplateRow>{"ops", "INTEGER", [](G r, Out& o) { o.u64(r.graph().ops.size()); }},
+    Column<TemplateRow>{"slots", "INTEGER", [](G r, Out& o) { o.u64(r.graph().slots.size()); }},
+    Column<TemplateRow>{"accesses", "INTEGER",
+                        [](G r, Out& o) { o.u64(r.named->derived->accesses.size()); }},
+};
+
+class TemplateCursor final : public GraphCursor<TemplateRow> {
+ public:
+  explicit TemplateCursor(SessionSource& source)
+      : GraphCursor(kTemplateColumns, place(kTemplateColumns, "template"), source) {}
+
+ private:
+  void add(std::vector<TemplateRow>& rows, TemplateId id, const NamedGraph& graph) override {
+    rows.push_back({.row_id = id.v, .named = &graph});
+  }
+};
+
+struct TensorRow {
+  std::int64_t row_id = 0;
+  TemplateId id{};
+  const NamedGraph* named = nullptr;
+  TensorId tensor{};
+  const Tensor& it() const { return named->graph().tensor(tensor); }
+};
+using T = const TensorRow&;
+
+template <std::size_t I>
+void elements(T row, Out& out) {
+  out.integer(row.it().ne[I]);
+}
+template <std::size_t I>
+void stride(T row, Out& out) {
+  out.u64(row.it().nb[I]);
+}
+
+constexpr std::array kTensorColumns = {
+    Column<TensorRow>{"template", "INTEGER", [](T r, Out& o) { o.integer(r.id.v); }, Chunks},
+    Column<TensorRow>{"tensor", "INTEGER", [](T r, Out& o) { o.integer(r.tensor.v); }},
+    Column<TensorRow>{"tensor_name", "TEXT",
+                      [](T r, Out& o) { o.kept(r.named->tensors[r.tensor.v]); }},
+    Column<TensorRow>{"tensor_type", "TEXT",
+                      [](T r, Out& o) { o.kept(r.named->types[r.tensor.v]); }},
+    Column<TensorRow>{"tensor_kind", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().kind)); }},
+    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Out& o) { o.id(r.it().layer, kNoLayer); }},
+    Column<TensorRow>{"component", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().component)); }},
+    Column<TensorRow>{"role", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().role)); }},
+    Column<TensorRow>{
+        "category", "TEXT",
+        [](T r, Out& o) { o.kept(to_text(r.named->derived->categories[r.tensor.v])); }},
+    Column<TensorRow>{"input", "TEXT",
+                      [](T r, Out& o) {
+                        if (r.it().input == InputLabel::None) return o.null();
+                        o.kept(to_text(r.it().input));
+                      }},
+    Column<TensorRow>{"memory_source", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().source)); }},
+    Column<TensorRow>{"buffer", "TEXT", [](T r, Out& o) { o.copied(r.it().buffer); }},
+    Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Out& o) { o.u64(size_of(r.it()).v); }},
+    Column<TensorRow>{"ne0", "INTEGER", elements<0>},
+    Column<TensorRow>{"ne1", "INTEGER", elements<1>},
+    Column<TensorRow>{"ne2", "INTEGER", elements<2>},
+    Column<TensorRow>{"ne3", "INTEGER", elements<3>},
+    Column<TensorRow>{"nb0", "INTEGER", stride<0>},
+    Column<TensorRow>{"nb1", "INTEGER", stride<1>},
+    Column<TensorRow>{"nb2", "INTEGER", stride<2>},
+    Column<TensorRow>{"nb3", "INTEGER", stride<3>},
+    Column<TensorRow>{"view_of", "INTEGER", [](T r, Out& o) { o.id(r.it().view_of, kNoTensor); }},
+    Column<TensorRow>{"view_offset", "INTEGER",
+                      [](T r, Out& o) {
+                        if (r.it().view_of == kNoTensor) return o.null();
+                        o.u64(r.it().view_offset);
+                      }},
+    Column<TensorRow>{"model_file", "INTEGER",
+                      [](T r, Out& o) {
+                        if (r.it().file.empty()) return o.null();
+                        o.integer(r.it().file.file);
+                      }},
+    Column<TensorRow>{"file_offset", "INTEGER",
+                      [](T r, Out& o) {
+                        if (r.it().file.empty()) return o.null();
+                        o.u64(r.it().file.offset);
+                      }},
+    Column<TensorRow>{"file_bytes", "INTEGER",
+                      [](T r, Out& o) {
+                        if (r.it().file.empty()) return o.null();
+                        o.u64(r.it().file.length);
+                      }},
+};
+
+class TensorCursor final : public GraphCursor<TensorRow> {
+ public:
+  explicit TensorCursor(SessionSource& source)
+      : GraphCursor(kTensorColumns, place(kTensorColumns, "template"), source) {}
+
+ private:
+  void add(std::vector<TensorRow>& rows, TemplateId id, const NamedGraph& graph) override {
+    for (TensorId tensor{0}; tensor.v < graph.tensors.size(); ++tensor.v)
+      rows.push_back(
+          {.row_id = graph_row_id(id, tensor.v), .id = id, .named = &graph, .tensor = tensor});
+  }
+};
+
+struct EdgeRow {
+  std::int64_t row_id = 0;
+  TemplateId id{};
+  const NamedGraph* named = nullptr;
+  Dependency edge{};
+};
+using D = const EdgeRow&;
+
+constexpr std::array kEdgeColumns = {
+    Column<EdgeRow>{"template", "INTEGER", [](D r, Out& o) { o.integer(r.id.v); }, Chunks},
+    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.from.v); }},
+    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.to.v); }},
+    Column<EdgeRow>{"from_name", "TEXT",
+                    [](D r, Out& o) { o.kept(r.named->tensors[r.edge.from.v]); }},
+    Column<EdgeRow>{"to_name", "TEXT", [](D r, Out& o) { o.kept(r.named->tensors[r.edge.to.v]); }},
+    Column<EdgeRow>{
+        "from_layer_id", "INTEGER",
+        [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); }},
+    Column<EdgeRow>{"to_layer_id", "INTEGER",
+                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); }},
+};
+
+class EdgeCursor final : public GraphCursor<EdgeRow> {
+ public:
+  explicit EdgeCursor(SessionSource& source)
+      : GraphCursor(kEdgeColumns, place(kEdgeColumns, "template"), source) {}
+
+ private:
+  void add(std::vector<EdgeRow>& rows, TemplateId id, const NamedGraph& graph) override {
+    for (const Dependency& edge : dependencies_of(graph.graph()))
+      rows.push_back(
+          {.row_id = graph_row_id(id, rows.size()), .id = id, .named = &graph, .edge = edge});
+  }
+};
+
+template <class C>
+std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
+  return std::make_unique<C>(source);
+}
+
+}  // namespace
+
+Table template_table() {
+  Table table = table_of<TemplateRow>("template", kTemplateColumns);
+  table.rows = table.chunks = 20;
+  table.ordered_by = 1;
+  table.open = open_cursor<TemplateCursor>;
+  return table;
+}
+
+Table tensor_table() {
+  Table table = table_of<TensorRow>("tensor", kTensorColumns);
+  table.rows = 2e4;
+  table.chunks = 20;
+  table.ordered_by = 2;
+  table.open = open_cursor<TensorCursor>;
+  return table;
+}
+
+Table edge_table() {
+  Table table = table_of<EdgeRow>("edge", kEdgeColumns);
+  table.rows = 4e4;
+  table.chunks = 20;
+  table.ordered_by = 1;
+  table.open = open_cursor<EdgeCursor>;
+  return table;
+}
+
+}  // namespace tt::sql

@@ -1,0 +1,232 @@
+// session, model, metadata, token and fault: what a session says about itself.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "analysis/sql/session_source.h"
+#include "analysis/sql/tables.h"
+
+namespace tt::sql {
+
+namespace {
+
+using enum Spares;
+
+// Few rows, of what is read at once.
+template <class Row, class Fill>
+class ListCursor final : public ChunkCursor<Row> {
+ public:
+  ListCursor(std::span<const Column<Row>> columns, SessionSource& source)
+      : ChunkCursor<Row>(columns), source_(source) {}
+
+ private:
+  Done begin(const Conditions&) override {
+    done_ = false;
+    return {};
+  }
+  Or<bool> more(std::vector<Row>& rows) override {
+    if (std::exchange(done_, true)) return false;
+    const auto filled = Fill{}(source_, rows);
+    if (!filled) return std::unexpected(filled.error());
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].row_id = static_cast<std::int64_t>(i);
+    return true;
+  }
+  SessionSource& source_;
+  bool done_ = false;
+};
+
+struct SessionRow {
+  std::int64_t row_id = 0;
+  SessionInfo info;
+  LossCounters losses;
+  std::uint32_t steps = 0, tokens = 0;
+};
+using S = const SessionRow&;
+
+constexpr std::array kSessionColumns = {
+    Column<SessionRow>{"id", "TEXT", [](S r, Out& o) { o.copied(r.info.id); }},
+    Column<SessionRow>{"title", "TEXT", [](S r, Out& o) { o.copied(r.info.title); }},
+    Column<SessionRow>{"start_utc_ns", "INTEGER",
+                       [](S r, Out& o) { o.integer(r.info.start_utc_ns); }},
+    Column<SessionRow>{"level", "TEXT", [](S r, Out& o) { o.kept(to_text(r.info.level)); }},
+    Column<SessionRow>{"exact_timing", "INTEGER",
+                       [](S r, Out& o) { o.integer(r.info.exact_timing); }},
+    Column<SessionRow>{"state", "TEXT", [](S r, Out& o) { o.kept(to_text(r.info.state)); }},
+    Column<SessionRow>{"error", "TEXT", [](S r, Out& o) { o.copied(r.info.error); }},
+    Column<SessionRow>{"steps", "INTEGER", [](S r, Out& o) { o.integer(r.steps); }},
+    Column<SessionRow>{"tokens", "INTEGER", [](S r, Out& o) { o.integer(r.tokens); }},
+    Column<SessionRow>{"n_layers", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_layers); }},
+    Column<SessionRow>{"n_heads", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_heads); }},
+    Column<SessionRow>{"n_heads_kv", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_heads_kv); }},
+    Column<SessionRow>{"n_embd", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_embd); }},
+    Column<SessionRow>{"n_vocab", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_vocab); }},
+    Column<SessionRow>{"n_experts", "INTEGER", [](S r, Out& o) { o.integer(r.info.n_experts); }},
+    Column<SessionRow>{"n_experts_used", "INTEGER",
+                       [](S r, Out& o) { o.integer(r.info.n_experts_used); }},
+    Column<SessionRow>{"steps_without_times", "INTEGER",
+                       [](S r, Out& o) { o.u64(r.losses.steps_without_times); }},
+    Column<SessionRow>{"slot_values_dropped", "INTEGER",
+                       [](S r, Out& o) { o.u64(r.losses.slot_values_dropped); }},
+    Column<SessionRow>{"count_mismatches", "INTEGER",
+                       [](S r, Out& o) { o.u64(r.losses.count_mismatches); }},
+    Column<SessionRow>{"steps_not_written", "INTEGER",
+                       [](S r, Out& o) { o.u64(r.losses.steps_not_written); }},
+};
+
+struct FillSession {
+  Done operator()(SessionSource& source, std::vector<SessionRow>& rows) const {
+    const auto reader = source.reader();
+    if (!reader) return std::unexpected(reader.error());
+    const auto info = (*reader)->info();
+    if (!info) return std::unexpected(info.error());
+    const auto losses = (*reader)->losses();
+    if (!losses) return std::unexpected(losses.error());
+    const auto steps = (*reader)->step_count();
+    if (!steps) return std::unexpected(steps.error());
+    const auto tokens = (*reader)->token_count();
+    if (!tokens) return std::unexpected(tokens.error());
+    rows.push_back({.info = *info, .losses = *losses, .steps = *steps, .tokens = *tokens});
+    return {};
+  }
+};
+
+struct ModelRow {
+  std::int64_t row_id = 0;  // what file ranges name it by
+  ModelFile file;
+};
+using M = const ModelRow&;
+
+constexpr std::array kModelColumns = {
+    Column<ModelRow>{"model_file", "INTEGER", [](M r, Out& o) { o.integer(r.row_id); }},
+    Column<ModelRow>{"path", "TEXT", [](M r, Out& o) { o.copied(r.file.path); }},
+    Column<ModelRow>{"size_bytes", "INTEGER", [](M r, Out& o) { o.u64(r.file.size); }},
+    Column<ModelRow>{"mtime_ns", "INTEGER", [](M r, Out& o) { o.integer(r.file.mtime_ns); }},
+    Column<ModelRow>{"header_hash", "TEXT", [](M r, Out& o) { o.copied(r.file.header_hash); }},
+};
+
+struct FillModel {
+  Done operator()(SessionSource& source, std::vector<ModelRow>& rows) const {
+    const auto info = source.info();
+    if (!info) return std::unexpected(info.error());
+    for (const ModelFile& file : (*info)->model_files) rows.push_back({.file = file});
+    return {};
+  }
+};
+
+struct FactRow {
+  std::int64_t row_id = 0;
+  std::string name, value;
+};
+using F = const FactRow&;
+
+constexpr std::array kFactColumns = {
+    Column<FactRow>{"name", "TEXT", [](F r, Out& o) { o.copied(r.name); }},
+    Column<FactRow>{"value", "TEXT", [](F r, Out& o) { o.copied(r.value); }},
+};
+
+struct FillFacts {
+  Done operator()(SessionSource& source, std::vector<FactRow>& rows) const {
+    const auto reader = source.reader();
+    if (!reader) return std::unexpected(reader.error());
+    const auto info = (*reader)->info();
+    if (!info) return std::unexpected(info.error());
+    for (const auto& [name, value] : info->facts) rows.push_back({.name = name, .value = value});
+    return {};
+  }
+};
+
+struct FaultRow {
+  std::int64_t row_id = 0;
+};
+using N = const FaultRow&;
+
+// Nothing records faults yet: no row, and so no value.
+constexpr auto kNull = [](N, Out& o) { o.null(); };
+constexpr std::array kFaultColumns = {
+    Column<FaultRow>{"step", "INTEGER", kNull},
+    Column<FaultRow>{"op", "INTEGER", kNull},
+    Column<FaultRow>{"timestamp_ns", "INTEGER", kNull},
+    Column<FaultRow>{"kind", "TEXT", kNull},
+    Column<FaultRow>{"tensor_name", "TEXT", kNull},
+    Column<FaultRow>{"model_file", "INTEGER", kNull},
+    Column<FaultRow>{"file_offset", "INTEGER", kNull},
+    Column<FaultRow>{"size_bytes", "INTEGER", kNull},
+    Column<FaultRow>{"count", "INTEGER", kNull},
+};
+
+struct FillFaults {
+  Done operator()(SessionSource&, std::vector<FaultRow>&) const { return {}; }
+};
+
+struct TokenRow {
+  std::int64_t row_id = 0;
+  Token token;
+};
+using T = const TokenRow&;
+
+constexpr std::array kTokenColumns = {
+    Column<TokenRow>{"token_id", "INTEGER", [](T r, Out& o) { o.integer(r.token.index); }, Chunks},
+    Column<TokenRow>{"vocabulary_id", "INTEGER", [](T r, Out& o) { o.integer(r.token.id); }},
+    Column<TokenRow>{"position", "INTEGER", [](T r, Out& o) { o.integer(r.token.position); }},
+    Column<TokenRow>{"generated", "INTEGER", [](T r, Out& o) { o.integer(r.token.generated); }},
+    Column<TokenRow>{"reused", "INTEGER", [](T r, Out& o) { o.integer(r.token.reused); }},
+    Column<TokenRow>{"text", "TEXT", [](T r, Out& o) { o.copied(r.token.text); }},
+};
+
+class TokenCursor final : public ChunkCursor<TokenRow> {
+ public:
+  explicit TokenCursor(SessionSource& source) : ChunkCursor(kTokenColumns), source_(source) {}
+
+ private:
+  Done begin(const Conditions& conditions) override {
+    const Wanted& wanted = conditions.of(place(kTokenColumns, "token_id"));
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    at_ = std::max<std::int64_t>(0, wanted.from);
+    end_ = std::min(wanted.to, kMost - 1) + 1;
+    return {};
+  }
+  Or<bool> more(std::vector<TokenRow>& rows) override {
+    constexpr std::int64_t kAtOnce = 1024;
+    if (at_ >= end_) return false;
+    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    const auto reader = source_.reader();
+    if (!reader) return std::unexpected(reader.error());
+    auto tokens = (*reader)->tokens(static_cast<std::uint32_t>(at_),
+                                    static_cast<std::uint32_t>(std::min(kAtOnce, end_ - at_)));
+    if (!tokens) return std::unexpected(tokens.error());
+    at_ += kAtOnce;
+    for (Token& token : *tokens) rows.push_back({.row_id = token.index, .token = std::move(token)});
+    return !rows.empty();
+  }
+  SessionSource& source_;
+  std::int64_t at_ = 0, end_ = 0;
+};
+
+template <class Row, class Fill, const auto& kColumns>
+Table list_table(const char* name, double rows) {
+  Table table = table_of<Row>(name, kColumns);
+  table.rows = rows;
+  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
+    return std::make_unique<ListCursor<Row, Fill>>(kColumns, source);
+  };
+  return table;
+}
+
+}  // namespace
+
+Table session_table() { return list_table<SessionRow, FillSession, kSessionColumns>("session", 1); }
+Table model_table() { return list_table<ModelRow, FillModel, kModelColumns>("model", 1); }
+Table metadata_table() { return list_table<FactRow, FillFacts, kFactColumns>("metadata", 50); }
+Table fault_table() { return list_table<FaultRow, FillFaults, kFaultColumns>("fault", 1); }
+
+Table token_table() {
+  Table table = table_of<TokenRow>("token", kTokenColumns);
+  table.rows = table.chunks = 1e5;
+  table.ordered_by = 1;
+  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
+    return std::make_unique<TokenCursor>(source);
+  };
+  return table;
+}
+
+}  // namespace tt::sql

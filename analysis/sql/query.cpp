@@ -1,0 +1,258 @@
+#include "analysis/sql/query.h"
+
+#include <sqlite3.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <utility>
+
+#include "analysis/sql/bounded_functions.h"
+#include "analysis/sql/query_rules.h"
+#include "analysis/sql/trace_tables.h"
+
+namespace tt::sql {
+
+namespace {
+
+// The clock of the kernel's last tick: asked every few microseconds, a few ms are
+// exact enough.
+std::int64_t coarse_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+struct CloseDatabase {
+  void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+};
+struct FinalizeStatement {
+  void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+};
+using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
+
+}  // namespace
+
+struct Query::Impl {
+  QueryLimits limits;
+  KeepGoing keep_going;
+  std::int64_t deadline_ms = 0;
+  std::int64_t next_ask_ms = 0;  // when keep_going() is asked again: it may be a system call
+  std::int64_t memory_before = 0;
+  std::optional<QueryError> stopped;  // why SQLite was interrupted
+  std::string refused;                // what the authorizer did not like
+  // The statement goes first, then the connection with the session.
+  std::unique_ptr<sqlite3, CloseDatabase> db;
+  Statement statement;
+  std::vector<std::string> columns;
+  std::vector<QueryValue> row;
+  std::uint64_t rows = 0;
+  bool cut_off = false, ended = false;
+
+  bool go_on();
+  QueryError error(int code, std::string_view sql = {});
+  std::expected<void, QueryError> open(SessionReader reader);
+  std::expected<void, QueryError> compile(std::string_view sql);
+};
+
+bool Query::Impl::go_on() {
+  const std::int64_t now = coarse_ms();
+  if (deadline_ms != 0 && now >= deadline_ms) {
+    stopped =
+        QueryError{QueryError::Kind::TooSlow,
+                   std::format("The statement was stopped after {} ms. Ask for fewer steps or "
+                               "tensors, or for a view of totals.",
+                               limits.time.count())};
+    return false;
+  }
+  if (limits.memory != 0 &&
+      sqlite3_memory_used() - memory_before > static_cast<std::int64_t>(limits.memory)) {
+    stopped = QueryError{QueryError::Kind::TooLarge,
+                         std::format("The statement needed more than {} MiB of memory and was "
+                                     "stopped. Group or sort fewer rows.",
+                                     limits.memory >> 20)};
+    return false;
+  }
+  if (now < next_ask_ms) return true;
+  next_ask_ms = now + 50;
+  if (keep_going()) return true;
+  stopped = QueryError{QueryError::Kind::Cancelled, cancelled_error().message};
+  return false;
+}
+
+// What SQLite's last call said.
+QueryError Query::Impl::error(int code, std::string_view sql) {
+  using Kind = QueryError::Kind;
+  if (stopped) return *stopped;
+  const std::string message = sqlite3_errmsg(db.get());
+  switch (code & 0xff) {
+    case SQLITE_AUTH:
+      return {Kind::Refused, refused.empty() ? message : refused};
+    case SQLITE_TOOBIG:
+      return {Kind::TooLarge, "A value or the statement is longer than is allowed here."};
+    case SQLITE_NOMEM:
+    case SQLITE_FULL:
+      return {Kind::TooLarge, "There is no memory left for this statement."};
+    case SQLITE_CORRUPT:
+      return {.kind = Kind::Session,
+              .message = message,
+              .trace = TraceError{TraceError::Kind::Damaged, message}};
+    default:
+      break;
+  }
+  QueryError error{Kind::NotUnderstood, message};
+  if (const int offset = sqlite3_error_offset(db.get());
+      offset >= 0 && static_cast<std::size_t>(offset) <= sql.size())
+    error.offset = static_cast<std::uint32_t>(offset);
+  return error;
+}
+
+std::expected<void, QueryError> Query::Impl::open(SessionReader reader) {
+  memory_before = sqlite3_memory_used();
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(
+      ":memory:", &handle,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+      nullptr);
+  db.reset(handle);
+  if (code != SQLITE_OK)
+    return std::unexpected(
+        QueryError{QueryError::Kind::TooLarge, "There is no memory left for this statement."});
+  auto source = std::make_shared<SessionSource>(std::move(reader), [this] { return go_on(); });
+  int made = add_trace_tables(handle, std::make_shared<OneSession>(std::move(source)));
+  if (made == SQLITE_OK && limits.memory != 0)
+    made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
+  if (made == SQLITE_OK && limits.short_values) made = add_bounded_functions(handle);
+  if (made != SQLITE_OK) return std::unexpected(error(made));
+
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
+  if (limits.short_values) {
+    constexpr std::array kLimits = {
+        std::pair{SQLITE_LIMIT_LENGTH, kMostValueBytes},
+        std::pair{SQLITE_LIMIT_SQL_LENGTH, kMostStatementBytes},
+        std::pair{SQLITE_LIMIT_COLUMN, 200},
+        std::pair{SQLITE_LIMIT_EXPR_DEPTH, 100},
+        std::pair{SQLITE_LIMIT_COMPOUND_SELECT, 20},
+        std::pair{SQLITE_LIMIT_VDBE_OP, 100'000},
+        std::pair{SQLITE_LIMIT_FUNCTION_ARG, 50},
+        std::pair{SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50},
+        std::pair{SQLITE_LIMIT_VARIABLE_NUMBER, 1},
+        std::pair{SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+        std::pair{SQLITE_LIMIT_WORKER_THREADS, 0},
+    };
+    for (const auto& [which, most] : kLimits) sqlite3_limit(handle, which, most);
+  }
+  sqlite3_set_authorizer(
+      handle,
+      [](void* self, int action, const char* first, const char* second, const char*, const char*) {
+        const auto why = why_refused(action, first, second);
+        if (!why) return SQLITE_OK;
+        static_cast<Impl*>(self)->refused = *why;
+        return SQLITE_DENY;
+      },
+      this);
+  constexpr int kInstructions = 100;  // one may be a function over kMostValueBytes
+  sqlite3_progress_handler(
+      handle, kInstructions, [](void* self) { return static_cast<Impl*>(self)->go_on() ? 0 : 1; },
+      this);
+  return {};
+}
+
+std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
+  using Kind = QueryError::Kind;
+  if (limits.short_values && sql.size() > static_cast<std::size_t>(kMostStatementBytes))
+    return std::unexpected(QueryError{
+        Kind::TooLarge, std::format("A statement has at most {} KiB.", kMostStatementBytes >> 10)});
+  if (sql.size() > (1u << 30) || sql.contains('\0'))
+    return std::unexpected(QueryError{Kind::NotUnderstood, "The statement holds a zero byte."});
+  const auto prepare = [&](std::string_view text, const char** tail) {
+    sqlite3_stmt* made = nullptr;
+    const int code =
+        sqlite3_prepare_v3(db.get(), text.data(), static_cast<int>(text.size()), 0, &made, tail);
+    return std::pair{code, Statement(made)};
+  };
+  const char* tail = nullptr;
+  auto [code, made] = prepare(sql, &tail);
+  if (code != SQLITE_OK) return std::unexpected(error(code, sql));
+  if (made == nullptr)
+    return std::unexpected(QueryError{Kind::NotUnderstood, "There is no statement."});
+  const std::string_view rest(tail, static_cast<std::size_t>(sql.data() + sql.size() - tail));
+  const auto [rest_code, second] = prepare(rest, nullptr);
+  if (rest_code != SQLITE_OK || second != nullptr)
+    return std::unexpected(QueryError{Kind::Refused, "Only one statement at a time.",
+                                      static_cast<std::uint32_t>(tail - sql.data())});
+  if (sqlite3_stmt_readonly(made.get()) == 0 || sqlite3_column_count(made.get()) == 0)
+    return std::unexpected(
+        QueryError{Kind::Refused, "Only SELECT: a session is read, never written."});
+  statement = std::move(made);
+  for (int i = 0; i < sqlite3_column_count(statement.get()); ++i) {
+    const char* name = sqlite3_column_name(statement.get(), i);
+    columns.emplace_back(name != nullptr ? name : "");
+  }
+  row.resize(columns.size());
+  return {};
+}
+
+namespace {
+
+QueryValue value_of(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+      return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT: {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+      return std::string_view(text,
+                              static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    }
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(statement, column));
+      return std::span(bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    }
+    default:
+      return std::monostate{};
+  }
+}
+
+}  // namespace
+
+Query::Query(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Query::Query(Query&&) noexcept = default;
+Query& Query::operator=(Query&&) noexcept = default;
+Query::~Query() = default;
+
+std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::string_view sql,
+                                                const QueryLimits& limits, KeepGoing keep_going) {
+  auto impl = std::make_unique<Impl>();
+  impl->limits = limits;
+  impl->keep_going = std::move(keep_going);
+  if (limits.time.count() != 0) impl->deadline_ms = coarse_ms() + limits.time.count();
+  if (auto opened = impl->open(std::move(reader)); !opened) return std::unexpected(opened.error());
+  if (auto compiled = impl->compile(sql); !compiled) return std::unexpected(compiled.error());
+  return Query(std::move(impl));
+}
+
+const std::vector<std::string>& Query::columns() const { return impl_->columns; }
+bool Query::cut_off() const { return impl_->cut_off; }
+
+std::expected<const std::vector<QueryValue>*, QueryError> Query::next() {
+  Impl& query = *impl_;
+  if (query.ended) return nullptr;
+  const int code = sqlite3_step(query.statement.get());
+  query.ended = code != SQLITE_ROW;
+  if (code == SQLITE_DONE) return nullptr;
+  if (code != SQLITE_ROW) return std::unexpected(query.error(code));
+  if (query.limits.rows != 0 && query.rows == query.limits.rows) {
+    query.ended = query.cut_off = true;
+    return nullptr;
+  }
+  ++query.rows;
+  for (std::size_t i = 0; i < query.row.size(); ++i)
+    query.row[i] = value_of(query.statement.get(), static_cast<int>(i));
+  return &query.row;
+}
+
+}  // namespace tt::sql

@@ -1,0 +1,78 @@
+#include "analysis/sql/query_rules.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/sql/trace_tables.h"
+
+namespace tt::sql {
+
+namespace {
+
+// What is known to compute only: a function that SQLite adds later is not in it.
+constexpr std::string_view kFunctions =
+    " abs char coalesce concat concat_ws format glob hex if ifnull iif instr length "
+    " like likelihood likely lower ltrim max min nullif octet_length printf quote "
+    " random randomblob replace round rtrim sign soundex sqlite_version substr "
+    " substring trim typeof unhex unicode unistr unistr_quote unlikely upper zeroblob "
+    " subtype "
+    " date time datetime julianday unixepoch strftime timediff current_date "
+    " current_time current_timestamp "
+    " avg count group_concat string_agg sum total median percentile percentile_cont "
+    " percentile_disc row_number rank dense_rank percent_rank cume_dist ntile lag lead "
+    " first_value last_value nth_value "
+    " acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor "
+    " ln log log10 log2 mod pi pow power radians sin sinh sqrt tan tanh trunc "
+    " json json_array json_array_insert json_array_length json_error_position "
+    " json_extract json_group_array json_group_object json_insert json_object "
+    " json_patch json_pretty json_quote json_remove json_replace json_set json_type "
+    " json_valid jsonb jsonb_array jsonb_array_insert jsonb_extract jsonb_group_array "
+    " jsonb_group_object jsonb_insert jsonb_object jsonb_patch jsonb_remove "
+    " jsonb_replace jsonb_set -> ->> ";
+
+bool is_ours(std::string_view name) {
+  return std::ranges::contains(trace_table_names(), name) ||
+         std::ranges::contains(trace_view_names(), name);
+}
+
+std::string lower(const char* text) {
+  std::string out(text != nullptr ? text : "");
+  std::ranges::transform(out, out.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> why_refused(int action, const char* first, const char* second) {
+  const std::string name = lower(first);
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE:
+      return std::nullopt;
+    case SQLITE_READ:
+      if (is_ours(name)) return std::nullopt;
+      // Of a table without a column of it (count(*)) SQLite asks also where it is a
+      // WITH or a subquery: their columns it never asks about, a table's always.
+      if (second != nullptr && *second == '\0' && !name.starts_with("sqlite_") &&
+          !name.starts_with("pragma_"))
+        return std::nullopt;
+      return "There is no table \"" + name +
+             "\" for a query: it reads the session's own, as docs/sql.md lists them.";
+    case SQLITE_FUNCTION: {
+      const std::string function = lower(second);
+      if (kFunctions.contains(" " + function + " ")) return std::nullopt;
+      return "The function " + function + "() is not there for a query.";
+    }
+    case SQLITE_ATTACH:
+      return "ATTACH is not allowed: a query reads one session.";
+    case SQLITE_PRAGMA:
+      return "PRAGMA is not allowed: a query reads one session.";
+    default:
+      return "Only SELECT: a session is read, never written.";
+  }
+}
+
+}  // namespace tt::sql

@@ -1,0 +1,274 @@
+// step, op and expert: what was recorded in every step.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "analysis/routing.h"
+#include "analysis/sql/step_walk.h"
+#include "analysis/sql/tables.h"
+#include "tracer/format/access.h"
+
+namespace tt::sql {
+
+namespace {
+
+using enum Spares;
+
+template <class C>
+std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
+  return std::make_unique<C>(source);
+}
+
+struct StepRow {
+  std::int64_t row_id = 0;
+  std::shared_ptr<const Step> step;
+  AccessTotals totals{};
+};
+using S = const StepRow&;
+
+constexpr std::array kStepColumns = {
+    Column<StepRow>{"step", "INTEGER", [](S r, Out& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<StepRow>{"phase", "TEXT", [](S r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
+    Column<StepRow>{"timing", "TEXT", [](S r, Out& o) { o.kept(to_text(r.step->timing)); }},
+    Column<StepRow>{"template", "INTEGER", [](S r, Out& o) { o.id(r.step->graph, TemplateId{0}); },
+                    Chunks},
+    Column<StepRow>{"token_id", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_token); },
+                    Chunks},
+    Column<StepRow>{"token_count", "INTEGER", [](S r, Out& o) { o.integer(r.step->n_tokens); }},
+    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->begin.v); }},
+    Column<StepRow>{"end_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->end.v); }},
+    Column<StepRow>{"duration_ns", "INTEGER",
+                    [](S r, Out& o) { o.integer(minus(r.step->end, r.step->begin)); }},
+    Column<StepRow>{"first_op_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_op.v); }},
+    Column<StepRow>{"threads", "INTEGER", [](S r, Out& o) { o.integer(r.step->threads); }},
+    Column<StepRow>{"ops_timed", "INTEGER", [](S r, Out& o) { o.u64(r.step->op_ends.size()); }},
+    Column<StepRow>{"accesses", "INTEGER", [](S r, Out& o) { o.u64(r.totals.accesses); }},
+    Column<StepRow>{"read_bytes", "INTEGER", [](S r, Out& o) { o.u64(r.totals.read.v); }},
+    Column<StepRow>{"written_bytes", "INTEGER", [](S r, Out& o) { o.u64(r.totals.written.v); }},
+    Column<StepRow>{"dropped", "INTEGER", [](S r, Out& o) { o.integer(r.step->dropped); }},
+    Column<StepRow>{"aborted", "INTEGER", [](S r, Out& o) { o.integer(r.step->aborted); }},
+};
+
+class StepCursor final : public ChunkCursor<StepRow> {
+ public:
+  explicit StepCursor(SessionSource& source)
+      : ChunkCursor(kStepColumns),
+        walk_(source, {.step = place(kStepColumns, "step"),
+                       .phase = place(kStepColumns, "phase"),
+                       .graph = place(kStepColumns, "template"),
+                       .token = place(kStepColumns, "token_id")}) {}
+
+ private:
+  Done begin(const Conditions& conditions) override {
+    totals_ = conditions.uses(place(kStepColumns, "accesses")) ||
+              conditions.uses(place(kStepColumns, "read_bytes")) ||
+              conditions.uses(place(kStepColumns, "written_bytes"));
+    return walk_.begin(conditions);
+  }
+  Or<bool> more(std::vector<StepRow>& rows) override {
+    auto step = walk_.next();
+    if (!step) return std::unexpected(step.error());
+    if (*step == nullptr) return false;
+    StepRow row{.row_id = (*step)->id.v, .step = *std::move(step)};
+    if (totals_) {
+      const auto graph = walk_.source().graph(row.step->graph);
+      if (!graph) return std::unexpected(graph.error());
+      if (*graph != nullptr)
+        row.totals = totals_of((*graph)->graph(), (*graph)->derived->accesses, *row.step);
+    }
+    rows.push_back(std::move(row));
+    return true;
+  }
+  StepWalk walk_;
+  bool totals_ = false;
+};
+
+// One executed op of one step.
+struct OpRow {
+  std::int64_t row_id = 0;
+  const Step* step = nullptr;
+  const NamedGraph* graph = nullptr;
+  OpId op;
+  Bytes read{}, written{};
+
+  TensorId output() const { return graph->graph().node(graph->graph().op(op).last()).output; }
+  const Tensor& tensor() const { return graph->graph().tensor(output()); }
+};
+using O = const OpRow&;
+
+constexpr std::array kOpColumns = {
+    Column<OpRow>{"step", "INTEGER", [](O r, Out& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<OpRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op.v); }, Rows},
+    Column<OpRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
+    Column<OpRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.step->graph.v); }, Chunks},
+    Column<OpRow>{"token_id", "INTEGER", [](O r, Out& o) { o.integer(r.step->first_token); },
+                  Chunks},
+    Column<OpRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op.v]); },
+                  Rows},
+    Column<OpRow>{"op_layer_id", "INTEGER",
+                  [](O r, Out& o) { o.id(r.graph->graph().op(r.op).layer, kNoLayer); }, Rows},
+    Column<OpRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op.v]); }},
+    Column<OpRow>{"tensor", "INTEGER", [](O r, Out& o) { o.integer(r.output().v); }},
+    Column<OpRow>{"tensor_name", "TEXT",
+                  [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }},
+    Column<OpRow>{"component", "TEXT", [](O r, Out& o) { o.kept(to_text(r.tensor().component)); }},
+    Column<OpRow>{"timestamp_ns", "INTEGER",
+                  [](O r, Out& o) { o.integer(begin_of(*r.step, r.op).v); }, Chunks},
+    Column<OpRow>{"duration_ns", "INTEGER",
+                  [](O r, Out& o) {
+                    if (r.op.v >= r.step->op_ends.size()) return o.null();
+                    o.integer(minus(r.step->op_ends[r.op.v], begin_of(*r.step, r.op)));
+                  }},
+    Column<OpRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read.v); }},
+    Column<OpRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written.v); }},
+};
+
+class OpCursor final : public ChunkCursor<OpRow> {
+ public:
+  explicit OpCursor(SessionSource& source)
+      : ChunkCursor(kOpColumns),
+        walk_(source, {.step = place(kOpColumns, "step"),
+                       .phase = place(kOpColumns, "phase"),
+                       .graph = place(kOpColumns, "template"),
+                       .token = place(kOpColumns, "token_id"),
+                       .time = place(kOpColumns, "timestamp_ns")}) {}
+
+ private:
+  Done begin(const Conditions& conditions) override {
+    bytes_ = conditions.uses(place(kOpColumns, "read_bytes")) ||
+             conditions.uses(place(kOpColumns, "written_bytes"));
+    op_ = conditions.of(place(kOpColumns, "op"));
+    layer_ = conditions.of(place(kOpColumns, "op_layer_id"));
+    type_ = conditions.of(place(kOpColumns, "operation_type"));
+    return walk_.begin(conditions);
+  }
+  bool wanted(OpId op) const {
+    return op_.holds(std::int64_t{op.v}) &&
+           layer_.holds(std::int64_t{graph_->graph().op(op).layer.v}) &&
+           type_.holds(graph_->ops[op.v]);
+  }
+  Or<bool> more(std::vector<OpRow>& rows) override {
+    auto step = walk_.next();
+    if (!step) return std::unexpected(step.error());
+    if (*step == nullptr) return false;
+    step_ = *std::move(step);
+    auto graph = walk_.source().graph(step_->graph);
+    if (!graph) return std::unexpected(graph.error());
+    graph_ = *std::move(graph);
+    if (graph_ == nullptr) return true;
+    const auto all = static_cast<std::uint32_t>(graph_->graph().ops.size());
+    const auto ran =
+        step_->op_ends.empty() && !step_->aborted
+            ? all
+            : static_cast<std::uint32_t>(std::min<std::size_t>(step_->op_ends.size(), all));
+    std::vector<Bytes> read(bytes_ ? all : 0), written(read);
+    if (bytes_) {
+      for_each_access(graph_->graph(), graph_->derived->accesses, *step_,
+                      [&](const StepAccess& access) {
+                        (access.write ? written : read)[access.op.v] += access.touched;
+                      });
+    }
+    for (OpId op{0}; op.v < ran; ++op.v) {
+      if (!wanted(op)) continue;
+      OpRow row{.row_id = step_row_id(step_->id, op.v),
+                .step = step_.get(),
+                .graph = graph_.get(),
+                .op = op};
+      if (bytes_) {
+        row.read = read[op.v];
+        row.written = written[op.v];
+      }
+      rows.push_back(row);
+    }
+    return true;
+  }
+  StepWalk walk_;
+  bool bytes_ = false;
+  Wanted op_{}, layer_{}, type_{};
+  // What the rows point to.
+  std::shared_ptr<const Step> step_;
+  std::shared_ptr<const NamedGraph> graph_;
+};
+
+// One choice of a router for one token.
+struct ExpertRow {
+  std::int64_t row_id = 0;
+  const Step* step = nullptr;
+  RoutingRow routed;
+};
+using E = const ExpertRow&;
+
+constexpr std::array kExpertColumns = {
+    Column<ExpertRow>{"step", "INTEGER", [](E r, Out& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Out& o) { o.id(r.routed.layer, kNoLayer); }},
+    Column<ExpertRow>{"token_id", "INTEGER",
+                      [](E r, Out& o) {
+                        if (r.routed.token == kNone) return o.null();
+                        o.integer(r.routed.token);
+                      }},
+    Column<ExpertRow>{"phase", "TEXT", [](E r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
+    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Out& o) { o.integer(r.routed.expert); }},
+    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Out& o) { o.integer(r.routed.rank); }},
+    Column<ExpertRow>{"routing_score", "REAL",
+                      [](E r, Out& o) {
+                        if (std::isnan(r.routed.score)) return o.null();
+                        o.real(static_cast<double>(r.routed.score));
+                      }},
+};
+
+class ExpertCursor final : public ChunkCursor<ExpertRow> {
+ public:
+  explicit ExpertCursor(SessionSource& source)
+      : ChunkCursor(kExpertColumns),
+        walk_(source,
+              {.step = place(kExpertColumns, "step"), .phase = place(kExpertColumns, "phase")}) {}
+
+ private:
+  Done begin(const Conditions& conditions) override { return walk_.begin(conditions); }
+  Or<bool> more(std::vector<ExpertRow>& rows) override {
+    auto step = walk_.next();
+    if (!step) return std::unexpected(step.error());
+    if (*step == nullptr) return false;
+    step_ = *std::move(step);
+    const auto graph = walk_.source().graph(step_->graph);
+    if (!graph) return std::unexpected(graph.error());
+    if (*graph == nullptr) return true;
+    for (const RoutingRow& routed : routing_rows((*graph)->graph(), *step_))
+      rows.push_back(
+          {.row_id = step_row_id(step_->id, rows.size()), .step = step_.get(), .routed = routed});
+    return true;
+  }
+  StepWalk walk_;
+  std::shared_ptr<const Step> step_;  // what the rows point to
+};
+
+}  // namespace
+
+Table step_table() {
+  Table table = table_of<StepRow>("step", kStepColumns);
+  table.rows = table.chunks = 1e5;
+  table.ordered_by = 1;
+  table.open = open_cursor<StepCursor>;
+  return table;
+}
+
+Table op_table() {
+  Table table = table_of<OpRow>("op", kOpColumns);
+  table.rows = 5e7;
+  table.chunks = 1e5;
+  table.ordered_by = 2;
+  table.open = open_cursor<OpCursor>;
+  return table;
+}
+
+Table expert_table() {
+  Table table = table_of<ExpertRow>("expert", kExpertColumns);
+  table.rows = 1e7;
+  table.chunks = 1e5;
+  table.ordered_by = 1;
+  table.open = open_cursor<ExpertCursor>;
+  return table;
+}
+
+}  // namespace tt::sql

@@ -1,0 +1,265 @@
+// access_total and op_total: what every step did, summed over the steps. A row per
+// access (op) of a template and phase: so few that any GROUP BY over them takes
+// milliseconds, and that no sum walks the accesses of a step.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+#include "analysis/sql/step_walk.h"
+#include "analysis/sql/tables.h"
+#include "tracer/format/access.h"
+
+namespace tt::sql {
+
+namespace {
+
+// Which steps are summed up together: those of a phase that evaluated one template.
+struct Group {
+  Phase phase = Phase::Other;
+  TemplateId graph{};
+  friend auto operator<=>(const Group&, const Group&) = default;
+};
+
+struct Sum {
+  std::uint64_t count = 0, bytes = 0;
+};
+
+// What rows of either table need of the whole session.
+struct Totals {
+  struct OfGroup {
+    std::shared_ptr<const NamedGraph> graph;
+    std::uint64_t steps = 0;
+    std::vector<Sum> accesses;                                      // per access of the template
+    std::map<std::pair<std::uint32_t, std::int32_t>, Sum> experts;  // per access and expert
+    std::vector<std::uint64_t> executions, timed;                   // per op
+    std::vector<std::int64_t> ns;                                   // per op
+    std::vector<std::uint64_t> read, written;                       // per op
+  };
+  std::map<Group, OfGroup> groups;
+};
+
+void add_step(Totals::OfGroup& of, const Step& step) {
+  const GraphTemplate& graph = of.graph->graph();
+  const std::vector<Access>& rules = of.graph->derived->accesses;
+  of.accesses.resize(rules.size());
+  for (auto* list : {&of.executions, &of.timed, &of.read, &of.written})
+    list->resize(graph.ops.size());
+  of.ns.resize(graph.ops.size());
+  ++of.steps;
+  const std::size_t ran = step.op_ends.empty() && !step.aborted
+                              ? graph.ops.size()
+                              : std::min(step.op_ends.size(), graph.ops.size());
+  for (std::size_t i = 0; i < ran; ++i) ++of.executions[i];
+  for (std::uint32_t i = 0; i < step.op_ends.size() && i < ran; ++i) {
+    ++of.timed[i];
+    const auto ns = static_cast<std::uint64_t>(minus(step.op_ends[i], begin_of(step, OpId{i})));
+    of.ns[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(of.ns[i]) + ns);
+  }
+  for_each_access(graph, rules, step, [&](const StepAccess& access) {
+    Sum& sum =
+        access.expert < 0 ? of.accesses[access.access] : of.experts[{access.access, access.expert}];
+    ++sum.count;
+    sum.bytes += access.touched.v;
+    (access.write ? of.written : of.read)[access.op.v] += access.touched.v;
+  });
+}
+
+Or<Totals> totals_of_session(SessionSource& source) {
+  Totals totals;
+  const auto reader = source.reader();
+  if (!reader) return std::unexpected(reader.error());
+  const auto steps = (*reader)->step_count();
+  if (!steps) return std::unexpected(steps.error());
+  for (std::uint32_t i = 0; i < *steps; ++i) {
+    const auto step = source.step(StepId{i});
+    if (!step) return std::unexpected(step.error());
+    if ((*step)->graph.v == 0) continue;
+    auto& of = totals.groups[{(*step)->phase, (*step)->graph}];
+    if (of.graph == nullptr) {
+      auto graph = source.graph((*step)->graph);
+      if (!graph) return std::unexpected(graph.error());
+      of.graph = *std::move(graph);
+    }
+    add_step(of, **step);
+  }
+  return totals;
+}
+
+struct AccessTotalRow {
+  std::int64_t row_id = 0;
+  Group group;
+  const NamedGraph* graph = nullptr;
+  std::uint32_t access = 0;
+  std::int32_t expert = -1;
+  Sum sum;
+
+  const Access& rule() const { return graph->derived->accesses[access]; }
+  const Tensor& tensor() const { return graph->graph().tensor(rule().tensor); }
+  const Op& op() const { return graph->graph().op(rule().op); }
+};
+using A = const AccessTotalRow&;
+
+constexpr std::array kAccessColumns = {
+    Column<AccessTotalRow>{"phase", "TEXT", [](A r, Out& o) { o.kept(to_text(r.group.phase)); }},
+    Column<AccessTotalRow>{"template", "INTEGER", [](A r, Out& o) { o.integer(r.group.graph.v); }},
+    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Out& o) { o.integer(r.access); }},
+    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Out& o) { o.integer(r.rule().op.v); }},
+    Column<AccessTotalRow>{"operation_type", "TEXT",
+                           [](A r, Out& o) { o.kept(r.graph->ops[r.rule().op.v]); }},
+    Column<AccessTotalRow>{"op_layer_id", "INTEGER",
+                           [](A r, Out& o) { o.id(r.op().layer, kNoLayer); }},
+    Column<AccessTotalRow>{"device", "TEXT",
+                           [](A r, Out& o) { o.kept(r.graph->devices[r.rule().op.v]); }},
+    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Out& o) { o.integer(r.rule().write); }},
+    Column<AccessTotalRow>{"tensor", "INTEGER", [](A r, Out& o) { o.integer(r.rule().tensor.v); }},
+    Column<AccessTotalRow>{"tensor_name", "TEXT",
+                           [](A r, Out& o) { o.kept(r.graph->tensors[r.rule().tensor.v]); }},
+    Column<AccessTotalRow>{"tensor_type", "TEXT",
+                           [](A r, Out& o) { o.kept(r.graph->types[r.rule().tensor.v]); }},
+    Column<AccessTotalRow>{"tensor_kind", "TEXT",
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().kind)); }},
+    Column<AccessTotalRow>{"layer_id", "INTEGER",
+                           [](A r, Out& o) { o.id(r.tensor().layer, kNoLayer); }},
+    Column<AccessTotalRow>{"component", "TEXT",
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().component)); }},
+    Column<AccessTotalRow>{"role", "TEXT", [](A r, Out& o) { o.kept(to_text(r.tensor().role)); }},
+    Column<AccessTotalRow>{"memory_source", "TEXT",
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().source)); }},
+    Column<AccessTotalRow>{"expert_id", "INTEGER",
+                           [](A r, Out& o) {
+                             if (r.expert < 0) return o.null();
+                             o.integer(r.expert);
+                           }},
+    Column<AccessTotalRow>{"accesses", "INTEGER", [](A r, Out& o) { o.u64(r.sum.count); }},
+    Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Out& o) { o.u64(r.sum.bytes); }},
+};
+
+// The totals are found anew by every scan: a session may be growing.
+template <class Row>
+class TotalCursor : public ChunkCursor<Row> {
+ public:
+  TotalCursor(std::span<const Column<Row>> columns, SessionSource& source)
+      : ChunkCursor<Row>(columns), source_(source) {}
+
+ protected:
+  virtual void add(std::vector<Row>& rows, const Group& group, const Totals::OfGroup& of) = 0;
+
+ private:
+  Done begin(const Conditions&) override {
+    done_ = false;
+    return {};
+  }
+  Or<bool> more(std::vector<Row>& rows) override {
+    if (std::exchange(done_, true)) return false;
+    auto totals = totals_of_session(source_);
+    if (!totals) return std::unexpected(totals.error());
+    totals_ = *std::move(totals);
+    for (const auto& [group, of] : totals_.groups) add(rows, group, of);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].row_id = static_cast<std::int64_t>(i);
+    return true;
+  }
+  SessionSource& source_;
+  bool done_ = false;
+  Totals totals_;  // what the rows point to
+};
+
+class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {
+ public:
+  explicit AccessTotalCursor(SessionSource& source) : TotalCursor(kAccessColumns, source) {}
+
+ private:
+  void add(std::vector<AccessTotalRow>& rows, const Group& group,
+           const Totals::OfGroup& of) override {
+    for (std::uint32_t i = 0; i < of.accesses.size(); ++i) {
+      if (of.accesses[i].count != 0)
+        rows.push_back(
+            {.group = group, .graph = of.graph.get(), .access = i, .sum = of.accesses[i]});
+      for (auto at = of.experts.lower_bound({i, 0}); at != of.experts.end() && at->first.first == i;
+           ++at)
+        rows.push_back({.group = group,
+                        .graph = of.graph.get(),
+                        .access = i,
+                        .expert = at->first.second,
+                        .sum = at->second});
+    }
+  }
+};
+
+struct OpTotalRow {
+  std::int64_t row_id = 0;
+  Group group;
+  const NamedGraph* graph = nullptr;
+  std::uint32_t op = 0;
+  std::uint64_t executions = 0, timed = 0, read = 0, written = 0;
+  std::int64_t ns = 0;
+
+  TensorId output() const { return graph->graph().node(graph->graph().ops[op].last()).output; }
+};
+using O = const OpTotalRow&;
+
+constexpr std::array kOpColumns = {
+    Column<OpTotalRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.group.phase)); }},
+    Column<OpTotalRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.group.graph.v); }},
+    Column<OpTotalRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op); }},
+    Column<OpTotalRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op]); }},
+    Column<OpTotalRow>{"op_layer_id", "INTEGER",
+                       [](O r, Out& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); }},
+    Column<OpTotalRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op]); }},
+    Column<OpTotalRow>{"tensor_name", "TEXT",
+                       [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }},
+    Column<OpTotalRow>{
+        "component", "TEXT",
+        [](O r, Out& o) { o.kept(to_text(r.graph->graph().tensor(r.output()).component)); }},
+    Column<OpTotalRow>{"executions", "INTEGER", [](O r, Out& o) { o.u64(r.executions); }},
+    Column<OpTotalRow>{"duration_ns", "INTEGER",
+                       [](O r, Out& o) {
+                         if (r.timed == 0) return o.null();
+                         o.integer(r.ns);
+                       }},
+    Column<OpTotalRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read); }},
+    Column<OpTotalRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written); }},
+};
+
+class OpTotalCursor final : public TotalCursor<OpTotalRow> {
+ public:
+  explicit OpTotalCursor(SessionSource& source) : TotalCursor(kOpColumns, source) {}
+
+ private:
+  void add(std::vector<OpTotalRow>& rows, const Group& group, const Totals::OfGroup& of) override {
+    for (std::uint32_t i = 0; i < of.executions.size(); ++i) {
+      if (of.executions[i] == 0) continue;
+      rows.push_back({.group = group,
+                      .graph = of.graph.get(),
+                      .op = i,
+                      .executions = of.executions[i],
+                      .timed = of.timed[i],
+                      .read = of.read[i],
+                      .written = of.written[i],
+                      .ns = of.ns[i]});
+    }
+  }
+};
+
+template <class C>
+std::unique_ptr<Cursor> open_cursor(SessionSource& source) {
+  return std::make_unique<C>(source);
+}
+
+}  // namespace
+
+Table access_total_table() {
+  Table table = table_of<AccessTotalRow>("access_total", kAccessColumns);
+  table.rows = 1e4;
+  table.open = open_cursor<AccessTotalCursor>;
+  return table;
+}
+
+Table op_total_table() {
+  Table table = table_of<OpTotalRow>("op_total", kOpColumns);
+  table.rows = 5e3;
+  table.open = open_cursor<OpTotalCursor>;
+  return table;
+}
+
+}  // namespace tt::sql

@@ -1,0 +1,97 @@
+#include "analysis/sql/trace_tables.h"
+
+#include <array>
+#include <format>
+
+#include "analysis/sql/tables.h"
+
+namespace tt::sql {
+
+namespace {
+
+constexpr std::array kTables = {
+    access_table,   access_total_table, edge_table,   expert_table,   fault_table,
+    metadata_table, model_table,        op_table,     op_total_table, session_table,
+    step_table,     template_table,     tensor_table, token_table,
+};
+constexpr std::array<std::string_view, kTables.size()> kTableNames = {
+    "access", "access_total", "edge",    "expert", "fault",    "metadata", "model",
+    "op",     "op_total",     "session", "step",   "template", "tensor",   "token",
+};
+
+struct View {
+  std::string_view name;
+  const char* select;
+};
+
+constexpr std::array kViews = {
+    View{"access_by_tensor",
+         "SELECT tensor_name, tensor_kind, memory_source, layer_id, component, role, "
+         "sum(accesses) AS accesses, sum(size_bytes) AS size_bytes, "
+         "sum(size_bytes) FILTER (WHERE phase = 'prompt') AS prompt_bytes, "
+         "sum(size_bytes) FILTER (WHERE phase = 'generate') AS generate_bytes "
+         "FROM access_total GROUP BY tensor_name, tensor_kind, memory_source, layer_id, component, "
+         "role"},
+    View{"access_by_layer",
+         "SELECT layer_id, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes, "
+         "sum(size_bytes) FILTER (WHERE NOT write) AS read_bytes, "
+         "sum(size_bytes) FILTER (WHERE write) AS written_bytes, "
+         "sum(size_bytes) FILTER (WHERE memory_source = 'disk') AS disk_bytes "
+         "FROM access_total GROUP BY layer_id"},
+    View{"access_by_op",
+         "SELECT operation_type, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes, "
+         "sum(size_bytes) FILTER (WHERE NOT write) AS read_bytes, "
+         "sum(size_bytes) FILTER (WHERE write) AS written_bytes "
+         "FROM access_total GROUP BY operation_type"},
+    View{"access_by_expert",
+         "SELECT layer_id, expert_id, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes "
+         "FROM access_total WHERE expert_id IS NOT NULL GROUP BY layer_id, expert_id"},
+    View{"access_by_source",
+         "SELECT phase, CASE memory_source WHEN 'disk' THEN 'DISK' ELSE 'BUFFER' END AS memory, "
+         "memory_source, sum(accesses) AS accesses, sum(size_bytes) AS size_bytes "
+         "FROM access_total GROUP BY phase, memory_source"},
+    View{"hottest_tensors", "SELECT * FROM access_by_tensor ORDER BY size_bytes DESC, tensor_name"},
+    View{"op_time",
+         "SELECT operation_type, sum(executions) AS executions, sum(duration_ns) AS duration_ns, "
+         "sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes, "
+         "1e9 * (sum(read_bytes) + sum(written_bytes)) / nullif(sum(duration_ns), 0) "
+         "AS bytes_per_s FROM op_total GROUP BY operation_type"},
+    View{"expert_use",
+         "SELECT layer_id, expert_id, count(*) AS tokens, sum(expert_rank = 0) AS first_choices, "
+         "avg(routing_score) AS mean_score FROM expert GROUP BY layer_id, expert_id"},
+    View{"token_latency",
+         "SELECT step, token_id, token_count, phase, duration_ns, "
+         "end_ns - lag(end_ns) OVER (ORDER BY step) AS since_last_ns, "
+         "1e9 * token_count / nullif(duration_ns, 0) AS tokens_per_s FROM step"},
+    View{"phase_totals",
+         "SELECT phase, count(*) AS steps, sum(token_count) AS tokens, "
+         "sum(duration_ns) AS duration_ns, sum(accesses) AS accesses, "
+         "sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes "
+         "FROM step GROUP BY phase"},
+};
+constexpr auto kViewNames = [] {
+  std::array<std::string_view, kViews.size()> names{};
+  for (std::size_t i = 0; i < kViews.size(); ++i) names[i] = kViews[i].name;
+  return names;
+}();
+
+}  // namespace
+
+int add_trace_tables(sqlite3* db, const std::shared_ptr<SessionSources>& sources) {
+  for (const auto table : kTables) {
+    if (const int code = add_table(db, table(), sources); code != SQLITE_OK) return code;
+  }
+  for (const View& view : kViews) {
+    const std::string sql =
+        std::format("CREATE TEMP VIEW IF NOT EXISTS \"{}\" AS {}", view.name, view.select);
+    if (const int code = sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr);
+        code != SQLITE_OK)
+      return code;
+  }
+  return SQLITE_OK;
+}
+
+std::span<const std::string_view> trace_table_names() { return kTableNames; }
+std::span<const std::string_view> trace_view_names() { return kViewNames; }
+
+}  // namespace tt::sql

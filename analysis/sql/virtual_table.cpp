@@ -1,0 +1,377 @@
+// SQLite's module functions around a Table. What a scan is asked for travels from
+// best_index() to filter() as text: the columns used, then per argument its column
+// and operator: "3f 0=4 2<1".
+#include "analysis/sql/virtual_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <format>
+#include <new>
+
+#include "analysis/sql/session_source.h"
+
+namespace tt::sql {
+
+namespace {
+
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+struct Module {
+  Table table;
+  std::shared_ptr<SessionSources> sources;
+};
+
+struct VirtualTable : sqlite3_vtab {
+  const Table* table = nullptr;
+  std::shared_ptr<SessionSource> source;
+};
+
+struct VirtualCursor : sqlite3_vtab_cursor {
+  std::unique_ptr<Cursor> cursor;
+};
+
+const Table& table_of(sqlite3_vtab* base) { return *static_cast<VirtualTable*>(base)->table; }
+Cursor& cursor_of(sqlite3_vtab_cursor* base) { return *static_cast<VirtualCursor*>(base)->cursor; }
+
+int code_of(const TraceError& error) {
+  switch (error.kind) {
+    case TraceError::Kind::Cancelled:
+      return SQLITE_INTERRUPT;
+    case TraceError::Kind::Damaged:
+      return SQLITE_CORRUPT_VTAB;
+    default:
+      return SQLITE_ERROR;
+  }
+}
+
+int report(char** message, const TraceError& error) {
+  sqlite3_free(*message);
+  *message = sqlite3_mprintf("%s", error.message.c_str());
+  return code_of(error);
+}
+
+// No exception crosses SQLite: running out of memory becomes its code.
+template <class Body>
+int guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return SQLITE_NOMEM;
+  } catch (const std::exception&) {
+    return SQLITE_ERROR;
+  }
+}
+
+std::string declaration_of(const Table& table) {
+  std::string text = "CREATE TABLE x(";
+  for (const Field& field : table.fields)
+    text += std::format("{}{} {}", text.ends_with('(') ? "" : ", ", field.name, field.type);
+  return text + ")";
+}
+
+// As a table of its own (`FROM access`: the main database), or made with
+//   CREATE VIRTUAL TABLE temp.b_access USING access(b)
+// for an attached one. Nothing is ever written into a session.
+int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_vtab** out,
+            char** message) {
+  return guarded([&] {
+    const auto& module = *static_cast<const Module*>(aux);
+    const std::string_view database = argv[1], name = argv[2];
+    const bool plain = argc == 3 && name == module.table.name;
+    if (!plain && (argc != 4 || database != "temp")) {
+      *message = sqlite3_mprintf(
+          "tables of an attached session are made with CREATE VIRTUAL TABLE temp.name USING "
+          "%s(schema)",
+          module.table.name);
+      return SQLITE_ERROR;
+    }
+    auto source = module.sources->of(db, argc == 4 ? argv[3] : "main");
+    if (!source) return report(message, source.error());
+    // Errors of the file are told when it is first named, not in the middle of a scan.
+    if (const auto reader = (*source)->reader(); !reader) return report(message, reader.error());
+    if (const int code = sqlite3_declare_vtab(db, declaration_of(module.table).c_str());
+        code != SQLITE_OK)
+      return code;
+    sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+    auto table = std::make_unique<VirtualTable>();
+    table->table = &module.table;
+    table->source = *std::move(source);
+    *out = table.release();
+    return SQLITE_OK;
+  });
+}
+
+int disconnect(sqlite3_vtab* base) {
+  delete static_cast<VirtualTable*>(base);
+  return SQLITE_OK;
+}
+
+char sign_of(int op) {
+  switch (op) {
+    case SQLITE_INDEX_CONSTRAINT_EQ:
+      return '=';
+    case SQLITE_INDEX_CONSTRAINT_GT:
+      return '>';
+    case SQLITE_INDEX_CONSTRAINT_GE:
+      return ']';
+    case SQLITE_INDEX_CONSTRAINT_LT:
+      return '<';
+    case SQLITE_INDEX_CONSTRAINT_LE:
+      return '[';
+    default:
+      return 0;
+  }
+}
+
+// The rows come ordered by the first columns, ascending, and by their row id.
+bool comes_ordered(const Table& table, const sqlite3_index_info& info) {
+  if (info.nOrderBy == 0) return false;
+  if (info.nOrderBy == 1 && info.aOrderBy[0].iColumn == -1) return !info.aOrderBy[0].desc;
+  for (int i = 0; i < info.nOrderBy; ++i) {
+    if (info.aOrderBy[i].desc || info.aOrderBy[i].iColumn != i ||
+        std::cmp_greater_equal(i, table.ordered_by))
+      return false;
+  }
+  return true;
+}
+
+int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
+  return guarded([&] {
+    const Table& table = table_of(base);
+    std::string plan = std::format("{:x}", static_cast<std::uint64_t>(info->colUsed));
+    double rows = table.rows, read = table.rows;
+    int arguments = 0;
+    for (int i = 0; i < info->nConstraint; ++i) {
+      const auto& constraint = info->aConstraint[i];
+      const char sign = sign_of(constraint.op);
+      if (!constraint.usable || constraint.iColumn < 0 || sign == 0) continue;
+      const Field& field = table.fields[static_cast<std::size_t>(constraint.iColumn)];
+      if (field.spares == Spares::Nothing) continue;
+      if (field.is_text() &&
+          (sign != '=' || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY"))
+        continue;
+      // A list (IN) is taken whole: else there would be a scan for each of its values.
+      const bool list = sqlite3_vtab_in(info, i, 1) != 0;
+      info->aConstraintUsage[i].argvIndex = ++arguments;
+      plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
+      const double share = sign != '='                      ? 0.25
+                           : field.spares == Spares::Chunks ? 1 / table.chunks
+                                                            : 0.01;
+      rows *= share;
+      if (field.spares == Spares::Chunks) read *= share;
+    }
+    info->idxStr = sqlite3_mprintf("%s", plan.c_str());
+    if (info->idxStr == nullptr) return SQLITE_NOMEM;
+    info->needToFreeIdxStr = 1;
+    info->orderByConsumed = comes_ordered(table, *info);
+    // A row that is passed over costs little, a chunk that is read something.
+    info->estimatedCost = rows + 0.1 * read + 100;
+    info->estimatedRows = static_cast<sqlite3_int64>(std::max(1.0, rows));
+    return SQLITE_OK;
+  });
+}
+
+int open(sqlite3_vtab* base, sqlite3_vtab_cursor** out) {
+  return guarded([&] {
+    auto& table = *static_cast<VirtualTable*>(base);
+    auto cursor = std::make_unique<VirtualCursor>();
+    cursor->cursor = table.table->open(*table.source);
+    *out = cursor.release();
+    return SQLITE_OK;
+  });
+}
+
+int close(sqlite3_vtab_cursor* base) {
+  delete static_cast<VirtualCursor*>(base);
+  return SQLITE_OK;
+}
+
+int op_of(char sign) {
+  switch (sign) {
+    case '=':
+      return SQLITE_INDEX_CONSTRAINT_EQ;
+    case '>':
+      return SQLITE_INDEX_CONSTRAINT_GT;
+    case ']':
+      return SQLITE_INDEX_CONSTRAINT_GE;
+    case '<':
+      return SQLITE_INDEX_CONSTRAINT_LT;
+    default:
+      return SQLITE_INDEX_CONSTRAINT_LE;
+  }
+}
+
+constexpr int kOneOf = -1;  // for narrow(): the argument is a list
+
+int told(sqlite3_vtab* table, const Done& done) {
+  return done ? SQLITE_OK : report(&table->zErrMsg, done.error());
+}
+
+int filter(sqlite3_vtab_cursor* base, int, const char* plan, int argc, sqlite3_value** argv) {
+  return guarded([&] {
+    Conditions conditions(table_of(base->pVtab).fields);
+    const char* end = plan + std::string_view(plan).size();
+    std::uint64_t used = 0;
+    const char* at = std::from_chars(plan, end, used, 16).ptr;
+    conditions.use(used);
+    for (int i = 0; i < argc; ++i) {
+      std::size_t column = 0;
+      at = std::from_chars(at + 1, end, column).ptr;
+      int op = op_of(*at++);
+      if (at != end && *at == '*') {
+        op = kOneOf;
+        ++at;
+      }
+      conditions.narrow(column, op, argv[i]);
+    }
+    return told(base->pVtab, cursor_of(base).start(conditions));
+  });
+}
+
+int next(sqlite3_vtab_cursor* base) {
+  return guarded([&] { return told(base->pVtab, cursor_of(base).next()); });
+}
+
+int at_end(sqlite3_vtab_cursor* base) { return cursor_of(base).at_end(); }
+
+int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int i) {
+  return guarded([&] {
+    Out out(context);
+    cursor_of(base).value(static_cast<std::size_t>(i), out);
+    return SQLITE_OK;
+  });
+}
+
+int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* out) {
+  return guarded([&] {
+    const auto id = cursor_of(base).row_id();
+    if (!id) return report(&base->pVtab->zErrMsg, id.error());
+    *out = *id;
+    return SQLITE_OK;
+  });
+}
+
+sqlite3_module module_functions() {
+  sqlite3_module functions{};
+  functions.iVersion = 1;
+  functions.xCreate = connect;  // the same as xConnect: the table is there without CREATE
+  functions.xConnect = connect;
+  functions.xBestIndex = best_index;
+  functions.xDisconnect = disconnect;
+  functions.xDestroy = disconnect;
+  functions.xOpen = open;
+  functions.xClose = close;
+  functions.xFilter = filter;
+  functions.xNext = next;
+  functions.xEof = at_end;
+  functions.xColumn = column;
+  functions.xRowid = row_id;
+  return functions;
+}
+
+// The least integer not below, and the greatest not above; saturated.
+std::int64_t ceiling(double v) {
+  if (v >= 0x1p63) return kMost;
+  return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::ceil(v));
+}
+std::int64_t floor(double v) {
+  if (v >= 0x1p63) return kMost;
+  return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::floor(v));
+}
+
+std::string text_of(sqlite3_value* value) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
+  return text == nullptr ? std::string()
+                         : std::string(text, static_cast<std::size_t>(sqlite3_value_bytes(value)));
+}
+
+// Numbers narrow by their value, also fractions. What SQLite would convert first
+// (a text compared with a number, a number with a text) narrows nothing.
+void narrow_to(Wanted& wanted, int op, sqlite3_value* value) {
+  std::int64_t least = kLeast, most = kMost;  // both: of what is equal
+  switch (sqlite3_value_type(value)) {
+    case SQLITE_INTEGER:
+      least = most = sqlite3_value_int64(value);
+      if (op == SQLITE_INDEX_CONSTRAINT_GT && least < kMost) ++least;
+      if (op == SQLITE_INDEX_CONSTRAINT_LT && most > kLeast) --most;
+      break;
+    case SQLITE_FLOAT:
+      least = ceiling(sqlite3_value_double(value));
+      most = floor(sqlite3_value_double(value));
+      break;
+    default:
+      return;
+  }
+  if (op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_GE ||
+      op == SQLITE_INDEX_CONSTRAINT_GT)
+    wanted.from = std::max(wanted.from, least);
+  if (op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_LE ||
+      op == SQLITE_INDEX_CONSTRAINT_LT)
+    wanted.to = std::min(wanted.to, most);
+}
+
+}  // namespace
+
+bool Wanted::holds(std::string_view text) const {
+  return !texts || std::ranges::find(*texts, text) != texts->end();
+}
+
+bool Wanted::admits(const Cell& cell) const {
+  if (const auto* number = std::get_if<std::int64_t>(&cell)) return holds(*number);
+  if (const auto* text = std::get_if<std::string_view>(&cell)) return holds(*text);
+  return std::holds_alternative<double>(cell) || any();  // no comparison is true of NULL
+}
+
+void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
+  Wanted& wanted = wanted_[column];
+  const bool is_text = columns_[column].is_text();
+  if (op == kOneOf) {
+    std::vector<std::string> texts;
+    std::int64_t least = kMost, most = kLeast;
+    bool numbers = !is_text, words = is_text, none = true;
+    sqlite3_value* item = nullptr;
+    for (int code = sqlite3_vtab_in_first(value, &item); code == SQLITE_OK && item != nullptr;
+         code = sqlite3_vtab_in_next(value, &item)) {
+      const int type = sqlite3_value_type(item);
+      if (type == SQLITE_NULL) continue;
+      none = false;
+      numbers = numbers && type == SQLITE_INTEGER;
+      words = words && type == SQLITE_TEXT;
+      if (type == SQLITE_INTEGER) {
+        least = std::min<std::int64_t>(least, sqlite3_value_int64(item));
+        most = std::max<std::int64_t>(most, sqlite3_value_int64(item));
+      } else if (type == SQLITE_TEXT) {
+        texts.push_back(text_of(item));
+      }
+    }
+    if (none) {
+      impossible_ = true;
+    } else if (numbers) {
+      wanted.from = std::max(wanted.from, least);
+      wanted.to = std::min(wanted.to, most);
+    } else if (words) {
+      wanted.texts = std::move(texts);
+    }
+  } else if (sqlite3_value_type(value) == SQLITE_NULL) {
+    impossible_ = true;  // a comparison with NULL is never true
+  } else if (is_text) {
+    if (op == SQLITE_INDEX_CONSTRAINT_EQ && sqlite3_value_type(value) == SQLITE_TEXT)
+      wanted.texts = std::vector{text_of(value)};
+  } else {
+    narrow_to(wanted, op, value);
+  }
+  if (wanted.from > wanted.to) impossible_ = true;
+}
+
+int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources) {
+  static const sqlite3_module kFunctions = module_functions();
+  auto module = std::make_unique<Module>(Module{std::move(table), sources});
+  const char* name = module->table.name;
+  // SQLite calls the destructor also when it fails.
+  return sqlite3_create_module_v2(db, name, &kFunctions, module.release(),
+                                  [](void* aux) { delete static_cast<Module*>(aux); });
+}
+
+}  // namespace tt::sql
