@@ -21,7 +21,7 @@ suite=forky
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 tree=${here%/*}
 cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
-disk_mib=3000  # a finished environment takes 2,100 MiB, unpacking it some more
+disk_mib=4500  # a finished environment takes 3,350 MiB, unpacking it some more
 
 say() { printf 'tt: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -42,7 +42,11 @@ require_privileges() {
     sudo $tree/tt ...
   or, with Docker:
     docker compose -f $here/compose.yaml up"
-  unshare --mount true 2>/dev/null || die "this machine does not let root mount (a container?). Start it with
+  ! unshare --mount true 2>/dev/null || return 0
+  ! unshare --mount --propagation unchanged true 2>/dev/null ||
+    die "the root folder of this system is no mount point (a chroot?). Before it is entered:
+    mount --bind DIR DIR"
+  die "this machine does not let root mount (a container?). Start it with
     docker run --privileged ...
   or use the image of $here/Dockerfile, which needs no mounts"
 }
@@ -72,7 +76,7 @@ create() {
   require_mmdebstrap
   require_disk
   [[ ! -e $partial ]] || { say "removing what an interrupted set-up left"; remove "$partial"; }
-  say "setting up the build environment (Debian $suite, about 3 minutes, 2 GB) in $root"
+  say "setting up the build environment (Debian $suite, about 3 minutes, 3.5 GB) in $root"
   # In the background, so that a signal is answered at once and reaches it.
   # Release files are valid for a week; mirrors may lag behind that.
   mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
