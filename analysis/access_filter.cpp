@@ -1,5 +1,6 @@
 #include "analysis/access_filter.h"
 
+#include <compare>
 #include <tuple>
 #include <utility>
 
@@ -10,7 +11,7 @@ bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSor
     return order.descending ? right.place < left.place : left.place < right.place;
   if (left.lacking != right.lacking) return right.lacking;
   const auto keys = std::tie(left.a, left.b, left.name) <=> std::tie(right.a, right.b, right.name);
-  if (keys != 0) return order.descending ? keys > 0 : keys < 0;
+  if (std::is_neq(keys)) return order.descending ? std::is_gt(keys) : std::is_lt(keys);
   return left.place < right.place;
 }
 

@@ -114,6 +114,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
   const std::size_t ran =
       all_ran ? graph.ops.size() : std::min(step->op_ends.size(), graph.ops.size());
   std::vector<OpRow> rows;
+  rows.reserve(ran);
   for (std::uint32_t i = 0; i < ran; ++i) rows.push_back(row_of(graph, *step, OpId{i}));
   for_each_access(graph, (*derived)->accesses, *step, [&](const StepAccess& access) {
     OpRow& row = rows[access.op.v];

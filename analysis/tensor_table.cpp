@@ -1,6 +1,7 @@
 #include "analysis/tensor_table.h"
 
 #include <algorithm>
+#include <compare>
 #include <tuple>
 
 #include "tracer/format/footprint.h"
@@ -50,7 +51,7 @@ std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader,
     const bool a_lacks = lacks_key(a, order.by), b_lacks = lacks_key(b, order.by);
     if (a_lacks != b_lacks) return b_lacks;
     const auto keys = a_lacks ? std::weak_ordering::equivalent : by_key(a, b, order.by);
-    if (keys != 0) return order.descending ? keys > 0 : keys < 0;
+    if (std::is_neq(keys)) return order.descending ? std::is_gt(keys) : std::is_lt(keys);
     return left < right;
   });
 

@@ -66,7 +66,7 @@ constexpr std::size_t kMaxStops = 32;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 Refusal take_stop(const Json& value, std::vector<std::string>& out) {
-  const auto wanted = std::format("an array of at most {} non-empty strings", kMaxStops);
+  auto wanted = std::format("an array of at most {} non-empty strings", kMaxStops);
   if (!value.is_array() || value.size() > kMaxStops) return wanted;
   for (const Json& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wanted;
@@ -76,7 +76,7 @@ Refusal take_stop(const Json& value, std::vector<std::string>& out) {
 }
 
 Refusal take_messages(const Json& value, std::vector<ChatMessage>& out) {
-  const std::string wanted =
+  std::string wanted =
       "an array of {\"role\": \"system\" | \"user\" | \"assistant\", \"content\": \"text\"}";
   if (!value.is_array()) return wanted;
   for (const Json& item : value) {
@@ -91,7 +91,7 @@ Refusal take_messages(const Json& value, std::vector<ChatMessage>& out) {
 }
 
 Refusal take_tokens(const Json& value, std::vector<std::int32_t>& out) {
-  const std::string wanted = "an array of token ids (integers from 0)";
+  std::string wanted = "an array of token ids (integers from 0)";
   if (!value.is_array()) return wanted;
   out.reserve(value.size());
   for (const Json& item : value) {

@@ -27,7 +27,7 @@ static_assert(sizeof(Header) == 32);
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) & ~std::size_t{7}; }
 
 constexpr std::size_t size_of(std::uint16_t kind, std::size_t rows) {
-  return sizeof(Header) + (kind == kOps ? padded(4 * rows) + 2 * 8 * rows : 4 * padded(4 * rows));
+  return sizeof(Header) + (kind == kOps ? padded(4 * rows) + 16 * rows : 4 * padded(4 * rows));
 }
 
 // The columns one after another, each in a place of a multiple of 8 bytes.

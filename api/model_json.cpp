@@ -52,7 +52,7 @@ const char* component_text(const GgufTensor& tensor) {
 }
 
 std::string csv_field(const std::string& bytes) {
-  const auto text = Json::parse(text_of(Json(bytes))).get<std::string>();  // valid UTF-8
+  auto text = Json::parse(text_of(Json(bytes))).get<std::string>();  // valid UTF-8
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out.append(c == '"' ? 2 : 1, c);
