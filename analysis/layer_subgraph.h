@@ -1,7 +1,8 @@
-// One layer of a graph as a graph of its own: its nodes, what they take from
-// outside and what they give to it, and every edge among these.
+// Some layers of a graph as a graph of their own: their nodes, what they take
+// from outside and what they give to it, and every edge among these. Usually one
+// layer; also several, what is outside of the layers, or everything.
 //
-// Which tensors are in, for a layer L, and as what:
+// Which tensors are in, for chosen layers L, and as what:
 //
 //   layer               what the nodes of L compute (node_places.h says which
 //                       these are), views and reshapes included; the weights of L.
@@ -16,6 +17,11 @@
 //                       layer.
 //   cross_layer_output  what else reads the results of L: nodes of another layer.
 //
+// "Outside" counts as a layer here: chosen, all that belongs to none and every
+// input and cache are in, as what the whole graph has them (categories_of()).
+// So each tensor is one of the chosen for exactly one layer, or for "outside",
+// and where all are chosen each is in and none is a neighbour.
+//
 // "Read" is what dependencies.h says, so residual edges that skip nodes are in,
 // and so is a cache that one layer writes and another one reads. Neighbours are
 // direct ones. But a neighbour that does no work hides the one behind it: then
@@ -23,13 +29,10 @@
 // that is computed or a leaf. What is both input and output counts as input.
 #pragma once
 
-#include <expected>
-#include <memory>
 #include <vector>
 
-#include "analysis/dependencies.h"
+#include "analysis/layer_set.h"
 #include "tracer/format/access.h"
-#include "tracer/format/session_reader.h"
 
 namespace tt {
 
@@ -44,7 +47,8 @@ struct LayerNode {
 
 struct LayerEdge {
   TensorId from, to;
-  bool cross_layer = false;  // one of its ends belongs to another layer
+  // Its ends belong to two layers, or one of them to a layer that is not chosen.
+  bool cross_layer = false;
   friend bool operator==(const LayerEdge&, const LayerEdge&) = default;
 };
 
@@ -54,20 +58,7 @@ struct LayerSubgraph {
   friend bool operator==(const LayerSubgraph&, const LayerSubgraph&) = default;
 };
 
-// Without nodes: the graph has nothing of this layer.
-LayerSubgraph layer_subgraph(const GraphTemplate& graph, LayerId layer);
-
-// That of the graph that a step evaluated.
-struct StepLayer {
-  StepId step;
-  TemplateId id;
-  std::shared_ptr<const GraphTemplate> graph;
-  LayerId layer;
-  std::uint32_t layers = 0;  // of the model
-  LayerSubgraph subgraph;
-};
-// NotFound: no such step or layer, or the step's graph was not recorded.
-std::expected<StepLayer, TraceError> layer_of_step(const SessionReader& reader, StepId step,
-                                                   LayerId layer);
+// Without nodes: the graph has nothing of these layers.
+LayerSubgraph layer_subgraph(const GraphTemplate& graph, const LayerSet& layers);
 
 }  // namespace tt

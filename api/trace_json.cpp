@@ -31,6 +31,13 @@ Json range_json(const FileRange& range) {
   return {{"index", range.file}, {"offset", range.offset}, {"length", range.length}};
 }
 
+// What both forms of a graph begin with.
+Json head_json(const GraphPart& part) {
+  return {{"step", part.step ? Json(part.step->v) : Json()},
+          {"template", part.id.v},
+          {"layers", part.layers}};
+}
+
 }  // namespace
 
 Json to_json(const Token& token) {
@@ -141,10 +148,10 @@ Json to_json(const GraphTemplate& graph, const TensorRow& row) {
           {"file", range_json(tensor.file)}};
 }
 
-Json to_json(const StepLayer& layer) {
-  const GraphTemplate& graph = *layer.graph;
+Json to_json(const GraphPart& part) {
+  const GraphTemplate& graph = *part.graph;
   Json nodes = Json::array(), edges = Json::array();
-  for (const LayerNode& node : layer.subgraph.nodes) {
+  for (const LayerNode& node : part.subgraph.nodes) {
     const Tensor& tensor = graph.tensor(node.tensor);
     nodes.push_back({{"tensor", node.tensor.v},
                      {"node", id_json(node.node)},
@@ -163,11 +170,37 @@ Json to_json(const StepLayer& layer) {
                      {"category", to_text(node.category)},
                      {"file", range_json(tensor.file)}});
   }
-  for (const LayerEdge& edge : layer.subgraph.edges) {
+  for (const LayerEdge& edge : part.subgraph.edges) {
     edges.push_back({{"from", edge.from.v}, {"to", edge.to.v}, {"cross_layer", edge.cross_layer}});
   }
-  return {{"step", layer.step.v},   {"template", layer.id.v},    {"layer", layer.layer.v},
-          {"layers", layer.layers}, {"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
+  Json out = head_json(part);
+  out["nodes"] = std::move(nodes);
+  out["edges"] = std::move(edges);
+  return out;
+}
+
+Json collapsed_json(const GraphPart& part) {
+  const CollapsedGraph graph = collapsed(*part.graph, part.subgraph);
+  Json groups = Json::array(), edges = Json::array();
+  for (const NodeGroup& group : graph.groups) {
+    groups.push_back({{"layer", layer_json(group.layer)},
+                      {"component", to_text(group.component)},
+                      {"category", to_text(group.category)},
+                      {"tensors", group.tensors},
+                      {"ops", group.ops},
+                      {"weights", group.weights},
+                      {"weight_bytes", group.weight_bytes.v}});
+  }
+  for (const GroupEdge& edge : graph.edges) {
+    edges.push_back({{"from", edge.from},
+                     {"to", edge.to},
+                     {"edges", edge.edges},
+                     {"cross_layer", edge.cross_layer}});
+  }
+  Json out = head_json(part);
+  out["groups"] = std::move(groups);
+  out["edges"] = std::move(edges);
+  return out;
 }
 
 Json to_json(const Page<Token>& tokens) {

@@ -1,9 +1,9 @@
 // What was recorded in a session, as JSON: tokens, templates, nodes, tensors,
-// steps, ops, accesses, layers.
+// steps, ops, accesses, graphs.
 #pragma once
 
 #include "analysis/access_table.h"
-#include "analysis/layer_subgraph.h"
+#include "analysis/graph_part.h"
 #include "analysis/node_table.h"
 #include "analysis/op_table.h"
 #include "analysis/step_summary.h"
@@ -20,7 +20,9 @@ Json to_json(const GraphTemplate& graph, const TensorRow& row);
 Json to_json(const StepSummary& step);
 Json to_json(const GraphTemplate& graph, const OpRow& row);
 Json to_json(const AccessRow& row);
-Json to_json(const StepLayer& layer);
+Json to_json(const GraphPart& part);
+// {"step", "template", "layers", "groups": [...], "edges": [...]}: collapsed().
+Json collapsed_json(const GraphPart& part);
 
 // {"total": n, "steps": [...]}
 Json to_json(const Page<Token>& tokens);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/version.h"
+#include "cli/graph_command.h"
 #include "cli/model_command.h"
 #include "cli/options/tracer_options.h"
 #include "cli/parse_command.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
   app.require_subcommand(1);
   int exit_code = 0;
+  tt::cli::add_graph_command(app, exit_code);
   tt::cli::add_model_command(app, exit_code);
   tt::cli::add_parse_command(app, exit_code);
   tt::cli::add_pattern_command(app, exit_code);

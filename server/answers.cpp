@@ -33,6 +33,11 @@ void answer(httplib::Response& response, const Json& json, int status) {
   response.set_content(text_of(json), "application/json");
 }
 
+void answer(httplib::Response& response, const TextAnswer& text) {
+  if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
+  response.set_content(text.text, text.type);
+}
+
 bool unchanged(const httplib::Request& request, httplib::Response& response,
                const std::optional<std::string>& tag, SameBytes same) {
   if (!tag) {

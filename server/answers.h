@@ -17,6 +17,12 @@ namespace tt {
 // An answer is not kept by anyone, unless unchanged() has said otherwise of it.
 void answer(httplib::Response& response, const Json& json, int status = 200);
 void answer(httplib::Response& response, const Problem& problem);
+// What is no JSON: DOT, CSV.
+struct TextAnswer {
+  std::string text;
+  const char* type = "text/plain; charset=utf-8";
+};
+void answer(httplib::Response& response, const TextAnswer& text);
 
 // First in every handler of a GET about a session, when its parameters are
 // understood:

@@ -32,10 +32,12 @@ void add_generate_routes(httplib::Server& http, ModelShelf& shelf, GenerationStr
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // The files of sessions: download and import.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
-// What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses, layers.
+// What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, SessionStore& sessions);
 // What is said about sessions as a whole: whether a recording is sound.
 void add_report_routes(httplib::Server& http, SessionStore& sessions);
+// Layers of it, and whole graphs, as JSON and as DOT.
+void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);

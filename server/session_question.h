@@ -60,7 +60,7 @@ KeepGoing while_connected(const httplib::Request& request);
 
 // Answers with what a question says of the session that the path names (`id`).
 // `ask(read)` turns the request into the question: a function of a SessionReader
-// that returns JSON, or what to_json() takes, or a TraceError.
+// that returns JSON or a TextAnswer, or what to_json() takes, or a TraceError.
 template <class Ask>
 void about_session(SessionStore& sessions, const httplib::Request& request,
                    httplib::Response& response, Ask ask) {
@@ -73,7 +73,8 @@ void about_session(SessionStore& sessions, const httplib::Request& request,
   if (!reader) return answer(response, problem_of(reader.error()));
   const auto found = question(*reader);
   if (!found) return answer(response, problem_of(found.error()));
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*found)>, Json>) {
+  using Found = std::remove_cvref_t<decltype(*found)>;
+  if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextAnswer>) {
     answer(response, *found);
   } else {
     answer(response, to_json(*found));

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "analysis/access_table.h"
-#include "analysis/layer_subgraph.h"
 #include "analysis/node_table.h"
 #include "analysis/op_table.h"
 #include "analysis/step_summary.h"
@@ -89,7 +88,7 @@ std::expected<Page<Token>, TraceError> token_page(const SessionReader& reader, P
   return Page<Token>{.total = *total, .rows = *std::move(rows)};
 }
 
-void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
+void add_template_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/templates",
            [&sessions](const Request& request, Response& response) {
              about_session(sessions, request, response, [&](ParameterReader&) {
@@ -120,15 +119,6 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
                };
              });
            });
-
-  http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer", [&sessions](const Request& request,
-                                                                         Response& response) {
-    about_session(sessions, request, response, [&](ParameterReader& read) {
-      const StepId step = read.take(step_in_path(request));
-      const LayerId layer = read.take(layer_in_path(request));
-      return [=](const SessionReader& reader) { return layer_of_step(reader, step, layer); };
-    });
-  });
 }
 
 void add_step_routes(httplib::Server& http, SessionStore& sessions) {
@@ -199,7 +189,7 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions) {
 }  // namespace
 
 void add_trace_routes(httplib::Server& http, SessionStore& sessions) {
-  add_graph_routes(http, sessions);
+  add_template_routes(http, sessions);
   add_step_routes(http, sessions);
   add_access_routes(http, sessions);
 }

@@ -4,9 +4,10 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
-#include "analysis/layer_subgraph.h"
+#include "analysis/graph_part.h"
 #include "analysis/node_places.h"
 #include "tracer/format/names.h"
 
@@ -104,12 +105,17 @@ struct Expected {
   Tensors own, inputs, outputs;
 };
 
-Expected expected_members(const GraphTemplate& graph, const Naive& naive, LayerId layer) {
-  Expected members;
+Tensors own_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  Tensors own;
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const TensorId t{i};
-    if (naive.layer(t) == layer && !naive.is_external(t)) members.own.insert(t);
+    if (layers.has(naive.is_external(t) ? kNoLayer : naive.layer(t))) own.insert(t);
   }
+  return own;
+}
+
+Expected expected_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  Expected members{.own = own_members(graph, naive, layers), .inputs = {}, .outputs = {}};
   // Whatever grows no more is complete.
   for (std::size_t before = 0; before != members.inputs.size() + 1;) {
     before = members.inputs.size() + 1;
@@ -138,9 +144,15 @@ Expected expected_members(const GraphTemplate& graph, const Naive& naive, LayerI
   return members;
 }
 
-void expect_whole_layer(const GraphTemplate& graph, const Naive& naive, LayerId layer) {
-  const LayerSubgraph found = layer_subgraph(graph, layer);
-  const Expected expected = expected_members(graph, naive, layer);
+// What a tensor of a chosen layer, or of none, is in as.
+Category own_category(const GraphTemplate& graph, const Naive& naive, TensorId t) {
+  if (naive.is_external(t)) return Category::Infrastructure;
+  return naive.layer(t) == kNoLayer ? category_of(graph, t) : Category::Layer;
+}
+
+void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  const LayerSubgraph found = layer_subgraph(graph, layers);
+  const Expected expected = expected_members(graph, naive, layers);
   Tensors all = expected.own;
   all.insert(expected.inputs.begin(), expected.inputs.end());
   all.insert(expected.outputs.begin(), expected.outputs.end());
@@ -163,7 +175,11 @@ void expect_whole_layer(const GraphTemplate& graph, const Naive& naive, LayerId 
   }
   for (const auto& [t, category] : members) {
     const std::string& name = graph.tensor(t).name;
-    EXPECT_EQ(category == Category::Layer, expected.own.contains(t)) << name;
+    if (expected.own.contains(t)) {
+      EXPECT_EQ(category, own_category(graph, naive, t)) << name;
+      continue;
+    }
+    EXPECT_NE(category, Category::Layer) << name;
     EXPECT_TRUE(category != Category::CrossLayerInput || expected.inputs.contains(t)) << name;
     EXPECT_TRUE(category != Category::CrossLayerOutput || expected.outputs.contains(t)) << name;
     if (expected.inputs.contains(t)) {
@@ -175,16 +191,78 @@ void expect_whole_layer(const GraphTemplate& graph, const Naive& naive, LayerId 
   for (const LayerEdge& edge : found.edges) {
     EXPECT_TRUE(edges.emplace(edge.from, edge.to).second)
         << graph.tensor(edge.from).name << " -> " << graph.tensor(edge.to).name << " twice";
-    const auto elsewhere = [&](TensorId t) {
-      return naive.layer(t) != kNoLayer && naive.layer(t) != layer;
-    };
-    EXPECT_EQ(edge.cross_layer, elsewhere(edge.from) || elsewhere(edge.to));
+    std::set<LayerId> ends = {naive.layer(edge.from), naive.layer(edge.to)};
+    ends.erase(kNoLayer);
+    bool crosses = ends.size() == 2;
+    for (const LayerId end : ends) crosses |= !layers.has(end);
+    EXPECT_EQ(edge.cross_layer, crosses);
   }
   Edges inside;
   for (const auto& edge : naive.edges()) {
     if (all.contains(edge.first) && all.contains(edge.second)) inside.insert(edge);
   }
   EXPECT_EQ(edges, inside);
+}
+
+// Everything is in one of the layers or outside, once, and all of it in the whole.
+void expect_parts_make_whole(const GraphTemplate& graph, const Naive& naive,
+                             const std::set<LayerId>& layers) {
+  std::map<TensorId, int> times;
+  const auto count = [&](LayerId layer) {
+    for (const TensorId t : own_members(graph, naive, LayerSet::one(layer))) ++times[t];
+  };
+  for (const LayerId layer : layers) count(layer);
+  count(kNoLayer);
+  EXPECT_EQ(times.size(), graph.tensors.size());
+  for (const auto& [t, n] : times) EXPECT_EQ(n, 1) << graph.tensor(t).name;
+
+  const LayerSubgraph whole = layer_subgraph(graph, LayerSet::all());
+  EXPECT_EQ(whole.nodes.size(), graph.tensors.size());
+  EXPECT_EQ(whole.edges.size(), naive.edges().size());
+}
+
+void expect_collapsed(const GraphTemplate& graph, const LayerSet& layers) {
+  const LayerSubgraph subgraph = layer_subgraph(graph, layers);
+  const CollapsedGraph groups = collapsed(graph, subgraph);
+  std::set<std::tuple<LayerId, Component, Category>> kinds;
+  std::uint64_t tensors = 0, ops = 0, weights = 0, bytes = 0, edges = 0;
+  for (const NodeGroup& group : groups.groups) {
+    EXPECT_TRUE(kinds.emplace(group.layer, group.component, group.category).second);
+    tensors += group.tensors;
+    ops += group.ops;
+    weights += group.weights;
+    bytes += group.weight_bytes.v;
+  }
+  EXPECT_EQ(tensors, subgraph.nodes.size());
+  std::set<TensorId> members;
+  for (const LayerNode& node : subgraph.nodes) members.insert(node.tensor);
+  for (const Op& op : graph.ops) ops -= members.contains(graph.node(op.last()).output) ? 1U : 0U;
+  EXPECT_EQ(ops, 0U);
+  for (const LayerNode& node : subgraph.nodes) {
+    const Tensor& tensor = graph.tensor(node.tensor);
+    if (tensor.kind != TensorKind::Weight || node.node != kNoNode) continue;
+    --weights;
+    bytes -= tensor.file.length;
+  }
+  EXPECT_EQ(weights, 0U);
+  EXPECT_EQ(bytes, 0U);
+
+  // The layers of both ends of an edge between two layers are in two groups.
+  std::set<std::pair<LayerId, LayerId>> between, found;
+  std::map<TensorId, LayerId> layer_of;
+  for (const LayerNode& node : subgraph.nodes) layer_of[node.tensor] = node.layer;
+  for (const LayerEdge& edge : subgraph.edges) {
+    if (layer_of[edge.from] != layer_of[edge.to])
+      between.emplace(layer_of[edge.from], layer_of[edge.to]);
+  }
+  for (const GroupEdge& edge : groups.edges) {
+    EXPECT_NE(edge.from, edge.to);
+    edges += edge.edges;
+    const LayerId from = groups.groups[edge.from].layer, to = groups.groups[edge.to].layer;
+    if (from != to) found.emplace(from, to);
+  }
+  EXPECT_EQ(found, between) << "edges that span layers are kept";
+  EXPECT_LE(edges, subgraph.edges.size());
 }
 
 // What the naive way takes from node_places.h is held against what the graph itself says.
@@ -223,8 +301,19 @@ int expect_whole_layers(const GraphTemplate& graph, Layers given) {
   for (const LayerId layer : layers) {
     SCOPED_TRACE("layer " + std::to_string(layer.v));
     if (given == Layers::OfModel) expect_places(graph, naive, layer);
-    expect_whole_layer(graph, naive, layer);
+    expect_whole(graph, naive, LayerSet::one(layer));
   }
+  expect_whole(graph, naive, {.outside = true});
+  expect_whole(graph, naive, LayerSet::all());
+  if (!layers.empty()) {
+    const std::int32_t from = layers.begin()->v;
+    const LayerSet some = {.ranges = {{from, from + 1}, {from + 3, from + 3}},
+                           .outside = graph.nodes.size() % 2 == 0};
+    expect_whole(graph, naive, some);
+    expect_collapsed(graph, some);
+  }
+  expect_parts_make_whole(graph, naive, layers);
+  expect_collapsed(graph, LayerSet::all());
   return static_cast<int>(layers.size());
 }
 

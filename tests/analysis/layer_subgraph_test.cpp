@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "analysis/graph_part.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/small_session.h"
 #include "tests/format/random_session.h"
@@ -29,7 +30,7 @@ GraphTemplate with_layers(GraphMaker& m) {
 
 // "category name <- sources", a line per node; * where another layer is involved.
 std::string text_of(const GraphTemplate& graph, std::int32_t layer) {
-  const LayerSubgraph subgraph = layer_subgraph(graph, LayerId{layer});
+  const LayerSubgraph subgraph = layer_subgraph(graph, LayerSet::one(LayerId{layer}));
   std::string text;
   for (const LayerNode& node : subgraph.nodes) {
     text += std::string(to_text(node.category)) + " " + graph.tensor(node.tensor).name;
@@ -133,7 +134,7 @@ TEST(LayerSubgraph, WhatIsComputedForAllLayersIsInfrastructureBackToItsInput) {
 
 TEST(LayerSubgraph, OfALayerThatTheGraphHasNotIsEmpty) {
   const GraphTemplate graph = test::small_graph();
-  EXPECT_EQ(layer_subgraph(graph, LayerId{7}), LayerSubgraph{});
+  EXPECT_EQ(layer_subgraph(graph, LayerSet::one(LayerId{7})), LayerSubgraph{});
 }
 
 // Graphs as ggml makes them, of no model: every tensor made once, sources before
@@ -190,7 +191,7 @@ TEST(LayerSubgraph, TakesAnyTemplate) {
     testing::Dice dice(seed);
     const GraphTemplate graph = testing::random_template(dice, {});
     for (const Tensor& tensor : graph.tensors) {
-      const LayerSubgraph subgraph = layer_subgraph(graph, tensor.layer);
+      const LayerSubgraph subgraph = layer_subgraph(graph, LayerSet::one(tensor.layer));
       EXPECT_LE(subgraph.nodes.size(), graph.tensors.size());
       for (const LayerEdge& edge : subgraph.edges) {
         EXPECT_TRUE(std::ranges::contains(subgraph.nodes, edge.from, &LayerNode::tensor));
@@ -200,7 +201,7 @@ TEST(LayerSubgraph, TakesAnyTemplate) {
   }
 }
 
-TEST(LayerOfStep, IsThatOfTheStepsGraph) {
+TEST(GraphPart, OfAStepIsThatOfItsGraph) {
   Step unrecorded = test::small_step(1);
   unrecorded.graph = {};
   unrecorded.allocation = {};
@@ -208,19 +209,57 @@ TEST(LayerOfStep, IsThatOfTheStepsGraph) {
   unrecorded.slots.clear();
   const test::SmallSession session({test::small_step(0), unrecorded});
   const SessionReader reader = session.reader();
-  const auto layer = layer_of_step(reader, StepId{0}, LayerId{1});
+  const auto layer = part_of_step(reader, StepId{0}, LayerSet::one(LayerId{1}));
   ASSERT_TRUE(layer.has_value()) << layer.error().message;
   EXPECT_EQ(layer->id, TemplateId{1});
   EXPECT_EQ(layer->layers, 2u);
-  EXPECT_EQ(layer->subgraph, layer_subgraph(test::small_graph(), LayerId{1}));
+  EXPECT_EQ(layer->subgraph, layer_subgraph(test::small_graph(), LayerSet::one(LayerId{1})));
   EXPECT_FALSE(layer->subgraph.nodes.empty());
 
   const std::pair<StepId, LayerId> absent[] = {
       {StepId{0}, LayerId{2}}, {StepId{1}, LayerId{0}}, {StepId{2}, LayerId{0}}};
   for (const auto& [step, number] : absent) {
-    const auto none = layer_of_step(reader, step, number);
+    const auto none = part_of_step(reader, step, LayerSet::one(number));
     ASSERT_FALSE(none.has_value());
     EXPECT_EQ(none.error().kind, TraceError::Kind::NotFound);
+  }
+}
+
+TEST(GraphPart, OfATemplateTakesAnyLayersThatThereAre) {
+  const test::SmallSession session({test::small_step(0)});
+  const SessionReader reader = session.reader();
+  const auto part = [&](const char* layers) {
+    return part_of_template(reader, TemplateId{1}, parse_layers(layers).value());
+  };
+  const auto whole = part("all");
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  EXPECT_EQ(whole->subgraph.nodes.size(), test::small_graph().tensors.size());
+  EXPECT_FALSE(whole->step.has_value());
+  EXPECT_TRUE(part("0-1,outside").has_value());
+  const auto absent = part("0-2");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_TRUE(absent.error().message.contains("no layer 2")) << absent.error().message;
+  EXPECT_FALSE(part_of_template(reader, TemplateId{2}, LayerSet::all()).has_value());
+}
+
+TEST(LayerSet, IsWrittenAsPeopleDo) {
+  const auto has = [](const char* text) {
+    const auto set = parse_layers(text);
+    EXPECT_TRUE(set.has_value()) << text;
+    std::string layers;
+    for (std::int32_t layer = -1; set && layer < 8; ++layer) {
+      if (set->has(LayerId{layer})) layers += layer < 0 ? "-" : std::to_string(layer);
+    }
+    return layers;
+  };
+  EXPECT_EQ(has("0"), "0");
+  EXPECT_EQ(has("0,3-5"), "0345");
+  EXPECT_EQ(has("outside"), "-");
+  EXPECT_EQ(has("6,outside,2-2"), "-26");
+  EXPECT_EQ(has("all"), "-01234567");
+  for (const char* text : {"", ",", "1,", "x", "-1", "3-1", "1-", "0-1-2", "1 ,2", "2147483648",
+                           "all,1", "+1", "1--2"}) {
+    EXPECT_FALSE(parse_layers(text).has_value()) << text;
   }
 }
 

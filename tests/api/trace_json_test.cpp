@@ -57,10 +57,9 @@ TEST(TraceJson, ALayersNodeSaysNullWhereTheGraphDoesNotComputeIt) {
   const TensorId w = m.weight("blk.0.ffn_up.weight", {4, 4});
   const TensorId view = m.idle("VIEW", "blk.0.ffn_up.weight (view)", {2, 4}, {w});
   const TensorId out = m.node("SCALE", "ffn_up-0", {2, 4}, {view});
-  StepLayer layer{.step = StepId{7},
+  GraphPart layer{.step = StepId{7},
                   .id = TemplateId{2},
                   .graph = std::make_shared<const GraphTemplate>(m.graph),
-                  .layer = LayerId{0},
                   .layers = 4,
                   .subgraph = {}};
   layer.subgraph.nodes = {{.tensor = w, .layer = LayerId{0}, .category = Category::Layer},
@@ -85,6 +84,12 @@ TEST(TraceJson, ALayersNodeSaysNullWhereTheGraphDoesNotComputeIt) {
   EXPECT_EQ(nodes[2]["executed_op"], 0);
   EXPECT_EQ(nodes[2]["category"], "cross_layer_output");
   EXPECT_EQ(text_of(json["edges"][1]), R"({"from":1,"to":2,"cross_layer":true})");
+
+  const Json groups = collapsed_json(layer);
+  EXPECT_EQ(groups["groups"].size(), 3u);
+  EXPECT_EQ(groups["groups"][0]["weights"], 1);
+  EXPECT_EQ(groups["groups"][2]["ops"], 1);
+  EXPECT_EQ(text_of(groups["edges"][1]), R"({"from":1,"to":2,"edges":1,"cross_layer":true})");
 }
 
 TEST(AccessCursor, IsReadBackWithItsOwnQuestionOnly) {

@@ -1,7 +1,7 @@
 // Every architecture that the installed libllama can build a model of, and ours
 // for the ones its generator leaves out: prompt and three decodes, through the
 // engine, the recorder and the file. And of what was recorded every layer as a
-// graph of its own, against a second way to it (layer_check.h).
+// graph of its own, against a second way to it (layer_check.h), and drawn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +9,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <format>
+#include <fstream>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "analysis/graph_part.h"
 #include "analysis/validation.h"
+#include "api/graph_dot.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
@@ -21,6 +26,7 @@ namespace {
 
 struct Counts {
   int models = 0, layers = 0, fast = 0, learned = 0, exact = 0;
+  std::vector<std::string> dot;  // of each model's first graph, whole and collapsed
   void add(Timing timing) {
     fast += timing == Timing::Fast;
     learned += timing == Timing::Learned;
@@ -79,8 +85,14 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       steps.push_back(step);
     }
     const SessionReader reader = run.reader();
-    for (const TemplateId id : reader.template_ids().value())
+    for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
+      if (i > 0 || id != TemplateId{1}) continue;
+      const auto part = part_of_template(reader, id, LayerSet::all());
+      ASSERT_TRUE(part.has_value()) << part.error().message;
+      counts.dot.push_back(to_dot(*part));
+      counts.dot.push_back(collapsed_dot(*part));
+    }
     for (const auto& [name, value] : run.info.facts) {
       // Mapped weights are found by address, too, and both ways agree.
       if (name == "trace.offsets_agree" || name == "trace.offsets_by_address") {
@@ -99,6 +111,22 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
   ++counts.models;
 }
 
+// Graphviz reads each of them and says nothing. (Several at once end 14.1 with a signal.)
+void expect_drawable(const TempFolder& folder, const std::vector<std::string>& graphs) {
+  for (std::size_t i = 0; i < graphs.size(); ++i)
+    std::ofstream(folder.path() / std::format("{}.dot", i)) << graphs[i];
+  const std::string command = std::format(
+      "cd {} && for graph in *.dot; do {} -Tcanon $graph; done "
+      ">canonical 2>complaints",
+      folder.path().string(), TT_DOT);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(std::filesystem::file_size(folder / "complaints"), 0U);
+  std::ifstream canonical(folder / "canonical");
+  std::size_t drawn = 0;
+  for (std::string line; std::getline(canonical, line);) drawn += line.starts_with("digraph ");
+  EXPECT_EQ(drawn, graphs.size());
+}
+
 TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   const TempFolder folder;
   const std::string command = std::format("{} -o {} > {}/log 2>&1", TT_LLAMA_ARCHS,
@@ -115,6 +143,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     trace(model, 17, counts);
     std::filesystem::remove(model);
   }
+  expect_drawable(folder, counts.dot);
   std::printf("%d models; %d layers whole; steps: %d fast, %d learned, %d exact\n", counts.models,
               counts.layers, counts.fast, counts.learned, counts.exact);
   EXPECT_EQ(counts.models, static_cast<int>(models.size()));

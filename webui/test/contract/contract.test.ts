@@ -159,6 +159,8 @@ const bodies: Readonly<Record<string, () => Body>> = {
   rename: () => ({ title: 'Another title' }),
 };
 
+const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
+
 // Fields of the body of `generate` that exclude each other stay out, and have a
 // test of their own.
 const GIVEN: Readonly<Record<string, Given>> = {
@@ -172,6 +174,8 @@ const GIVEN: Readonly<Record<string, Given>> = {
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
+  stepGraph: LAYERS,
+  templateGraph: LAYERS,
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 

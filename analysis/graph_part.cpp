@@ -1,0 +1,112 @@
+#include "analysis/graph_part.h"
+
+#include <algorithm>
+#include <format>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+// The number behind the last layer that the model or the graph has.
+std::int64_t end_of_layers(const GraphTemplate& graph, std::uint32_t of_model) {
+  std::int64_t end = of_model;
+  for (const Tensor& tensor : graph.tensors) end = std::max(end, std::int64_t{tensor.layer.v} + 1);
+  for (const Op& op : graph.ops) end = std::max(end, std::int64_t{op.layer.v} + 1);
+  return end;
+}
+
+std::expected<void, TraceError> expect_layers(const GraphPart& part, const LayerSet& layers) {
+  if (layers == LayerSet::all()) return {};
+  const std::int64_t end = end_of_layers(*part.graph, part.layers);
+  for (const auto& [first, last] : layers.ranges) {
+    if (last < end) continue;
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotFound,
+        std::format("The model has no layer {}: it has {} of them, numbered from 0.", last, end)});
+  }
+  return {};
+}
+
+std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
+                                             std::optional<StepId> step, TemplateId id,
+                                             const LayerSet& layers) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  auto graph = reader.graph(id);
+  if (!graph) return std::unexpected(graph.error());
+  GraphPart part{
+      .step = step, .id = id, .graph = *std::move(graph), .layers = info->n_layers, .subgraph = {}};
+  if (auto there = expect_layers(part, layers); !there) return std::unexpected(there.error());
+  part.subgraph = layer_subgraph(*part.graph, layers);
+  return part;
+}
+
+Component component_of_node(const GraphTemplate& graph, const LayerNode& at) {
+  const Component own = graph.tensor(at.tensor).component;
+  if (own != Component::Other || at.node == kNoNode) return own;
+  for (const TensorId source : graph.node(at.node).src) {
+    if (source != kNoTensor && graph.tensor(source).kind == TensorKind::Weight)
+      return graph.tensor(source).component;
+  }
+  return own;
+}
+
+}  // namespace
+
+std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, StepId id,
+                                                  const LayerSet& layers) {
+  const auto step = reader.step(id);
+  if (!step) return std::unexpected(step.error());
+  if (step->graph.v == 0) {
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotFound,
+        std::format("The graph of step {} was not recorded. Another step may have one: those "
+                    "whose \"template\" is not 0.",
+                    id.v)});
+  }
+  return part_of(reader, id, step->graph, layers);
+}
+
+std::expected<GraphPart, TraceError> part_of_template(const SessionReader& reader, TemplateId id,
+                                                      const LayerSet& layers) {
+  return part_of(reader, std::nullopt, id, layers);
+}
+
+CollapsedGraph collapsed(const GraphTemplate& graph, const LayerSubgraph& subgraph) {
+  CollapsedGraph out;
+  std::map<std::tuple<LayerId, Component, Category>, std::uint32_t> groups;
+  std::vector<std::uint32_t> group_of(graph.tensors.size(), kNone);
+  for (const LayerNode& node : subgraph.nodes) {
+    const Component component = component_of_node(graph, node);
+    const auto [at, fresh] = groups.try_emplace({node.layer, component, node.category},
+                                                static_cast<std::uint32_t>(out.groups.size()));
+    if (fresh) {
+      out.groups.push_back(
+          {.layer = node.layer, .component = component, .category = node.category});
+    }
+    group_of[node.tensor.v] = at->second;
+    NodeGroup& group = out.groups[at->second];
+    ++group.tensors;
+    if (node.op != kNoOp && graph.op(node.op).last() == node.node) ++group.ops;
+    const Tensor& tensor = graph.tensor(node.tensor);
+    if (node.node == kNoNode && tensor.kind == TensorKind::Weight) {
+      ++group.weights;
+      group.weight_bytes.v += tensor.file.length;
+    }
+  }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GroupEdge> edges;
+  for (const LayerEdge& edge : subgraph.edges) {
+    const std::uint32_t from = group_of[edge.from.v], to = group_of[edge.to.v];
+    if (from == to) continue;
+    GroupEdge& sum = edges.try_emplace({from, to}, GroupEdge{.from = from, .to = to}).first->second;
+    ++sum.edges;
+    sum.cross_layer |= edge.cross_layer;
+  }
+  for (const auto& [ends, edge] : edges) out.edges.push_back(edge);
+  return out;
+}
+
+}  // namespace tt

@@ -1,0 +1,101 @@
+#include "cli/graph_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+
+#include "analysis/graph_part.h"
+#include "api/graph_dot.h"
+#include "api/trace_json.h"
+#include "cli/options/tracer_options.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+enum class Form : std::uint8_t { Dot, Json };
+
+struct GraphOptions {
+  std::string file;
+  std::optional<std::uint32_t> step, graph;
+  std::string layers = "all";
+  bool collapse = false;
+  Form form = Form::Dot;
+};
+
+// The last step whose graph was recorded.
+std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader) {
+  const auto count = reader.step_count();
+  if (!count) return std::unexpected(count.error());
+  for (std::uint32_t i = *count; i-- > 0;) {
+    const auto step = reader.step(StepId{i});
+    if (!step) return std::unexpected(step.error());
+    if (step->graph.v != 0) return StepId{i};
+  }
+  return std::unexpected(
+      TraceError{TraceError::Kind::NotFound,
+                 "No graph was recorded. Record the session with --level detailed."});
+}
+
+std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
+                                             const GraphOptions& options) {
+  const LayerSet layers = parse_layers(options.layers).value();  // the parser has checked it
+  if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
+  if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
+  return last_with_graph(reader).and_then(
+      [&](StepId step) { return part_of_step(reader, step, layers); });
+}
+
+int run(const GraphOptions& options) {
+  const auto part = SessionReader::open(options.file).and_then([&](const SessionReader& reader) {
+    return part_of(reader, options);
+  });
+  if (!part) {
+    std::println(stderr, "tt graph: {}", part.error().message);
+    return 1;
+  }
+  if (options.form == Form::Dot) {
+    std::print("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
+  } else {
+    std::println("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<GraphOptions>();
+  CLI::App* command = app.add_subcommand(
+      "graph", "The graph that a step evaluated, as DOT for Graphviz or as JSON");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  auto* step = command->add_option("--step", options->step,
+                                   "Of this step (default: the last whose graph was recorded)");
+  command->add_option("--template", options->graph, "Of this template, from 1 on")->excludes(step);
+  command
+      ->add_option("--layers", options->layers,
+                   "With what they read and what reads them: 0,3-5, outside (what belongs to no "
+                   "layer) or all (default)")
+      ->check([](const std::string& text) {
+        const auto layers = parse_layers(text);
+        return layers ? std::string() : layers.error();
+      })
+      ->type_name("LAYERS");
+  command->add_flag("--collapse", options->collapse,
+                    "Nodes of one layer and component as one: a model on a page");
+  const std::map<std::string, Form> forms = {{"dot", Form::Dot}, {"json", Form::Json}};
+  command->add_option("--format", options->form, "dot or json (default: dot)")
+      ->transform(CLI::CheckedTransformer(forms, CLI::ignore_case).description(""))
+      ->type_name("FORMAT");
+  command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,99 @@
+// tt graph as a person and as a program use it, drawn by Graphviz.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+std::string svg_of(const testing::TempFolder& folder, const std::string& dot) {
+  std::ofstream(folder / "graph.dot") << dot;
+  const std::string command =
+      std::format("cd {} && {} -Tsvg graph.dot >svg 2>complaints", folder.path().string(), TT_DOT);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(contents(folder / "complaints"), "");
+  return contents(folder / "svg");
+}
+
+json graph_of(const testing::TempFolder& folder, const std::string& options) {
+  const Result result = run_tt(folder, "graph a.ttrace --format json " + options);
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+void record(const testing::TempFolder& folder, const std::string& model) {
+  std::string options;
+  if (!model.empty()) {
+    ASSERT_EQ(run_tt(folder, "model " + model + " -o m.gguf").code, 0);
+    options = "-m m.gguf ";
+  }
+  const Result result = run_tt(
+      folder, "record " + options + "-p 'Once upon a time' -n 3 -t 1 --ignore-eos -o a.ttrace");
+  ASSERT_EQ(result.code, 0) << result.err;
+}
+
+class GraphCommand : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GraphCommand, DrawsWholeGraphsAndParts) {
+  const testing::TempFolder folder;
+  record(folder, GetParam());
+  const json whole = graph_of(folder, "");
+  const auto layers = whole["layers"].get<int>();
+  ASSERT_GE(layers, 2);
+  EXPECT_EQ(whole["step"], 2) << "the last";
+  // Each tensor of the graph is of one layer, or outside of them.
+  std::set<int> tensors;
+  for (int layer = 0; layer <= layers; ++layer) {
+    const std::string part = layer < layers ? std::to_string(layer) : "outside";
+    const json graph = graph_of(folder, "--layers " + part);
+    std::set<std::string> edges;
+    for (const json& edge : whole["edges"]) edges.insert(edge["from"].dump() + edge["to"].dump());
+    for (const json& edge : graph["edges"])
+      EXPECT_TRUE(edges.contains(edge["from"].dump() + edge["to"].dump()));
+    for (const json& node : graph["nodes"]) tensors.insert(node["tensor"].get<int>());
+  }
+  EXPECT_EQ(tensors.size(), whole["nodes"].size());
+
+  for (const char* options : {"--layers 0", "--layers 1,outside --step 0", "--collapse",
+                              "--collapse --template 1 --layers 0-1"}) {
+    SCOPED_TRACE(options);
+    const Result dot = run_tt(folder, std::string("graph a.ttrace ") + options);
+    ASSERT_EQ(dot.code, 0) << dot.err;
+    const json graph = graph_of(folder, options);
+    const std::string svg = svg_of(folder, dot.out);
+    std::size_t boxes = 0;
+    for (auto at = svg.find("class=\"node "); at != svg.npos;
+         at = svg.find("class=\"node ", at + 1))
+      ++boxes;
+    EXPECT_EQ(boxes, graph[graph.contains("groups") ? "groups" : "nodes"].size());
+    EXPECT_TRUE(svg.contains(">layer 1<")) << "a cluster";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GraphCommand, ::testing::Values("", "moe", "mamba", "rwkv"),
+                         [](const auto& param) {
+                           return *param.param == '\0' ? "bundled" : std::string(param.param);
+                         });
+
+TEST(GraphCommandMistakes, AreToldApart) {
+  const testing::TempFolder folder;
+  EXPECT_EQ(run_tt(folder, "graph none.ttrace").code, 1);
+  EXPECT_EQ(run_tt(folder, "graph none.ttrace --layers 3-1").code, 2);
+  EXPECT_EQ(run_tt(folder, "graph none.ttrace --format svg").code, 2);
+  EXPECT_EQ(run_tt(folder, "graph none.ttrace --step 1 --template 1").code, 2);
+  record(folder, "");
+  for (const char* options : {"--layers 99", "--step 99", "--template 99"}) {
+    const Result result = run_tt(folder, std::string("graph a.ttrace ") + options);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("99")) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace tt
