@@ -133,7 +133,7 @@ Bytes ReadSequence::distinct_bytes() const {
 }
 
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
-                                                     Grain grain) {
+                                                     Grain grain, const KeepGoing& keep_going) {
   SequenceBuilder builder(grain);
   DerivedGraphs graphs(reader);
   std::expected<void, TraceError> derived_all;
@@ -142,6 +142,10 @@ std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader
                            static_cast<std::uint32_t>(std::min<std::uint64_t>(
                                steps.limit, std::numeric_limits<std::uint32_t>::max())),
                            [&](const Step& step) {
+                             if (!keep_going()) {
+                               derived_all = std::unexpected(cancelled_error());
+                               return false;
+                             }
                              const auto derived = graphs.of(step.graph);
                              if (!derived) {
                                derived_all = std::unexpected(derived.error());

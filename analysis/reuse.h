@@ -46,7 +46,8 @@ struct ReadSequence {
 // items of their own: the row that an embedding reads, the whole of it that a
 // tied output reads.
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
-                                                     Grain grain);
+                                                     Grain grain,
+                                                     const KeepGoing& keep_going = always);
 
 // Per read, the least capacity of an LRU cache that would have saved it: the
 // sizes of the distinct items read since this one was, its own included.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "tracer/format/access.h"
@@ -23,9 +24,11 @@ std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& ste
   std::vector<RoutingRow> rows;
   if (step.slots.size() != graph.slots.size()) return rows;
   const std::vector<std::int64_t>* outputs = output_rows(graph, step);
+  std::map<LayerId, std::uint32_t> routers;
   for (std::uint32_t i = 0; i < graph.slots.size(); ++i) {
     const Slot& slot = graph.slots[i];
     if (slot.kind != SlotKind::Experts) continue;
+    const std::uint32_t router = routers[slot.layer]++;
     const std::vector<std::int64_t>& experts = step.slots[i].ints;
     const SlotValues* scores = scores_of(graph, step, SlotId{i});
     const auto ranks =
@@ -46,7 +49,8 @@ std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& ste
                       .rank = static_cast<std::uint32_t>(at % ranks),
                       .score = scores != nullptr && at < scores->floats.size()
                                    ? scores->floats[at]
-                                   : std::numeric_limits<float>::quiet_NaN()});
+                                   : std::numeric_limits<float>::quiet_NaN(),
+                      .router = router});
     }
   }
   return rows;

@@ -13,8 +13,9 @@ struct RoutingRow {
   LayerId layer;
   std::uint32_t token = 0;  // index in the session; kNone: the graph does not say which
   std::uint32_t expert = 0;
-  std::uint32_t rank = 0;  // 0: the router's first choice
-  float score = 0;         // the weight that the expert's output gets; NaN: not recorded
+  std::uint32_t rank = 0;    // 0: the router's first choice
+  float score = 0;           // the weight that the expert's output gets; NaN: not recorded
+  std::uint32_t router = 0;  // which of its layer's, in the order of their ops; few layers have two
   friend bool operator==(const RoutingRow&, const RoutingRow&) = default;
 };
 

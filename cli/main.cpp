@@ -5,6 +5,7 @@
 #include "api/version.h"
 #include "cli/graph_command.h"
 #include "cli/model_command.h"
+#include "cli/moe_command.h"
 #include "cli/options/tracer_options.h"
 #include "cli/parse_command.h"
 #include "cli/pattern_command.h"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   tt::cli::add_graph_command(app, exit_code);
   tt::cli::add_model_command(app, exit_code);
+  tt::cli::add_moe_command(app, exit_code);
   tt::cli::add_parse_command(app, exit_code);
   tt::cli::add_pattern_command(app, exit_code);
   tt::cli::add_record_command(app, exit_code);

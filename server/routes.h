@@ -38,6 +38,8 @@ void add_trace_routes(httplib::Server& http, SessionStore& sessions);
 void add_report_routes(httplib::Server& http, SessionStore& sessions);
 // Layers of it, and whole graphs, as JSON and as DOT.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
+// How experts were used.
+void add_expert_routes(httplib::Server& http, SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);

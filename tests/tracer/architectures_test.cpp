@@ -17,6 +17,7 @@
 #include "analysis/graph_part.h"
 #include "analysis/validation.h"
 #include "api/graph_dot.h"
+#include "tests/analysis/expert_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct Counts {
   int models = 0, layers = 0, fast = 0, learned = 0, exact = 0;
+  int mixtures = 0;              // models that chose experts
   std::vector<std::string> dot;  // of each model's first graph, whole and collapsed
   void add(Timing timing) {
     fast += timing == Timing::Fast;
@@ -85,6 +87,11 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       steps.push_back(step);
     }
     const SessionReader reader = run.reader();
+    if (i == 0) {
+      const bool chose = expect_experts_counted(reader) > 0;
+      EXPECT_EQ(chose, facts.n_experts > 0);
+      counts.mixtures += chose;
+    }
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;
@@ -144,10 +151,12 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     std::filesystem::remove(model);
   }
   expect_drawable(folder, counts.dot);
-  std::printf("%d models; %d layers whole; steps: %d fast, %d learned, %d exact\n", counts.models,
-              counts.layers, counts.fast, counts.learned, counts.exact);
+  std::printf("%d models, %d with experts; %d layers whole; steps: %d fast, %d learned, %d exact\n",
+              counts.models, counts.mixtures, counts.layers, counts.fast, counts.learned,
+              counts.exact);
   EXPECT_EQ(counts.models, static_cast<int>(models.size()));
   EXPECT_GE(counts.layers, 2 * counts.models);
+  EXPECT_GT(counts.mixtures, 20);
   EXPECT_GT(counts.fast, counts.models);  // decodes repeat their graph
 }
 

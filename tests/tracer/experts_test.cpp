@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/analysis/expert_check.h"
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
@@ -94,6 +95,7 @@ TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
                    [&](const ggml_tensor& node, bool ask) { return reading.watch(node, ask); });
   std::vector<std::int32_t> next = std::get<std::vector<std::int32_t>>(request.prompt);
 
+  EXPECT_GT(expect_experts_counted(fast.reader()), 0U);
   const auto fast_steps = fast.steps();
   const auto exact_steps = exact.steps();
   ASSERT_EQ(fast_steps.size(), 5U);

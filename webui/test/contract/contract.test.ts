@@ -67,6 +67,7 @@ async function refuse(id: string, path: Values, expected: readonly number[], at 
 async function look(id: string): Promise<void> {
   for (const one of contract.operations) {
     if (one.method !== 'GET' || !/[/]sessions[/]\{id\}/.test(one.path)) continue;
+    if (one.id === 'expertLayer' && id !== sparse) continue;
     await probe(one, { target: targetOf(one, { ...PLACE, id }) }, [200]);
   }
 }
@@ -146,7 +147,7 @@ async function placeOf({ id }: Operation): Promise<Values> {
   if (id === 'delete') await perform('restore', { id: deleted });
   if (id === 'restore') await perform('delete', { id: deleted });
   return {
-    id: id === 'delete' || id === 'restore' ? deleted : finished,
+    id: id === 'delete' || id === 'restore' ? deleted : id === 'expertLayer' ? sparse : finished,
     // Loading exchanges models, so it is asked for the one that is there.
     model: id === 'unload' ? 'moe' : DENSE,
     ...PLACE,
@@ -174,6 +175,7 @@ const GIVEN: Readonly<Record<string, Given>> = {
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
+  expertLayer: { router: [0] }, // the layer has one
   stepGraph: LAYERS,
   templateGraph: LAYERS,
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },

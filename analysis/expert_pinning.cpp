@@ -1,0 +1,120 @@
+#include "analysis/expert_pinning.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tt {
+
+namespace {
+
+// Items in the order in which they are pinned, by how often `reads` has them.
+std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence,
+                                           std::span<const std::uint32_t> reads) {
+  std::vector<std::uint64_t> times(sequence.items.size());
+  for (const std::uint32_t item : reads) ++times[item];
+  std::vector<std::uint32_t> order(sequence.items.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return times[a] > times[b]; });
+  return order;
+}
+
+// Items that fit whole, in order, until one does not.
+std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint32_t> order,
+                         Bytes capacity) {
+  std::uint64_t free = capacity.v;
+  std::size_t n = 0;
+  while (n < order.size() && sequence.size(order[n]) <= free) free -= sequence.size(order[n++]);
+  return n;
+}
+
+// What both ways save of the reads from `half` on.
+void try_out(const ReadSequence& sequence, std::span<const Bytes> distances, std::size_t half,
+             std::span<const std::uint32_t> order, PinPoint& point) {
+  std::vector<bool> pinned(sequence.items.size());
+  const std::size_t n = how_many_fit(sequence, order, point.capacity);
+  for (const std::uint32_t item : order.subspan(0, n)) pinned[item] = true;
+  std::vector<bool> read(sequence.items.size());
+  for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    const std::uint32_t item = sequence.reads[i];
+    if (i >= half) {
+      const Bytes size{sequence.size(item)};
+      if (distances[i] != kNever && distances[i] <= point.capacity) point.tried_lru += size;
+      // A slice that was never read before is not in memory yet.
+      if (pinned[item] && read[item]) point.tried_pinned += size;
+    }
+    read[item] = true;
+  }
+}
+
+}  // namespace
+
+ReadSequence expert_reads(const ReadSequence& sequence) {
+  ReadSequence out;
+  std::vector<std::uint32_t> number(sequence.items.size());
+  for (std::size_t i = 0; i < sequence.items.size(); ++i) {
+    number[i] = static_cast<std::uint32_t>(out.items.size());
+    if (sequence.items[i].expert >= 0) out.items.push_back(sequence.items[i]);
+  }
+  for (const std::uint32_t item : sequence.reads)
+    if (sequence.items[item].expert >= 0) out.reads.push_back(number[item]);
+  return out;
+}
+
+const PinPoint* ExpertPinning::best_gain() const {
+  const PinPoint* best = nullptr;
+  for (const PinPoint& point : curve) {
+    if (point.tried_pinned <= point.tried_lru) continue;
+    if (best == nullptr ||
+        point.tried_pinned.v - point.tried_lru.v > best->tried_pinned.v - best->tried_lru.v)
+      best = &point;
+  }
+  return best;
+}
+
+ExpertPinning expert_pinning(const ReadSequence& sequence, std::span<const Bytes> capacities) {
+  const ReadSequence experts = expert_reads(sequence);
+  ExpertPinning out{.weights_read = sequence.bytes(),
+                    .read = experts.bytes(),
+                    .distinct = experts.distinct_bytes(),
+                    .reads = experts.reads.size(),
+                    .slices = experts.items.size(),
+                    .curve = {}};
+  const std::size_t half = experts.reads.size() / 2;
+  for (std::size_t i = half; i < experts.reads.size(); ++i)
+    out.tried += Bytes{experts.size(experts.reads[i])};
+  const auto distances = reuse_distances(experts);
+  const auto lru = lru_curve(experts, distances, capacities);
+  const auto pinned = pin_curve(experts, capacities);
+  const auto best = belady_curve(experts, capacities);
+  const auto by_all = most_read_first(experts, experts.reads);
+  const auto by_half = most_read_first(experts, std::span(experts.reads).first(half));
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    PinPoint point{.capacity = capacities[i],
+                   .lru = lru[i].bytes,
+                   .pinned = pinned[i].bytes,
+                   .best = best[i].bytes,
+                   .slices = how_many_fit(experts, by_all, capacities[i])};
+    try_out(experts, distances, half, by_half, point);
+    out.curve.push_back(point);
+  }
+  return out;
+}
+
+std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
+                                                        std::span<const Bytes> capacities,
+                                                        const KeepGoing& keep_going) {
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  if (!capacities.empty()) return expert_pinning(*sequence, capacities);
+  const Bytes distinct = expert_reads(*sequence).distinct_bytes();
+  std::vector<Bytes> tenths;
+  constexpr std::uint64_t kTenths = 10;
+  for (std::uint64_t i = 1; i <= kTenths && distinct.v > 0; ++i)
+    tenths.push_back(Bytes{distinct.v / kTenths * i + distinct.v % kTenths * i / kTenths});
+  return expert_pinning(*sequence, tenths);
+}
+
+}  // namespace tt

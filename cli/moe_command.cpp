@@ -1,0 +1,226 @@
+#include "cli/moe_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <format>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/expert_pinning.h"
+#include "analysis/experts.h"
+#include "api/expert_json.h"
+#include "cli/options/tracer_options.h"
+#include "cli/text_table.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct MoeOptions {
+  std::string file;
+  std::optional<std::int32_t> layer;
+  std::uint32_t router = 0;
+  std::optional<Phase> phase;
+  std::vector<std::uint64_t> sizes;
+  bool json = false;
+};
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string hottest(const RouterUse& use) {
+  std::vector<ExpertCount> counts = use.used;
+  std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
+  std::string text;
+  constexpr std::size_t kShown = 4;
+  for (std::size_t i = 0; i < std::min(kShown, counts.size()); ++i) {
+    text += std::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", counts[i].expert,
+                        percent(counts[i].choices, use.choices));
+  }
+  return text;
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  return std::format("{:.1f} %", percent(part, whole));
+}
+
+void print_routers(const std::vector<RouterUse>& routers) {
+  TextTable table({{"layer", Align::Right},
+                   {"experts", Align::Right},
+                   {"tokens", Align::Right},
+                   {"entropy", Align::Right},
+                   {"gini", Align::Right},
+                   {"coverage", Align::Right},
+                   {"turnover", Align::Right},
+                   {"most chosen (share of choices)"}});
+  for (const RouterUse& use : routers) {
+    const std::string router = use.router == 0 ? "" : std::format(".{}", use.router);
+    table.add({std::format("{}{}", use.layer.v, router),
+               std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
+               std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
+               std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
+               std::format("{:.0f} %", 100 * use.turnover()), hottest(use)});
+  }
+  table.print(stdout);
+  std::println("");
+  std::println("Entropy of the choices in bits, of what it is when all are chosen alike. Gini: 0");
+  std::println("all alike. Coverage: chosen at least once. Turnover: of a token's experts, those");
+  std::println("that the token before it did not have.");
+}
+
+void print_pinning(const ExpertPinning& pinning) {
+  std::println("");
+  std::println("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
+               human_bytes(static_cast<double>(pinning.read.v)),
+               percent(pinning.read.v, pinning.weights_read.v),
+               human_bytes(static_cast<double>(pinning.distinct.v)));
+  std::println("");
+  std::println("share of these bytes that so much memory would have saved");
+  TextTable table({{"memory", Align::Right},
+                   {"slices", Align::Right},
+                   {"LRU", Align::Right},
+                   {"pinned", Align::Right},
+                   {"best", Align::Right},
+                   {"tried: LRU", Align::Right},
+                   {"tried: pinned", Align::Right}});
+  for (const PinPoint& point : pinning.curve) {
+    table.add({human_bytes(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
+               percent_text(point.lru.v, pinning.read.v),
+               percent_text(point.pinned.v, pinning.read.v),
+               percent_text(point.best.v, pinning.read.v),
+               percent_text(point.tried_lru.v, pinning.tried.v),
+               percent_text(point.tried_pinned.v, pinning.tried.v)});
+  }
+  table.print(stdout);
+  std::println("");
+  std::println("Pinned and best know the future. Tried: what the first half of the reads would");
+  std::println("have pinned, held during the second, beside LRU in that half.");
+  std::println("");
+  if (const PinPoint* best = pinning.best_gain()) {
+    std::println("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
+                 human_bytes(static_cast<double>(best->capacity.v)),
+                 percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
+  } else {
+    std::println("Pinning would not have helped: LRU saved as much at each of these sizes.");
+  }
+}
+
+void print_detail(const RouterDetail& detail) {
+  print_routers({detail.use});
+  std::println("");
+  TextTable experts({{"expert", Align::Right},
+                     {"choices", Align::Right},
+                     {"share", Align::Right},
+                     {"first", Align::Right},
+                     {"answers to (times chosen of times seen, lift)"}});
+  for (std::size_t i = 0; i < detail.use.used.size(); ++i) {
+    const ExpertCount& count = detail.use.used[i];
+    std::string tokens;
+    for (const ExpertToken& token : detail.tokens[i]) {
+      tokens += std::format("{}\"{}\" {}/{} x{:.1f}", tokens.empty() ? "" : "  ", token.text,
+                            token.choices, token.times, token.lift);
+    }
+    experts.add({std::to_string(count.expert), std::to_string(count.choices),
+                 percent_text(count.choices, detail.use.choices), std::to_string(count.first),
+                 std::move(tokens)});
+  }
+  experts.print(stdout);
+  if (detail.pairs.empty()) return;
+  std::println("");
+  TextTable pairs({{"together", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
+  for (const ExpertPair& pair : detail.pairs) {
+    pairs.add({std::format("{} + {}", pair.a, pair.b), std::to_string(pair.together),
+               std::format("{:.2f}", pair.lift)});
+  }
+  pairs.print(stdout);
+}
+
+int fail(const TraceError& error) {
+  std::println(stderr, "tt moe: {}", error.message);
+  return 1;
+}
+
+int run_layer(const SessionReader& reader, const MoeOptions& options) {
+  const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
+                                           : DetailLimits{.pairs = 10, .tokens = 4};
+  const auto detail =
+      router_detail(reader, LayerId{*options.layer}, options.router, options.phase, limits);
+  if (!detail) return fail(detail.error());
+  if (options.json) {
+    std::println("{}", text_of(to_json(*detail)));
+  } else {
+    print_detail(*detail);
+  }
+  return 0;
+}
+
+int run(const MoeOptions& options) {
+  const auto reader = SessionReader::open(options.file);
+  if (!reader) return fail(reader.error());
+  if (options.layer) return run_layer(*reader, options);
+  const auto routers = expert_use(*reader, options.phase);
+  if (!routers) return fail(routers.error());
+  std::vector<Bytes> capacities;
+  for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
+  const auto pinning = expert_pinning(*reader, capacities);
+  if (!pinning) return fail(pinning.error());
+  if (options.json) {
+    Json json = to_json(*routers);
+    json["pinning"] = to_json(*pinning);
+    std::println("{}", text_of(json));
+  } else if (routers->empty()) {
+    std::println(
+        "No choice of experts in this session: its model has none, or they were not "
+        "recorded.");
+  } else {
+    print_routers(*routers);
+    print_pinning(*pinning);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<MoeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "moe", "How a session used the experts of its model, and whether pinning them would help");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command
+      ->add_option("--layer", options->layer,
+                   "This layer in detail: every expert, the tokens it answers to, pairs")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N");
+  command->add_option("--router", options->router, "Which of the layer's, where it has two")
+      ->type_name("N");
+  const std::map<std::string, Phase> phases = {{"prompt", Phase::Prompt},
+                                               {"generate", Phase::Generate}};
+  command
+      ->add_option_function<Phase>(
+          "--phase", [options](Phase phase) { options->phase = phase; },
+          "Choices of one phase only: prompt, generate (pinning is about all)")
+      ->transform(CLI::CheckedTransformer(phases, CLI::ignore_case).description(""))
+      ->type_name("PHASE");
+  command
+      ->add_option("--sizes", options->sizes,
+                   "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(true).description(""))
+      ->type_name("SIZE,...");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli
