@@ -1,3 +1,5 @@
+#include "analysis/compression.h"
+#include "api/compression_json.h"
 #include "server/answers.h"
 #include "server/routes.h"
 
@@ -20,12 +22,22 @@ void get_structure(ModelShelf& shelf, const Request& request, Response& response
   response.set_content(csv_of(*index), "text/csv; charset=utf-8");
 }
 
+void get_compression(ModelShelf& shelf, const Request& request, Response& response) {
+  const auto index = shelf.structure(request.path_params.at("model"));
+  if (!index) return answer(response, index.error());
+  answer(response, to_json(compression(weights_of(*index))));
+}
+
 }  // namespace
 
 void add_gguf_routes(httplib::Server& http, ModelShelf& shelf) {
   http.Get("/api/v1/models/:model/gguf", [&shelf](const Request& request, Response& response) {
     get_structure(shelf, request, response);
   });
+  http.Get("/api/v1/models/:model/compression",
+           [&shelf](const Request& request, Response& response) {
+             get_compression(shelf, request, response);
+           });
 }
 
 }  // namespace tt

@@ -1,10 +1,12 @@
 // Graphs: a layer of a step, and any layers of a step or a template, whole or
-// put together.
+// put together; and how small their weights are.
 #include <array>
 #include <string_view>
 #include <utility>
 
+#include "analysis/compression.h"
 #include "analysis/graph_part.h"
+#include "api/compression_json.h"
 #include "api/graph_dot.h"
 #include "api/trace_json.h"
 #include "server/routes.h"
@@ -88,6 +90,15 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
       };
     });
   });
+
+  http.Get("/api/v1/sessions/:id/compression",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader&) {
+               return [&request](const SessionReader& reader) {
+                 return session_weights(reader, while_connected(request)).transform(compression);
+               };
+             });
+           });
 }
 
 }  // namespace tt

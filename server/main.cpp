@@ -210,6 +210,7 @@ int main(int argc, char** argv) {
   tt::add_report_routes(door.http(), sessions);
   tt::add_graph_routes(door.http(), sessions);
   tt::add_expert_routes(door.http(), sessions);
+  tt::add_head_routes(door.http(), sessions);
   tt::add_metrics_routes(door.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },
                           .live_frames_lost = [&] { return hub.figures().lost; },

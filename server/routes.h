@@ -36,10 +36,12 @@ void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Rete
 void add_trace_routes(httplib::Server& http, SessionStore& sessions);
 // What is said about sessions as a whole: whether a recording is sound.
 void add_report_routes(httplib::Server& http, SessionStore& sessions);
-// Layers of it, and whole graphs, as JSON and as DOT.
+// Layers of it, and whole graphs, as JSON and as DOT; how small its weights are.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 // How experts were used.
 void add_expert_routes(httplib::Server& http, SessionStore& sessions);
+// Attention heads and the KV cache.
+void add_head_routes(httplib::Server& http, SessionStore& sessions);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);

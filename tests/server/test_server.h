@@ -105,6 +105,7 @@ class TestServer {
     add_report_routes(door.http(), sessions);
     add_graph_routes(door.http(), sessions);
     add_expert_routes(door.http(), sessions);
+    add_head_routes(door.http(), sessions);
     add_metrics_routes(door.http(), metrics,
                        {.live_clients = [this] { return hub.connected(); },
                         .live_frames_lost = [this] { return hub.figures().lost; },

@@ -16,9 +16,11 @@
 
 #include "analysis/graph_part.h"
 #include "analysis/validation.h"
+#include "api/compression_json.h"
 #include "api/graph_dot.h"
 #include "tests/analysis/expert_check.h"
 #include "tests/analysis/layer_check.h"
+#include "tests/analysis/weight_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -28,6 +30,8 @@ namespace {
 struct Counts {
   int models = 0, layers = 0, fast = 0, learned = 0, exact = 0;
   int mixtures = 0;              // models that chose experts
+  int divided = 0;               // weights that are divided by heads
+  int caching = 0;               // models that read what earlier steps left in a cache
   std::vector<std::string> dot;  // of each model's first graph, whole and collapsed
   void add(Timing timing) {
     fast += timing == Timing::Fast;
@@ -91,6 +95,9 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       const bool chose = expect_experts_counted(reader) > 0;
       EXPECT_EQ(chose, facts.n_experts > 0);
       counts.mixtures += chose;
+      expect_compression(reader, weights_of(traced.engine().gguf()));
+      counts.divided += expect_heads(reader);
+      counts.caching += expect_kv_use(reader) > 0;
     }
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
@@ -157,6 +164,8 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   EXPECT_EQ(counts.models, static_cast<int>(models.size()));
   EXPECT_GE(counts.layers, 2 * counts.models);
   EXPECT_GT(counts.mixtures, 20);
+  EXPECT_GT(counts.divided, 4 * counts.models);
+  EXPECT_GT(counts.caching, counts.models / 2);
   EXPECT_GT(counts.fast, counts.models);  // decodes repeat their graph
 }
 

@@ -33,7 +33,9 @@ HeadGeometry head_geometry(const Tensor& weight, std::uint32_t n_heads, std::uin
   // A head of O is a range of columns. Where a quantized block spans several
   // heads (Q4_K, heads of 64) no byte belongs to one head alone.
   const std::int64_t columns = weight.ne[0] / heads;
-  if (weight.ne[0] % heads != 0 || columns % weight.block_elements != 0) return {};
+  if (weight.block_elements == 0 || weight.ne[0] % heads != 0 ||
+      columns % weight.block_elements != 0)
+    return {};
   return {.count = static_cast<std::uint32_t>(heads),
           .bytes = Bytes{static_cast<std::uint64_t>(columns / weight.block_elements) *
                          weight.block_bytes},

@@ -152,6 +152,26 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/models/{model}/compression": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Its id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        /** How small a model's weights are, read without loading it */
+        readonly get: operations["modelCompression"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/generate": {
         readonly parameters: {
             readonly query?: never;
@@ -524,7 +544,7 @@ export interface paths {
                 readonly id: components["parameters"]["id"];
                 /** @description Number of the step, from 0 */
                 readonly step: components["parameters"]["step"];
-                readonly layer: number;
+                readonly layer: components["parameters"]["layer_in_path"];
             };
             readonly cookie?: never;
         };
@@ -554,6 +574,229 @@ export interface paths {
          *     it. A damaged file is a failed check, not an error.
          */
         readonly get: operations["validation"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/steps/{step}/graph": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                readonly layers?: components["parameters"]["graph_layers"];
+                /** @description Nodes of one layer and component as one */
+                readonly collapse?: components["parameters"]["collapse"];
+                /** @description dot: for Graphviz */
+                readonly format?: components["parameters"]["graph_format"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                /** @description Number of the step, from 0 */
+                readonly step: components["parameters"]["step"];
+            };
+            readonly cookie?: never;
+        };
+        /** The graph that a step evaluated, whole or some layers of it */
+        readonly get: operations["stepGraph"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/templates/{template}/graph": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                readonly layers?: components["parameters"]["graph_layers"];
+                /** @description Nodes of one layer and component as one */
+                readonly collapse?: components["parameters"]["collapse"];
+                /** @description dot: for Graphviz */
+                readonly format?: components["parameters"]["graph_format"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                readonly template: components["parameters"]["template"];
+            };
+            readonly cookie?: never;
+        };
+        /** One of the distinct graphs of a session, whole or some layers of it */
+        readonly get: operations["templateGraph"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/compression": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** How small the weights are that a session touched */
+        readonly get: operations["compression"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts": {
+        readonly parameters: {
+            readonly query?: {
+                readonly phase?: components["schemas"]["Phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** How tokens used the experts of a mixture */
+        readonly get: operations["experts"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts/layers/{layer}": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Which of the layer's, where it has two */
+                readonly router?: number;
+                readonly phase?: components["schemas"]["Phase"];
+                /** @description Most pairs */
+                readonly pairs?: number;
+                /** @description Most tokens per expert */
+                readonly tokens?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                readonly layer: components["parameters"]["layer_in_path"];
+            };
+            readonly cookie?: never;
+        };
+        /** The experts of one layer, which are chosen together, and for which tokens */
+        readonly get: operations["expertLayer"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts/tokens": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A layer, or none: outside of any */
+                readonly layer?: components["parameters"]["layer"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Tokens with the experts that they were routed to, of one layer or summed over all */
+        readonly get: operations["expertTokens"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/experts/pinning": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Memory to reckon with; without it, tenths of the bytes of all slices read */
+                readonly capacity?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Whether keeping the most used experts in memory would help */
+        readonly get: operations["expertPinning"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/heads": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** The bytes of attention heads in the weights of Q, K, V and O */
+        readonly get: operations["heads"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/kv": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What steps read of KV caches - what they had written themselves, and what earlier steps had */
+        readonly get: operations["kv"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -1090,40 +1333,254 @@ export interface components {
                 readonly evidence: readonly string[];
             }[];
         };
+        readonly GraphNode: {
+            /** @description Names the node in edges */
+            readonly tensor: number;
+            /** @description null: not computed by this graph (weights, inputs, the cache) */
+            readonly node: number | null;
+            readonly executed_op: number | null;
+            readonly op: string | null;
+            readonly name: string;
+            readonly label: string;
+            readonly type: string;
+            readonly shape: components["schemas"]["Shape"];
+            readonly size: components["schemas"]["Bytes"];
+            readonly kind: components["schemas"]["TensorKind"];
+            readonly source: components["schemas"]["Source"];
+            readonly layer: components["schemas"]["Layer"];
+            readonly component: components["schemas"]["Component"];
+            readonly role: string;
+            /** @enum {unknown} */
+            readonly category: "layer" | "infrastructure" | "embedding" | "output" | "cross_layer_input" | "cross_layer_output";
+            readonly file: components["schemas"]["FileRange"];
+        };
+        readonly GraphEdge: {
+            /** @description Tensor that is read */
+            readonly from: number;
+            /** @description Tensor that is computed from it */
+            readonly to: number;
+            /** @description One of the ends belongs to another layer */
+            readonly cross_layer: boolean;
+        };
         readonly LayerSubgraph: {
             readonly step: number;
             readonly template: number;
             readonly layer: number;
             /** @description Of the model */
             readonly layers: number;
-            readonly nodes: readonly {
-                /** @description Names the node in edges */
-                readonly tensor: number;
-                /** @description null: not computed by this graph (weights, inputs, the cache) */
-                readonly node: number | null;
-                readonly executed_op: number | null;
-                readonly op: string | null;
-                readonly name: string;
-                readonly label: string;
-                readonly type: string;
-                readonly shape: components["schemas"]["Shape"];
-                readonly size: components["schemas"]["Bytes"];
-                readonly kind: components["schemas"]["TensorKind"];
-                readonly source: components["schemas"]["Source"];
+            readonly nodes: readonly components["schemas"]["GraphNode"][];
+            readonly edges: readonly components["schemas"]["GraphEdge"][];
+        };
+        readonly Graph: {
+            /** @description null: a template was asked for */
+            readonly step: number | null;
+            readonly template: number;
+            /** @description Of the model */
+            readonly layers: number;
+            readonly nodes: readonly components["schemas"]["GraphNode"][];
+            readonly edges: readonly components["schemas"]["GraphEdge"][];
+        };
+        readonly CollapsedGraph: {
+            /** @description null: a template was asked for */
+            readonly step: number | null;
+            readonly template: number;
+            /** @description Of the model */
+            readonly layers: number;
+            /** @description Tensors that are alike in layer, component and category */
+            readonly groups: readonly {
                 readonly layer: components["schemas"]["Layer"];
                 readonly component: components["schemas"]["Component"];
-                readonly role: string;
                 /** @enum {unknown} */
                 readonly category: "layer" | "infrastructure" | "embedding" | "output" | "cross_layer_input" | "cross_layer_output";
-                readonly file: components["schemas"]["FileRange"];
+                readonly tensors: number;
+                /** @description Whose output is among them */
+                readonly ops: number;
+                readonly weights: number;
+                readonly weight_bytes: components["schemas"]["Bytes"];
             }[];
             readonly edges: readonly {
-                /** @description Tensor that is read */
+                /** @description Into groups */
                 readonly from: number;
-                /** @description Tensor that is computed from it */
+                /** @description Into groups */
                 readonly to: number;
-                /** @description One of the ends belongs to another layer */
+                /** @description That this one stands for */
+                readonly edges: number;
+                /** @description One of these is */
                 readonly cross_layer: boolean;
+            }[];
+        };
+        readonly CompressionSum: {
+            readonly tensors: number;
+            readonly elements: number;
+            readonly bytes: components["schemas"]["Bytes"];
+            readonly bits_per_weight: number;
+            /** @description Size as F16 over this size */
+            readonly ratio_f16: number;
+            readonly ratio_f32: number;
+        };
+        readonly Compression: {
+            readonly total: components["schemas"]["CompressionSum"];
+            /** @description The largest first: the quantization mix */
+            readonly types: readonly ({
+                readonly type: string;
+            } & components["schemas"]["CompressionSum"])[];
+            readonly layers: readonly ({
+                readonly layer: components["schemas"]["Layer"];
+            } & components["schemas"]["CompressionSum"])[];
+            readonly components: readonly ({
+                readonly component: components["schemas"]["Component"];
+            } & components["schemas"]["CompressionSum"])[];
+            readonly weights: readonly {
+                readonly name: string;
+                readonly type: string;
+                readonly layer: components["schemas"]["Layer"];
+                readonly component: components["schemas"]["Component"];
+                readonly elements: number;
+                readonly bytes: components["schemas"]["Bytes"];
+                readonly bits_per_weight: number;
+                readonly ratio_f16: number;
+                readonly ratio_f32: number;
+            }[];
+        };
+        readonly Router: {
+            readonly layer: components["schemas"]["Layer"];
+            /** @description Which of its layer's, from 0; few layers have two */
+            readonly router: number;
+            /** @description To choose from */
+            readonly experts: number;
+            /** @description Chosen for each token */
+            readonly per_token: number;
+            /** @description That were routed */
+            readonly tokens: number;
+            /** @description Experts taken for tokens */
+            readonly choices: number;
+            /** @description Of the shares of choices; 0: always the same expert, log2(experts): all alike */
+            readonly entropy_bits: number;
+            /** @description Of the choices per expert; 0: all alike */
+            readonly gini: number;
+            /** @description Experts chosen at least once, of all */
+            readonly coverage: number;
+            /** @description Choices for a token right behind another one */
+            readonly followed: number;
+            /** @description Share of these that the token before did not have */
+            readonly turnover: number | null;
+            /** @description Chosen at least once, by number */
+            readonly used: readonly components["schemas"]["ExpertCount"][];
+        };
+        readonly ExpertCount: {
+            readonly expert: number;
+            /** @description Tokens that it was chosen for */
+            readonly choices: number;
+            /** @description Of the choices of its router */
+            readonly share: number;
+            /** @description As the first choice */
+            readonly first: number;
+            /** @description Routing weight; null: not recorded */
+            readonly mean_score: number | null;
+            /** @description In the detail of a layer: what the expert answers to, those first that say most */
+            readonly tokens?: readonly {
+                readonly id: number;
+                readonly text: string;
+                /** @description Times that the expert was chosen for it */
+                readonly choices: number;
+                /** @description That it was routed */
+                readonly times: number;
+                /** @description The expert's share among these over its share among all */
+                readonly lift: number;
+            }[];
+        };
+        readonly RouterDetail: components["schemas"]["Router"] & {
+            /** @description Experts chosen for the same token, the most frequent first */
+            readonly pairs: readonly {
+                readonly a: number;
+                readonly b: number;
+                /** @description Tokens */
+                readonly together: number;
+                /** @description 1: as often as chance has it */
+                readonly lift: number;
+            }[];
+        };
+        readonly TokenExperts: {
+            /** @description Index in the session */
+            readonly token: number;
+            readonly id: number;
+            readonly text: string;
+            readonly experts: readonly {
+                readonly expert: number;
+                /** @description That chose it */
+                readonly routers: number;
+                /** @description Sum of the routing weights */
+                readonly score: number;
+            }[];
+        };
+        /** @description Reads of experts' slices. Tried is the second half of them, with what the first half would have pinned. */
+        readonly Pinning: {
+            readonly weight_bytes_read: components["schemas"]["Bytes"];
+            readonly expert_bytes_read: components["schemas"]["Bytes"];
+            readonly expert_bytes_distinct: components["schemas"]["Bytes"];
+            readonly expert_bytes_tried: components["schemas"]["Bytes"];
+            readonly reads: number;
+            /** @description One expert's part of one weight each */
+            readonly slices: number;
+            /** @description Where trying it saved most beyond LRU; null: nowhere */
+            readonly gain: null | {
+                readonly capacity_bytes: components["schemas"]["Bytes"];
+                /** @description Of the bytes tried */
+                readonly share: number;
+            };
+            readonly curve: readonly {
+                readonly capacity_bytes: components["schemas"]["Bytes"];
+                /** @description That fit, the most read first */
+                readonly slices: number;
+                readonly lru_saved: components["schemas"]["Bytes"];
+                readonly pinned_saved: components["schemas"]["Bytes"];
+                readonly best_saved: components["schemas"]["Bytes"];
+                readonly tried_lru_saved: components["schemas"]["Bytes"];
+                readonly tried_pinned_saved: components["schemas"]["Bytes"];
+            }[];
+        };
+        readonly HeadWeight: {
+            readonly name: string;
+            /** @enum {unknown} */
+            readonly role: "Q" | "K" | "V" | "O";
+            readonly layer: components["schemas"]["Layer"];
+            readonly file: components["schemas"]["FileRange"];
+            /** @description Of one head; null: heads share blocks or the whole of it */
+            readonly head_bytes: number | null;
+            /** @description They lie in stretches of so many bytes */
+            readonly stretch_bytes: number | null;
+            /** @description Per head: of O one in each row, else one */
+            readonly stretches: number | null;
+            /** @description From one to the next */
+            readonly stretch_stride: number | null;
+            readonly reads: number;
+            readonly bytes_read: components["schemas"]["Bytes"];
+            readonly heads: readonly {
+                readonly head: number;
+                /** @description Of its first stretch in the file */
+                readonly offset: components["schemas"]["Bytes"];
+                readonly reads: number;
+                readonly bytes_read: components["schemas"]["Bytes"];
+            }[];
+        };
+        readonly KvStep: {
+            readonly step: number;
+            readonly phase: components["schemas"]["Phase"];
+            readonly first_token: number;
+            readonly n_tokens: number;
+            /** @description Of recurrent states */
+            readonly state_read: components["schemas"]["Bytes"];
+            readonly state_written: components["schemas"]["Bytes"];
+            /** @description That touched a cache. Bytes */
+            readonly layers: readonly {
+                readonly layer: components["schemas"]["Layer"];
+                /** @description Read of cells that this step wrote */
+                readonly fresh: components["schemas"]["Bytes"];
+                /** @description Read of cells that an earlier step wrote last */
+                readonly cached: components["schemas"]["Bytes"];
+                /** @description Read of cells that no step of this session wrote: padding, a kept prefix */
+                readonly other: components["schemas"]["Bytes"];
+                readonly written: components["schemas"]["Bytes"];
             }[];
         };
     };
@@ -1154,6 +1611,13 @@ export interface components {
         readonly expert: number;
         /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
         readonly access_sort: "time" | "-time" | "bytes" | "-bytes" | "offset" | "-offset" | "tensor" | "-tensor";
+        readonly layer_in_path: number;
+        /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+        readonly graph_layers: string;
+        /** @description Nodes of one layer and component as one */
+        readonly collapse: boolean;
+        /** @description dot: for Graphviz */
+        readonly graph_format: "json" | "dot";
         /** @description Number of the step, from 0 */
         readonly step: number;
         /** @description First row of the page */
@@ -1367,6 +1831,33 @@ export interface operations {
                 content: {
                     readonly "application/json": components["schemas"]["Gguf"];
                     readonly "text/csv": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 422: components["responses"]["Problem"];
+        };
+    };
+    readonly modelCompression: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Its id */
+                readonly model: components["parameters"]["model"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Sums, and every weight in file order */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Compression"];
                 };
             };
             readonly 400: components["responses"]["Problem"];
@@ -2074,7 +2565,7 @@ export interface operations {
                 readonly id: components["parameters"]["id"];
                 /** @description Number of the step, from 0 */
                 readonly step: components["parameters"]["step"];
-                readonly layer: number;
+                readonly layer: components["parameters"]["layer_in_path"];
             };
             readonly cookie?: never;
         };
@@ -2119,6 +2610,307 @@ export interface operations {
             readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
+        };
+    };
+    readonly stepGraph: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                readonly layers?: components["parameters"]["graph_layers"];
+                /** @description Nodes of one layer and component as one */
+                readonly collapse?: components["parameters"]["collapse"];
+                /** @description dot: for Graphviz */
+                readonly format?: components["parameters"]["graph_format"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                /** @description Number of the step, from 0 */
+                readonly step: components["parameters"]["step"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Nodes in execution order, what is not computed before its first reader; or groups of them */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Graph"] | components["schemas"]["CollapsedGraph"];
+                    readonly "text/vnd.graphviz": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly templateGraph: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                readonly layers?: components["parameters"]["graph_layers"];
+                /** @description Nodes of one layer and component as one */
+                readonly collapse?: components["parameters"]["collapse"];
+                /** @description dot: for Graphviz */
+                readonly format?: components["parameters"]["graph_format"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                readonly template: components["parameters"]["template"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Nodes in execution order, what is not computed before its first reader; or groups of them */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Graph"] | components["schemas"]["CollapsedGraph"];
+                    readonly "text/vnd.graphviz": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly compression: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Sums, and each weight once */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Compression"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly experts: {
+        readonly parameters: {
+            readonly query?: {
+                readonly phase?: components["schemas"]["Phase"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description By layer; without experts there are no routers */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": {
+                        readonly routers: readonly components["schemas"]["Router"][];
+                    };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly expertLayer: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Which of the layer's, where it has two */
+                readonly router?: number;
+                readonly phase?: components["schemas"]["Phase"];
+                /** @description Most pairs */
+                readonly pairs?: number;
+                /** @description Most tokens per expert */
+                readonly tokens?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                readonly layer: components["parameters"]["layer_in_path"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The router */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RouterDetail"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly expertTokens: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A layer, or none: outside of any */
+                readonly layer?: components["parameters"]["layer"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description A page of the tokens */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": {
+                        readonly total: components["schemas"]["Total"];
+                        readonly tokens: readonly components["schemas"]["TokenExperts"][];
+                    };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly expertPinning: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description Memory to reckon with; without it, tenths of the bytes of all slices read */
+                readonly capacity?: number;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Bytes that so much memory would have saved */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Pinning"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly heads: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Each weight once */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": {
+                        /** @description Of the model */
+                        readonly heads: number;
+                        readonly kv_heads: number;
+                        readonly weights: readonly components["schemas"]["HeadWeight"][];
+                    };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly kv: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description A page of the steps */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": {
+                        readonly total: components["schemas"]["Total"];
+                        readonly steps: readonly components["schemas"]["KvStep"][];
+                    };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly login: {

@@ -1,0 +1,128 @@
+#include "cli/heads_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <print>
+#include <string>
+#include <utility>
+
+#include "analysis/heads.h"
+#include "analysis/kv_use.h"
+#include "api/head_json.h"
+#include "cli/options/tracer_options.h"
+#include "cli/text_table.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct HeadsOptions {
+  std::string file;
+  bool kv = false, json = false;
+};
+
+std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }
+
+void print_heads(const HeadTable& table) {
+  std::println("{} heads, {} KV heads", table.heads, table.kv_heads);
+  std::println("");
+  TextTable text({{"layer", Align::Right},
+                  {"role"},
+                  {"heads", Align::Right},
+                  {"bytes/head", Align::Right},
+                  {"stretches", Align::Right},
+                  {"of bytes", Align::Right},
+                  {"file offset", Align::Right},
+                  {"reads", Align::Right},
+                  {"bytes read", Align::Right},
+                  {"weight"}});
+  for (const HeadWeight& weight : table.weights) {
+    const bool divided = weight.geometry.count > 0;
+    const auto if_divided = [&](std::uint64_t n) { return divided ? std::to_string(n) : "-"; };
+    text.add({layer_text(weight.layer), to_text(weight.role), if_divided(weight.geometry.count),
+              if_divided(weight.head_bytes().v), if_divided(weight.rows),
+              if_divided(weight.geometry.bytes.v), std::to_string(weight.file.offset),
+              std::to_string(weight.reads), std::to_string(weight.read.v), weight.name});
+  }
+  text.print(stdout);
+  std::println("");
+  std::println("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
+  std::println("stretch in every row. \"-\": heads share blocks, or the whole weight.");
+}
+
+void print_kv(const Page<KvStep>& steps) {
+  TextTable text({{"step", Align::Right},
+                  {"phase"},
+                  {"tokens", Align::Right},
+                  {"layer", Align::Right},
+                  {"fresh", Align::Right},
+                  {"cached", Align::Right},
+                  {"other", Align::Right},
+                  {"written", Align::Right}});
+  const auto row = [&](const KvStep& step, std::string layer, const KvLayer& sum) {
+    text.add({std::to_string(step.step.v), to_text(step.phase), std::to_string(step.n_tokens),
+              std::move(layer), std::to_string(sum.fresh.v), std::to_string(sum.cached.v),
+              std::to_string(sum.other.v), std::to_string(sum.written.v)});
+  };
+  for (const KvStep& step : steps.rows) {
+    for (const KvLayer& layer : step.layers) row(step, layer_text(layer.layer), layer);
+    if (step.state_read.v + step.state_written.v == 0) continue;
+    row(step, "state",
+        {.layer = kNoLayer, .other = step.state_read, .written = step.state_written});
+  }
+  text.print(stdout);
+  std::println("");
+  std::println("Bytes read of cells that the step wrote itself (fresh), that earlier steps wrote");
+  std::println("(cached), that none of this session's wrote, or not by cells (other); written.");
+}
+
+int fail(const TraceError& error) {
+  std::println(stderr, "tt heads: {}", error.message);
+  return 1;
+}
+
+int run(const HeadsOptions& options) {
+  const auto reader = SessionReader::open(options.file);
+  if (!reader) return fail(reader.error());
+  if (options.kv) {
+    constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+    const auto steps = kv_use(*reader, kAllSteps);
+    if (!steps) return fail(steps.error());
+    if (options.json) {
+      std::println("{}", text_of(to_json(*steps)));
+    } else {
+      print_kv(*steps);
+    }
+    return 0;
+  }
+  const auto table = head_table(*reader);
+  if (!table) return fail(table.error());
+  if (options.json) {
+    std::println("{}", text_of(to_json(*table)));
+  } else {
+    print_heads(*table);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_heads_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<HeadsOptions>();
+  CLI::App* command = app.add_subcommand(
+      "heads",
+      "The bytes of attention heads in their weights, and what steps read of the KV cache");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command->add_flag("--kv", options->kv,
+                    "Instead, per step and layer: bytes read of the KV cache, fresh and cached");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer(
+      "Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,129 @@
+// tt moe, tt gguf and tt heads as a person and as a program use them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+void record(const testing::TempFolder& folder, const std::string& options) {
+  const Result result = run_tt(
+      folder, "record " + options + " -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace");
+  ASSERT_EQ(result.code, 0) << result.err;
+}
+
+json told(const testing::TempFolder& folder, const std::string& question) {
+  const Result result = run_tt(folder, question + " --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+TEST(MoeCommand, TellsHowExpertsWereUsed) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
+  record(folder, "-m m.gguf");
+  const json moe = told(folder, "moe a.ttrace");
+  ASSERT_EQ(moe["routers"].size(), 8U);
+  const json& router = moe["routers"][3];
+  EXPECT_EQ(router["experts"], 8);
+  EXPECT_EQ(router["per_token"], 2);
+  EXPECT_EQ(router["choices"].get<int>(), 2 * router["tokens"].get<int>());
+  EXPECT_GT(router["entropy_bits"], 0.0);
+  EXPECT_LE(router["entropy_bits"], 3.0);
+  ASSERT_EQ(moe["pinning"]["curve"].size(), 10U);
+  // With room for all, all but the first reads.
+  EXPECT_EQ(moe["pinning"]["curve"][9]["lru_saved"].get<std::uint64_t>(),
+            moe["pinning"]["expert_bytes_read"].get<std::uint64_t>() -
+                moe["pinning"]["expert_bytes_distinct"].get<std::uint64_t>());
+
+  const json layer = told(folder, "moe a.ttrace --layer 3");
+  EXPECT_EQ(layer["choices"], router["choices"]);
+  EXPECT_FALSE(layer["pairs"].empty());
+  const json generated = told(folder, "moe a.ttrace --phase generate");
+  EXPECT_EQ(generated["routers"][3]["tokens"], 5);
+
+  const Result table = run_tt(folder, "moe a.ttrace --sizes 100KB");
+  EXPECT_EQ(table.code, 0);
+  EXPECT_TRUE(table.out.contains("turnover")) << table.out;
+  EXPECT_TRUE(table.out.contains("Pinning would")) << table.out;
+  const Result detail = run_tt(folder, "moe a.ttrace --layer 3");
+  EXPECT_EQ(detail.code, 0);
+  EXPECT_TRUE(detail.out.contains("answers to")) << detail.out;
+  EXPECT_EQ(run_tt(folder, "moe a.ttrace --layer 8").code, 1);
+  EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
+}
+
+TEST(MoeCommand, OfAModelWithoutExpertsSaysSo) {
+  const testing::TempFolder folder;
+  record(folder, "");
+  const Result result = run_tt(folder, "moe a.ttrace");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(result.out.contains("No choice of experts")) << result.out;
+  EXPECT_TRUE(told(folder, "moe a.ttrace")["routers"].empty());
+  EXPECT_EQ(run_tt(folder, "moe none.ttrace").code, 1);
+}
+
+TEST(GgufCommand, ListsTheTensorsOfASplitModel) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe --splits 3 -o m.gguf").code, 0);
+  const std::string first = "m-00001-of-00003.gguf";
+  const json structure = told(folder, "gguf " + first);
+  ASSERT_EQ(structure["files"].size(), 3U);
+  EXPECT_EQ(structure["tensors"].back()["file"], 2);
+  const Result csv = run_tt(folder, "gguf " + first + " --format csv");
+  EXPECT_TRUE(csv.out.starts_with("name,file,offset,size,type,shape,layer,component")) << csv.out;
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(csv.out, '\n')),
+            structure["tensors"].size() + 1);
+  const Result table = run_tt(folder, "gguf " + first);
+  EXPECT_EQ(table.code, 0);
+  EXPECT_TRUE(table.out.contains("blk.0.ffn_gate_exps.weight")) << table.out;
+
+  const json sizes = told(folder, "gguf " + first + " --compression");
+  std::uint64_t bytes = 0, of_types = 0;
+  for (const json& tensor : structure["tensors"]) bytes += tensor["size"].get<std::uint64_t>();
+  for (const json& type : sizes["types"]) of_types += type["bytes"].get<std::uint64_t>();
+  EXPECT_EQ(sizes["total"]["bytes"], bytes);
+  EXPECT_EQ(of_types, bytes);
+  EXPECT_GT(sizes["total"]["ratio_f16"], 1.0);
+  for (const char* format : {"table", "csv"}) {
+    const Result text =
+        run_tt(folder, "gguf " + first + " --compression --format " + std::string(format));
+    EXPECT_EQ(text.code, 0);
+    EXPECT_TRUE(text.out.contains("q4_K")) << text.out;
+  }
+  EXPECT_EQ(run_tt(folder, "gguf none.gguf").code, 1);
+  EXPECT_EQ(run_tt(folder, "gguf " + first + " --format xml").code, 2);
+}
+
+TEST(HeadsCommand, TellsHeadsAndCaches) {
+  const testing::TempFolder folder;
+  record(folder, "");
+  const json heads = told(folder, "heads a.ttrace");
+  EXPECT_GT(heads["heads"], 1);
+  std::size_t of_q = 0;
+  for (const json& weight : heads["weights"]) {
+    if (weight["role"] == "Q") of_q += weight["heads"].size();
+  }
+  EXPECT_EQ(of_q % heads["heads"].get<std::size_t>(), 0U);
+  EXPECT_GT(of_q, 0U);
+  const json kv = told(folder, "heads a.ttrace --kv");
+  ASSERT_EQ(kv["steps"].size(), 6U);
+  // Flash attention reads what is attended to: the tokens before, and this one.
+  const json& last = kv["steps"][5]["layers"][0];
+  EXPECT_GT(last["cached"], last["fresh"]);
+  EXPECT_EQ(last["other"], 0);
+  EXPECT_EQ(kv["steps"][0]["layers"][0]["cached"], 0);
+  for (const char* question : {"heads a.ttrace", "heads a.ttrace --kv"})
+    EXPECT_EQ(run_tt(folder, question).code, 0);
+  EXPECT_EQ(run_tt(folder, "heads none.ttrace").code, 1);
+}
+
+}  // namespace
+}  // namespace tt
