@@ -28,6 +28,24 @@ TEST(Crc32, IsThatOfZlib) {
   EXPECT_EQ(crc.value(), 0xCBF43926u);
 }
 
+TEST(Crc32, DoesNotDependOnThePiecesItIsFedIn) {
+  Dice dice(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::byte> data(dice.size(100));
+    for (auto& b : data) b = static_cast<std::byte>(dice.bits());
+    Crc32 whole, pieces, single;
+    whole.add(data);
+    for (std::size_t at = 0; at < data.size();) {
+      const std::size_t n = 1 + dice.size(data.size() - at - 1);
+      pieces.add(std::span(data).subspan(at, n));
+      at += n;
+    }
+    for (const std::byte& b : data) single.add(std::span(&b, 1));
+    EXPECT_EQ(whole.value(), single.value());
+    EXPECT_EQ(pieces.value(), single.value());
+  }
+}
+
 TEST(ByteCodec, WritesVarintsAsLeb128) {
   const std::pair<std::uint64_t, Blob> cases[] = {
       {0, bytes({0})},
@@ -284,6 +302,52 @@ TEST(Blobs, RefuseMoreThanTheFormatAllows) {
   testing::reset_allocation_peak();
   EXPECT_FALSE(unpack_step(runs.bytes(), step).has_value());
   EXPECT_LT(testing::allocation_peak(), kMi);
+}
+
+TEST(StepOutline, SaysWhatTheWholeStepSays) {
+  Dice dice(11);
+  StepOutline outline;  // refilled
+  for (int round = 0; round < 300; ++round) {
+    const GraphTemplate graph = testing::random_template(dice, {});
+    const Step step = testing::random_step(dice, graph);
+    const Blob blob = pack_step(step).value();
+    ASSERT_TRUE(unpack_outline(blob, outline).has_value());
+    ASSERT_EQ(outline.op_ns.size(), step.op_ends.size());
+    auto at = static_cast<std::uint64_t>(step.first_op.v);
+    for (std::size_t i = 0; i < step.op_ends.size(); ++i)
+      ASSERT_EQ(static_cast<std::int64_t>(at += outline.op_ns[i]), step.op_ends[i].v);
+    ASSERT_EQ(outline.slots.size(), step.slots.size());
+    for (std::size_t i = 0; i < step.slots.size(); ++i) {
+      std::vector<std::int64_t> values;
+      for (const StepOutline::Run& run : outline.runs_of(outline.slots[i])) {
+        auto value = static_cast<std::uint64_t>(run.first);
+        for (std::uint64_t k = 0; k < run.count; ++k) {
+          values.push_back(static_cast<std::int64_t>(value));
+          value += static_cast<std::uint64_t>(run.delta);
+        }
+      }
+      ASSERT_EQ(values, step.slots[i].ints);
+      ASSERT_EQ(outline.slots[i].values, step.slots[i].ints.size());
+    }
+  }
+}
+
+// What the whole step's decoder refuses before it comes to the statistics, this refuses.
+TEST(StepOutline, RefusesDamage) {
+  Dice dice(12);
+  StepOutline outline;
+  for (int round = 0; round < 2000; ++round) {
+    const GraphTemplate graph = testing::random_template(dice, {});
+    Step step = testing::random_step(dice, graph);
+    step.stats.clear();
+    Blob blob = pack_step(step).value();
+    for (std::size_t k = 1 + dice.size(2); k > 0; --k)
+      blob[dice.below(blob.size())] = static_cast<std::byte>(dice.bits());
+    if (dice.one_in(2)) blob.resize(dice.size(blob.size()));
+    if (unpack_step(blob, step).has_value()) {
+      EXPECT_TRUE(unpack_outline(blob, outline).has_value());
+    }
+  }
 }
 
 }  // namespace

@@ -182,10 +182,9 @@ std::vector<Access> accesses_of(const GraphTemplate& graph) {
 PartRule part_rule(const GraphTemplate& graph, const Access& access) {
   const Tensor& view = graph.tensor(access.tensor);
   const Axis axis = axis_of(graph, access);
-  PartRule rule{
-      .slot = access.slot,
-      .limit = view.ne[static_cast<std::size_t>(axis)],
-      .apart = access.extent == Extent::Experts || is_row_by_row(graph, access)};
+  PartRule rule{.slot = access.slot,
+                .limit = view.ne[static_cast<std::size_t>(axis)],
+                .apart = access.extent == Extent::Experts || is_row_by_row(graph, access)};
   if (access.extent == Extent::Rows && axis == Axis::Row) {
     if (view.ne[2] > 1 || view.ne[3] > 1) rule.batches = {view.ne[2], view.ne[3]};
   }

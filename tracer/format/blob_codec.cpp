@@ -11,7 +11,8 @@ namespace tt {
 namespace {
 
 // The least that one of these takes in a blob: what counts are held against.
-constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotBytes = 4;
+constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotBytes = 4,
+                      kSlotValuesBytes = 2, kStatsBytes = 19;
 
 // ---------------------------------------------------------------------------
 // zstd around templates and allocations. The frame's own content size decides
@@ -229,6 +230,29 @@ std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
   return values;
 }
 
+// The same list as get_list() reads, its numbers not listed one by one.
+void get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
+  const std::uint64_t head = in.varint();
+  const bool as_runs = (head & 1) != 0;
+  if (head / 2 > budget || (!as_runs && head / 2 > in.remaining()))
+    return in.fail("more slot values than there can be");
+  const auto n = static_cast<std::size_t>(head / 2);
+  budget -= n;
+  StepOutline::Slot slot{.first_run = out.runs.size(), .runs = 0, .values = n};
+  std::int64_t value = 0;
+  for (std::size_t done = 0; in.ok() && done < n;) {
+    const std::int64_t delta = in.zigzag();
+    const std::uint64_t count = as_runs ? in.varint() : 1;
+    if (count == 0 || count > n - done) return in.fail("a run that does not fit");
+    out.runs.push_back({.first = plus(value, delta), .delta = delta, .count = count});
+    const std::uint64_t moved = static_cast<std::uint64_t>(delta) * count;
+    value = plus(value, static_cast<std::int64_t>(moved));
+    done += static_cast<std::size_t>(count);
+  }
+  slot.runs = out.runs.size() - slot.first_run;
+  out.slots.push_back(slot);
+}
+
 std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
   const std::size_t n = in.count(4);
   if (n > budget) {
@@ -328,7 +352,6 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
   for (Ns& end : step.op_ends)
     end = Ns{value = plus(value, static_cast<std::int64_t>(in.varint()))};
 
-  constexpr std::size_t kSlotValuesBytes = 2, kStatsBytes = 19;
   std::size_t budget = kMaxStepValues;
   step.slots.assign(in.count(kSlotValuesBytes), SlotValues{});
   for (SlotValues& slot : step.slots) {
@@ -345,6 +368,25 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
     s.inf = in.varint();
   }
   in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out) {
+  ByteReader in(blob);
+  out.op_ns.resize(in.count(1));
+  in.varints(out.op_ns);
+
+  out.slots.clear();
+  out.runs.clear();
+  std::size_t budget = kMaxStepValues;
+  for (std::size_t n = in.count(kSlotValuesBytes); in.ok() && n > 0; --n) {
+    get_runs(in, out, budget);
+    const std::size_t floats = in.count(4);
+    if (floats > budget) in.fail("more slot values than there can be");
+    budget -= std::min(budget, floats);
+    in.skip(floats * 4);
+  }
   if (!in.ok()) return std::unexpected(in.error());
   return {};
 }

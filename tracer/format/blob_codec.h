@@ -35,4 +35,26 @@ std::expected<Blob, DecodeError> pack_step(const Step& step);
 // Fills op_ends, slots and stats of `step`, whose first_op must be set.
 std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step);
 
+// What a question over many steps needs of a step's blob: times as they are
+// packed, lists as runs of numbers, and nothing else. Refilled without allocating.
+struct StepOutline {
+  struct Run {
+    std::int64_t first = 0, delta = 0;
+    std::uint64_t count = 0;
+  };
+  struct Slot {
+    std::size_t first_run = 0, runs = 0, values = 0;
+  };
+  // Per executed op, from the end of the one before (the first: from first_op) to
+  // its end, modulo 2^64 as everything in a blob.
+  std::vector<std::uint64_t> op_ns;
+  std::vector<Slot> slots;
+  std::vector<Run> runs;
+
+  std::span<const Run> runs_of(const Slot& slot) const {
+    return std::span(runs).subspan(slot.first_run, slot.runs);
+  }
+};
+std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out);
+
 }  // namespace tt

@@ -90,6 +90,26 @@ class ByteReader {
     fail("a number is too long");
     return 0;
   }
+  // As many as `out` holds. Where none can reach beyond the end, nothing is checked
+  // but the length of each.
+  void varints(std::span<std::uint64_t> out) {
+    std::size_t i = 0;
+    for (; i < out.size() && remaining() >= 10; ++i) {
+      const auto* at = reinterpret_cast<const std::uint8_t*>(bytes_.data()) + at_;
+      std::uint64_t v = at[0] & 0x7Fu;
+      std::size_t n = 1;
+      for (; at[n - 1] >= 0x80 && n < 10; ++n)
+        v |= static_cast<std::uint64_t>(at[n] & 0x7Fu) << (7 * n);
+      if (n == 10 && at[9] > 1) return fail("a number is too long");
+      out[i] = v;
+      at_ += n;
+    }
+    for (; i < out.size(); ++i) out[i] = varint();
+  }
+  void skip(std::size_t n) {
+    if (n > remaining()) return fail("the blob ends too early");
+    at_ += n;
+  }
   std::int64_t zigzag() {
     const std::uint64_t v = varint();
     return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));

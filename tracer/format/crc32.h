@@ -1,5 +1,6 @@
 // CRC-32 as zlib's crc32() (IEEE 802.3, reflected): the last column of every
-// row in a session file. Fed in pieces; a value.
+// row in a session file. Fed in pieces; a value. Eight bytes at a time (slicing by
+// eight, Kounavis and Berry): reading a long session is mostly this.
 #pragma once
 
 #include <array>
@@ -12,25 +13,37 @@ namespace tt {
 class Crc32 {
  public:
   constexpr void add(std::span<const std::byte> bytes) {
+    for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
+      std::uint64_t v = 0;
+      for (std::size_t i = 0; i < 8; ++i)
+        v |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(bytes[i])) << (8 * i);
+      add_u64(v);
+    }
     for (const std::byte b : bytes) add(static_cast<std::uint8_t>(b));
   }
   // Little-endian, 8 bytes.
   constexpr void add_u64(std::uint64_t v) {
-    for (int i = 0; i < 8; ++i) add(static_cast<std::uint8_t>(v >> (8 * i)));
+    v ^= state_;
+    state_ = 0;
+    for (std::size_t i = 0; i < 8; ++i) state_ ^= kTables[7 - i][(v >> (8 * i)) & 0xFFu];
   }
   constexpr std::uint32_t value() const { return ~state_; }
 
  private:
-  constexpr void add(std::uint8_t b) { state_ = kTable[(state_ ^ b) & 0xFFu] ^ (state_ >> 8); }
+  constexpr void add(std::uint8_t b) { state_ = kTables[0][(state_ ^ b) & 0xFFu] ^ (state_ >> 8); }
 
-  static constexpr std::array<std::uint32_t, 256> kTable = [] {
-    std::array<std::uint32_t, 256> table{};
+  // Table k: what a byte does to the state when k more bytes follow it.
+  static constexpr std::array<std::array<std::uint32_t, 256>, 8> kTables = [] {
+    std::array<std::array<std::uint32_t, 256>, 8> tables{};
     for (std::uint32_t i = 0; i < 256; ++i) {
       std::uint32_t c = i;
       for (int k = 0; k < 8; ++k) c = (c & 1u) ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-      table[i] = c;
+      tables[0][i] = c;
     }
-    return table;
+    for (std::size_t k = 1; k < 8; ++k)
+      for (std::size_t i = 0; i < 256; ++i)
+        tables[k][i] = tables[0][tables[k - 1][i] & 0xFFu] ^ (tables[k - 1][i] >> 8);
+    return tables;
   }();
 
   std::uint32_t state_ = 0xFFFFFFFFu;

@@ -20,6 +20,10 @@ namespace fs = std::filesystem;
 // Long sessions have hundreds of templates of half a megabyte each.
 constexpr std::size_t kTemplatesKept = 32;
 
+constexpr const char* kSelectStep =
+    "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
+    "n_tokens, threads, n_ops, dropped, aborted, packed, crc FROM tt_step ";
+
 // A connection that has read the schema: the first moment at which SQLite looks.
 std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode mode) {
   auto db = Database::open(path, mode);
@@ -59,13 +63,13 @@ struct SessionReader::Impl {
 
   Database db;
   // Prepared when first used: a damaged table is no reason not to read the others.
-  Statement get_template, get_allocation, get_step, get_tokens;
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
 
-  std::expected<void, TraceError> prepare(Statement& statement, const char* sql) {
+  std::expected<void, TraceError> prepare(Statement& statement, const std::string& sql) {
     if (statement) return {};
-    auto prepared = db.prepare(sql);
+    auto prepared = db.prepare(sql.c_str());
     if (!prepared) return std::unexpected(prepared.error());
     statement = std::move(*prepared);
     return {};
@@ -79,6 +83,8 @@ struct SessionReader::Impl {
   std::expected<std::uint32_t, TraceError> count(const char* table, const char* id,
                                                  const char* total) const;
   std::expected<std::shared_ptr<const GraphTemplate>, TraceError> read_template(TemplateId id);
+  std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
+                                           StepRow& row) const;
   std::expected<Step, TraceError> read_step(StepId id);
   // Whether the lists of `step` fit its template; the word for what does not.
   std::expected<void, TraceError> check_against_template(const Step& step);
@@ -134,23 +140,11 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   return std::make_shared<const GraphTemplate>(std::move(*graph));
 }
 
-std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
-  if (auto ready =
-          prepare(get_step,
-                  "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, "
-                  "first_token, n_tokens, threads, n_ops, dropped, aborted, packed, crc "
-                  "FROM tt_step WHERE id = ?");
-      !ready)
-    return std::unexpected(ready.error());
-  const ScopedReset reset(get_step);
-  sqlite3_bind_int64(get_step.get(), 1, id.v);
-  const auto row = get_step.step();
-  if (!row) return std::unexpected(row.error());
-  const std::string name = std::format("step {}", id.v);
-  if (!*row) return std::unexpected(absent(name));
-
-  RowIn in(get_step);
-  Step step;
+// The row that stands ready in `statement`, which is that of step `id`.
+std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
+                                                              StepRow& row) const {
+  RowIn in(statement);
+  Step& step = row.head;
   step.id = StepId{in.integer<std::uint32_t>()};
   const auto phase = enum_of(in.text(), Phase::Other);
   const auto timing = enum_of(in.text(), Timing::None);
@@ -162,17 +156,33 @@ std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
   step.first_token = in.integer<std::uint32_t>();
   step.n_tokens = in.integer<std::uint32_t>();
   step.threads = in.integer<std::uint32_t>();
-  const auto n_ops = in.integer<std::uint64_t>();
+  row.ops = in.integer<std::uint64_t>();
   step.dropped = in.flag();
   step.aborted = in.flag();
-  const auto packed = in.blob();
-  if (!in.sound() || !phase || !timing || step.id != id) return std::unexpected(damage(name));
+  row.packed = in.blob();
+  if (!in.sound() || !phase || !timing || step.id != id)
+    return std::unexpected(damage(std::format("step {}", id.v)));
   step.phase = *phase;
   step.timing = *timing;
-  if (const auto unpacked = unpack_step(packed, step); !unpacked)
+  return {};
+}
+
+std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
+  if (auto ready = prepare(get_step, std::string(kSelectStep) + "WHERE id = ?"); !ready)
+    return std::unexpected(ready.error());
+  const ScopedReset reset(get_step);
+  sqlite3_bind_int64(get_step.get(), 1, id.v);
+  const auto found = get_step.step();
+  if (!found) return std::unexpected(found.error());
+  const std::string name = std::format("step {}", id.v);
+  if (!*found) return std::unexpected(absent(name));
+
+  StepRow row;
+  if (auto read = read_row(get_step, id, row); !read) return std::unexpected(read.error());
+  if (const auto unpacked = unpack_step(row.packed, row.head); !unpacked)
     return std::unexpected(damage(name + ", " + unpacked.error().text()));
-  if (step.op_ends.size() != n_ops) return std::unexpected(damage(name + ", its op count"));
-  return step;
+  if (row.head.op_ends.size() != row.ops) return std::unexpected(damage(name + ", its op count"));
+  return std::move(row.head);
 }
 
 SessionReader::SessionReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -343,6 +353,39 @@ std::expected<void, TraceError> SessionReader::for_each_step(
     if (!next && next.error().kind == TraceError::Kind::NotFound) return {};
     if (!next) return std::unexpected(next.error());
     if (!row(*next)) return {};
+  }
+  return {};
+}
+
+std::expected<void, TraceError> SessionReader::for_each_step_row(
+    StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
+  // A statement is a snapshot, which keeps a writer from folding its WAL in.
+  constexpr std::uint32_t kStepsAtOnce = 4096;
+  Statement& get = impl_->get_steps;
+  if (auto ready =
+          impl_->prepare(get, std::string(kSelectStep) + "WHERE id >= ? ORDER BY id LIMIT ?");
+      !ready)
+    return std::unexpected(ready.error());
+  StepRow next;
+  const std::uint64_t end = std::uint64_t{first.v} + count;
+  for (std::uint64_t i = first.v; i < end;) {
+    const ScopedReset reset(get);
+    const std::uint64_t stop = std::min(i + kStepsAtOnce, end);
+    sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(i));
+    sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(stop - i));
+    for (; i < stop; ++i) {
+      const StepId id{static_cast<std::uint32_t>(i)};
+      const auto found = get.step();
+      if (!found) return std::unexpected(found.error());
+      if (!*found || sqlite3_column_int64(get.get(), 0) != static_cast<std::int64_t>(i)) {
+        const auto total = step_count();
+        if (!total) return std::unexpected(total.error());
+        if (i >= *total) return {};
+        return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
+      }
+      if (auto read = impl_->read_row(get, id, next); !read) return read;
+      if (!row(next)) return {};
+    }
   }
   return {};
 }

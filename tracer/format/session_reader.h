@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tracer/format/graph_template.h"
@@ -46,6 +47,17 @@ class SessionReader {
   // with the error of a damaged step; the caller may go on behind it.
   std::expected<void, TraceError> for_each_step(StepId first, std::uint32_t count,
                                                 const std::function<bool(const Step&)>& row) const;
+  // The same rows with their blobs as they lie in the file, for questions over very
+  // many steps that need little of each (unpack_outline()). What is in a blob was
+  // not looked at, nor held against the template. `row.packed` is valid during the
+  // call, which must not read other steps.
+  struct StepRow {
+    Step head;              // without op_ends, slots and stats
+    std::uint64_t ops = 0;  // end times in the blob
+    std::span<const std::byte> packed;
+  };
+  std::expected<void, TraceError> for_each_step_row(
+      StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
 
  private:
   struct Impl;
