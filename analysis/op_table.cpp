@@ -4,30 +4,13 @@
 #include <utility>
 
 #include "analysis/derived_graphs.h"
+#include "analysis/op_facts.h"
 #include "analysis/step_summary.h"
 #include "analysis/tensor_filter.h"
 
 namespace tt {
 
 namespace {
-
-bool does_work(const Node& node) {
-  return node.computed && node.op != "NONE" && node.op != "RESHAPE" && node.op != "VIEW" &&
-         node.op != "PERMUTE" && node.op != "TRANSPOSE";
-}
-
-std::vector<TensorId> sources_of(const GraphTemplate& graph, const Op& op) {
-  std::vector<TensorId> sources, inside;
-  for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
-    const Node& node = graph.node(NodeId{n});
-    for (const TensorId source : node.src) {
-      if (source != kNoTensor && std::ranges::find(inside, source) == inside.end())
-        sources.push_back(source);
-    }
-    inside.push_back(node.output);
-  }
-  return sources;
-}
 
 OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   const Op& op = graph.op(id);
@@ -39,19 +22,10 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
             .end = timed ? step.op_ends[id.v] : step.end,
             .read = {},
             .written = {},
-            .sources = sources_of(graph, op)};
-  const Tensor& output = graph.tensor(row.output);
-  row.component = output.component;
-  row.role = output.role;
-  if (output.component == Component::Other && output.role == Role::None) {
-    const auto weight = std::ranges::find_if(row.sources, [&](TensorId source) {
-      return graph.tensor(source).kind == TensorKind::Weight;
-    });
-    if (weight != row.sources.end()) {
-      row.component = graph.tensor(*weight).component;
-      row.role = graph.tensor(*weight).role;
-    }
-  }
+            .sources = op_sources(graph, op)};
+  const OpPart part = op_part(graph, op);
+  row.component = part.component;
+  row.role = part.role;
   return row;
 }
 
@@ -85,17 +59,6 @@ bool comes_before(const GraphTemplate& graph, const OpRow& a, const OpRow& b, Or
 }
 
 }  // namespace
-
-std::string op_name(const GraphTemplate& graph, const Op& op) {
-  std::string name;
-  for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
-    const Node& node = graph.node(NodeId{n});
-    if (op.nodes > 1 && !does_work(node)) continue;
-    if (!name.empty()) name += '+';
-    name += node.op;
-  }
-  return name;
-}
 
 std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId id,
                                             const OpFilter& filter, Order<OpSort> order,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/op_facts.h"
 #include "analysis/page.h"
 #include "tracer/format/graph_template.h"
 #include "tracer/format/session_reader.h"
@@ -25,9 +26,6 @@ struct OpRow {
   std::vector<TensorId> sources;  // in ggml's order, without what lives only inside a fused op
   friend bool operator==(const OpRow&, const OpRow&) = default;
 };
-
-// ggml's word of what an op does; of a fused one all of them: "RMS_NORM+MUL".
-std::string op_name(const GraphTemplate& graph, const Op& op);
 
 // The rows name tensors by their place in `graph`.
 struct OpTable {

@@ -1,0 +1,24 @@
+// What an op is called, what it reads, and which part of the model it belongs to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tracer/format/graph_template.h"
+
+namespace tt {
+
+// ggml's word; of a fused op all of them: "RMS_NORM+MUL".
+std::string op_name(const GraphTemplate& graph, const Op& op);
+
+// In ggml's order, without what lives only inside a fused op.
+std::vector<TensorId> op_sources(const GraphTemplate& graph, const Op& op);
+
+// Of the output, or where its name says nothing, of the first weight that the op reads.
+struct OpPart {
+  Component component = Component::Other;
+  Role role = Role::None;
+};
+OpPart op_part(const GraphTemplate& graph, const Op& op);
+
+}  // namespace tt

@@ -1,0 +1,154 @@
+#include "analysis/raster.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "analysis/series_layout.h"
+#include "analysis/step_shares.h"
+
+namespace tt {
+
+namespace {
+
+// Of the whole session, in the axis' unit.
+Stretch<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
+  Stretch<std::int64_t> all;
+  if (index.steps().empty()) return all;
+  if (axis == Axis::Step) return {0, static_cast<std::int64_t>(index.steps().size())};
+  all = {INT64_MAX, INT64_MIN};
+  for (const IndexedStep& step : index.steps()) {
+    const bool time = axis == Axis::Time;
+    all.from = time ? std::min(all.from, step.begin.v) : 0;
+    all.to = std::max(all.to, time ? std::max(step.end.v, step.begin.v)
+                                   : static_cast<std::int64_t>(token_end(step)));
+  }
+  if (axis == Axis::Time && all.to < INT64_MAX) ++all.to;  // the last instant is in it
+  return all;
+}
+
+// `size` of the axis, and what of it is asked for.
+RasterAxis described(Axis axis, Stretch<std::int64_t> all, const AxisQuery& query) {
+  RasterAxis out;
+  out.axis = axis;
+  out.size = all.to;
+  out.range = all;
+  if (query.range)
+    out.range = {std::max(query.range->from, all.from), std::min(query.range->to, all.to)};
+  if (out.range.to < out.range.from) out.range.to = out.range.from;
+  return out;
+}
+
+class Painter {
+ public:
+  Painter(const SessionIndex& index, const SessionReader& reader, const RasterQuery& query,
+          const KeepGoing& keep_going)
+      : index_(index),
+        query_(query),
+        keep_going_(keep_going),
+        picks_(index, query.filter),
+        shares_(index, reader, query.filter.phase,
+                query.value == Value::Time ? StepShares::Times::Yes : StepShares::Times::No),
+        layouts_(index.series().size()) {}
+
+  std::expected<Raster, TraceError> paint() {
+    raster_.value = query_.value;
+    raster_.damaged_steps = static_cast<std::uint32_t>(index_.damaged().size());
+    const bool when_x = says_when(query_.x.axis), when_y = says_when(query_.y.axis);
+    assert(!(when_x && when_y));
+    if (!when_x) place(query_.x, x_rows_, x_, raster_.x);
+    if (!when_y) place(query_.y, y_rows_, y_, raster_.y);
+    std::expected<void, TraceError> painted;
+    if (when_x || when_y) {
+      painted = paint_columns(when_x ? query_.x : query_.y, when_x ? raster_.x : raster_.y,
+                              when_x ? raster_.y.pixels : raster_.x.pixels, when_x);
+    } else {
+      raster_.cells.assign(std::size_t{raster_.x.pixels} * raster_.y.pixels, 0);
+      painted = add(window_of(index_, query_.filter), raster_.cells, raster_.total);
+    }
+    if (!painted) return std::unexpected(painted.error());
+    for (const double cell : raster_.cells) {
+      raster_.largest = std::max(raster_.largest, cell);
+      raster_.shown += cell;
+    }
+    return std::move(raster_);
+  }
+
+ private:
+  using Done = std::expected<void, TraceError>;
+
+  void place(const AxisQuery& query, std::unique_ptr<AxisRows>& rows, PlacedAxis& axis,
+             RasterAxis& out) {
+    rows = std::make_unique<AxisRows>(index_, query.axis, picks_, query_.filter.phase);
+    out = described(query.axis, {0, rows->size()}, query);
+    axis = {rows.get(), AxisScale(out.range, query.pixels)};
+    out.pixels = axis.scale.pixels();
+    out.sections = rows->sections();
+    for (std::int64_t i = out.range.from; i < out.range.to && !rows->names().empty(); ++i) {
+      out.rows.push_back(rows->names()[static_cast<std::size_t>(i)]);
+      out.keys.push_back(rows->keys()[static_cast<std::size_t>(i)]);
+    }
+  }
+
+  Done add(const StepWindow& window, std::span<double> cells, double& total) {
+    if (!keep_going_()) return std::unexpected(cancelled_error());
+    return shares_.visit(window, [&](const SeriesShare& share) {
+      auto& layout = layouts_[share.number];
+      if (!layout)
+        layout = std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, picks_);
+      layout->add(share, cells, total);
+    });
+  }
+
+  // The axis that says when is walked pixel by pixel.
+  Done paint_columns(const AxisQuery& query, RasterAxis& out, std::uint32_t height, bool across) {
+    out = described(query.axis, extent_of(index_, query.axis), query);
+    const AxisScale scale(out.range, query.pixels);
+    out.pixels = scale.pixels();
+    const std::uint32_t width = scale.pixels();
+    raster_.cells.assign(std::size_t{width} * height, 0);
+    const StepWindow filtered = window_of(index_, query_.filter);
+    std::vector<double> column(height);
+    const auto window_at = [&](std::int64_t from, std::int64_t to) {
+      StepWindow window{.steps = {0, index_.steps().size()}, .tokens = {}, .time = {}};
+      const Stretch<std::uint64_t> counted{static_cast<std::uint64_t>(from),
+                                           static_cast<std::uint64_t>(to)};
+      if (query.axis == Axis::Step) window.steps = counted;
+      if (query.axis == Axis::Token) window.tokens = counted;
+      if (query.axis == Axis::Time) window.time = {from, to};
+      return within(window, filtered);
+    };
+    for (std::uint32_t p = 0; p < width; ++p) {
+      std::ranges::fill(column, 0);
+      const auto window = window_at(scale.edge(p), scale.edge(p + 1));
+      if (auto added = add(window, column, raster_.total); !added) return added;
+      for (std::uint32_t q = 0; q < height; ++q) {
+        if (column[q] != 0)
+          raster_.cells[across ? std::size_t{q} * width + p : std::size_t{p} * height + q] =
+              column[q];
+      }
+    }
+    return {};
+  }
+
+  const SessionIndex& index_;
+  const RasterQuery& query_;
+  const KeepGoing& keep_going_;
+  const TracePicks picks_;
+  StepShares shares_;
+  std::unique_ptr<AxisRows> x_rows_, y_rows_;
+  PlacedAxis x_, y_;  // without rows: that axis says when
+  std::vector<std::unique_ptr<SeriesLayout>> layouts_;
+  Raster raster_;
+};
+
+}  // namespace
+
+std::expected<Raster, TraceError> raster(const SessionIndex& index, const SessionReader& reader,
+                                         const RasterQuery& query, const KeepGoing& keep_going) {
+  return Painter(index, reader, query, keep_going).paint();
+}
+
+}  // namespace tt

@@ -1,0 +1,194 @@
+#include "analysis/series_layout.h"
+
+#include <algorithm>
+
+namespace tt {
+
+namespace {
+
+// Lists of up to so many different parts are counted in a table, their cells kept.
+constexpr std::int64_t kMostInTable = 1 << 12;
+
+bool counts(Value value, const OutlineAccess& access) {
+  switch (value) {
+    case Value::BytesRead:
+    case Value::Reads:
+      return !access.write;
+    case Value::BytesWritten:
+    case Value::Writes:
+      return access.write;
+    default:
+      return true;
+  }
+}
+
+bool is_of_bytes(Value value) { return value <= Value::BytesWritten; }
+bool is_of_op(Value value) { return value >= Value::Executions; }
+
+}  // namespace
+
+SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y,
+                           Value value, const TracePicks& picks)
+    : series_(series), x_(x), y_(y), value_(value) {
+  const TemplateOutline& outline = *series.outline;
+  const auto of_ops = [](const PlacedAxis& axis) {
+    return axis.rows == nullptr || is_of_ops(axis.rows->axis());
+  };
+  for (std::uint32_t i = 0; i < series.ran; ++i) {
+    const OutlineOp& op = outline.ops[i];
+    if (!picks.op(op)) continue;
+    if (is_of_op(value)) {
+      if (!picks.time(outline, op)) continue;
+      const bool as_op = of_ops(x) && of_ops(y);
+      add_item({.op = i, .access = as_op ? kNone : op.main, .unit = 1});
+      continue;
+    }
+    for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
+      const OutlineAccess& access = outline.accesses[a];
+      if (!picks.access(access) || !counts(value, access)) continue;
+      const bool apart = access.rule != kNone && outline.rules[access.rule].rule.apart;
+      add_item({.op = i,
+                .access = a,
+                .rule = access.rule,
+                .parts = apart || is_of_bytes(value),
+                .unit = is_of_bytes(value) ? static_cast<double>(access.unit.v) : 1});
+    }
+  }
+  counts_.resize(outline.rules.size());
+}
+
+void SeriesLayout::add_item(Item item) {
+  const TemplateOutline& outline = *series_.outline;
+  const OutlineAccess* access = item.access == kNone ? nullptr : &outline.accesses[item.access];
+  item.divided = access != nullptr && ((x_.rows != nullptr && x_.rows->divides(outline, *access)) ||
+                                       (y_.rows != nullptr && y_.rows->divides(outline, *access)));
+  if (item.divided) {
+    any_divided_ = true;
+    part_spots_.resize(outline.accesses.size());
+  }
+  scratch_.clear();
+  spots_of(outline.ops[item.op], access, kNone, scratch_);
+  const auto same = [](const Spot& a, const Spot& b) {
+    return a.cell == b.cell && a.share == b.share;
+  };
+  if (!items_.empty() && !item.divided) {
+    Item& last = items_.back();
+    if (!last.divided && last.op == item.op && last.rule == item.rule && last.parts == item.parts &&
+        std::ranges::equal(std::span(spots_).subspan(last.first_spot, last.spots), scratch_,
+                           same)) {
+      last.unit += item.unit;
+      return;
+    }
+  }
+  item.first_spot = static_cast<std::uint32_t>(spots_.size());
+  item.spots = static_cast<std::uint32_t>(scratch_.size());
+  spots_.insert(spots_.end(), scratch_.begin(), scratch_.end());
+  items_.push_back(item);
+}
+
+void SeriesLayout::spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
+                            std::vector<Spot>& out) const {
+  const auto each = [&](const PlacedAxis& axis, auto visit) {
+    if (axis.rows == nullptr) return visit(0U, 1.0);
+    const auto rows = axis.rows->rows_of(series_, op, access, part);
+    axis.scale.spread(rows.from, rows.to, visit);
+  };
+  const std::uint32_t width = x_.rows == nullptr ? 1 : x_.scale.pixels();
+  each(y_, [&](std::uint32_t y, double of_y) {
+    each(x_, [&](std::uint32_t x, double of_x) { out.push_back({x + y * width, of_x * of_y}); });
+  });
+}
+
+void SeriesLayout::count_parts(const SeriesShare& share) {
+  const std::vector<OutlineRule>& rules = series_.outline->rules;
+  const auto in_table = [&](std::size_t r) { return rules[r].rule.limit <= kMostInTable; };
+  tallies_.resize(rules.size());
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    counts_[r].clear();
+    const std::int64_t limit = std::max<std::int64_t>(0, rules[r].rule.limit);
+    tallies_[r].assign(in_table(r) && rules[r].rule.apart ? static_cast<std::size_t>(limit) : 0, 0);
+  }
+  for (std::size_t at = share.from; at < share.to; ++at) {
+    const auto before = series_.parts_before(at), after = series_.parts_before(at + 1);
+    std::span<const std::uint32_t> left = series_.numbers_of(at);
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+      if (!rules[r].rule.apart) continue;
+      const auto parts = static_cast<std::size_t>(after[r] - before[r]);
+      for (const std::uint32_t n : left.first(parts)) {
+        if (in_table(r)) {
+          ++tallies_[r][n];
+        } else {
+          tallies_[r].push_back(n);  // counted below
+        }
+      }
+      left = left.subspan(parts);
+    }
+  }
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    auto& counts = counts_[r];
+    if (in_table(r)) {
+      for (std::uint32_t n = 0; n < tallies_[r].size(); ++n)
+        if (tallies_[r][n] > 0) counts.push_back({n, tallies_[r][n]});
+      continue;
+    }
+    std::ranges::sort(tallies_[r]);
+    for (const std::uint32_t n : tallies_[r]) {
+      if (counts.empty() || counts.back().number != n) counts.push_back({n, 0});
+      ++counts.back().count;
+    }
+  }
+}
+
+void SeriesLayout::add_divided(const Item& item, double amount, std::span<double> cells) {
+  const OutlineOp& op = series_.outline->ops[item.op];
+  const OutlineAccess& access = series_.outline->accesses[item.access];
+  const auto& counts = counts_[access.rule];
+  double all = 0;
+  for (const PartCount& part : counts) all += part.count;
+  if (all == 0) {  // nobody knows which
+    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+      cells[spot.cell] += amount * spot.share;
+    return;
+  }
+  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMostInTable;
+  auto& known = part_spots_[item.access];
+  for (const PartCount& part : counts) {
+    const std::vector<Spot>* spots = &scratch_;
+    if (keep) {
+      if (known.size() <= part.number) known.resize(std::size_t{part.number} + 1);
+      Known& entry = known[part.number];
+      if (!entry.known) spots_of(op, &access, part.number, entry.spots);
+      entry.known = true;
+      spots = &entry.spots;
+    } else {
+      scratch_.clear();
+      spots_of(op, &access, part.number, scratch_);
+    }
+    const double of_part = amount * part.count / all;
+    for (const Spot& spot : *spots) cells[spot.cell] += of_part * spot.share;
+  }
+}
+
+void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
+  if (any_divided_) count_parts(share);
+  const double steps = share.steps();
+  for (const Item& item : items_) {
+    if (item.op < share.first_op) continue;
+    if (item.op >= share.end_op) break;
+    const double times = value_ == Value::Time ? static_cast<double>(share.op_ns[item.op])
+                         : item.rule == kNone  ? steps
+                         : item.parts          ? share.parts(item.rule)
+                                               : share.hits(item.rule);
+    const double amount = share.share_of(item.op) * times * item.unit;
+    if (amount == 0) continue;
+    total += amount;
+    if (item.divided) {
+      add_divided(item, amount, cells);
+      continue;
+    }
+    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+      cells[spot.cell] += amount * spot.share;
+  }
+}
+
+}  // namespace tt

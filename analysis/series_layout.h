@@ -1,0 +1,77 @@
+// Where the accesses of one series fall in a picture: which cells, with what share.
+// Made once per series and question; then a sum over any of its steps is a walk
+// over a list of numbers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/axis_rows.h"
+#include "analysis/axis_scale.h"
+#include "analysis/step_shares.h"
+#include "analysis/trace_axis.h"
+
+namespace tt {
+
+// One of the axes of a picture that say where.
+struct PlacedAxis {
+  const AxisRows* rows = nullptr;
+  AxisScale scale;
+};
+
+class SeriesLayout {
+ public:
+  // Cells are numbered x + y * x's pixels. An axis without rows has one pixel, for
+  // everything.
+  SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y, Value value,
+               const TracePicks& picks);
+
+  // Adds what `share` has of the value to the cells; the sum of all of it, on a
+  // cell or not, to `total`.
+  void add(const SeriesShare& share, std::span<double> cells, double& total);
+
+ private:
+  struct Spot {
+    std::uint32_t cell;
+    double share;
+  };
+  // Accesses of one op that fall into the same cells, or the op itself.
+  struct Item {
+    std::uint32_t op = 0;
+    std::uint32_t access = kNone;  // one of them; kNone: the op
+    std::uint32_t rule = kNone;    // whose parts or hits count
+    bool parts = false;            // times parts; else times hits, or steps
+    bool divided = false;          // its parts fall into cells of their own
+    double unit = 0;
+    std::uint32_t first_spot = 0, spots = 0;
+  };
+  // How often each part of a rule was touched.
+  struct PartCount {
+    std::uint32_t number, count;
+  };
+
+  void add_item(Item item);
+  void spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
+                std::vector<Spot>& out) const;
+  void count_parts(const SeriesShare& share);
+  void add_divided(const Item& item, double amount, std::span<double> cells);
+
+  const Series& series_;
+  const PlacedAxis x_, y_;
+  const Value value_;
+  std::vector<Item> items_;
+  std::vector<Spot> spots_;
+  bool any_divided_ = false;
+  // Per rule; of a divided item and part the spots, once they were needed.
+  std::vector<std::vector<PartCount>> counts_;
+  std::vector<std::vector<std::uint32_t>> tallies_;
+  struct Known {
+    bool known = false;
+    std::vector<Spot> spots;
+  };
+  std::vector<std::vector<Known>> part_spots_;  // per access, by part
+  std::vector<Spot> scratch_;
+};
+
+}  // namespace tt

@@ -1,0 +1,396 @@
+#include "analysis/session_index.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "analysis/tensor_table.h"
+
+namespace tt {
+
+namespace {
+
+using Done = std::expected<void, TraceError>;
+
+// Whether the numbers of a list go up from each to the next, so that they are
+// distinct and sorted as they stand.
+bool goes_up(std::span<const StepOutline::Run> runs) {
+  // Nothing below overflows: a list has at most kMaxStepValues numbers.
+  constexpr std::int64_t kMost = std::int64_t{1} << 48, kMostStep = std::int64_t{1} << 24;
+  std::int64_t before = -kMost;
+  for (const StepOutline::Run& run : runs) {
+    if (run.count > 1 && run.delta <= 0) return false;
+    if (run.first <= before || run.first > kMost || (run.count > 1 && run.delta > kMostStep))
+      return false;
+    before = run.first + static_cast<std::int64_t>(run.count - 1) * (run.count > 1 ? run.delta : 0);
+  }
+  return true;
+}
+
+// How many numbers of a run are less than `limit`.
+std::uint64_t below(const StepOutline::Run& run, std::int64_t limit) {
+  if (run.first >= limit) return 0;
+  if (run.count == 1) return 1;
+  const auto fit = static_cast<std::uint64_t>((limit - 1 - run.first) / run.delta) + 1;
+  return std::min(fit, run.count);
+}
+
+void list(std::span<const StepOutline::Run> runs, std::vector<std::int64_t>& out) {
+  out.clear();
+  for (const StepOutline::Run& run : runs) {
+    auto value = static_cast<std::uint64_t>(run.first);
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      out.push_back(static_cast<std::int64_t>(value));
+      value += static_cast<std::uint64_t>(run.delta);
+    }
+  }
+}
+
+// Sorted, each once, from 0 up to `limit`.
+void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
+  std::erase_if(numbers, [&](std::int64_t n) { return n < 0 || n >= limit; });
+  if (!std::ranges::is_sorted(numbers)) std::ranges::sort(numbers);
+  const auto repeated = std::ranges::unique(numbers);
+  numbers.erase(repeated.begin(), repeated.end());
+}
+
+void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
+                 std::uint64_t end) {
+  // What lies so near is one buffer: padding between tensors, tensors not in use.
+  constexpr std::uint64_t kGap = std::uint64_t{1} << 20;
+  auto at = stretches.upper_bound({buffer, begin});
+  if (at != stretches.begin()) {
+    const auto before = std::prev(at);
+    if (before->first.first == buffer &&
+        (before->second >= begin || begin - before->second <= kGap)) {
+      if (end <= before->second) return;
+      begin = before->first.second;
+      at = stretches.erase(before);
+    }
+  }
+  while (at != stretches.end() && at->first.first == buffer &&
+         (at->first.second <= end || at->first.second - end <= kGap)) {
+    end = std::max(end, at->second);
+    at = stretches.erase(at);
+  }
+  stretches[{buffer, begin}] = end;
+}
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+// A time that goes back, as only a damaged or invented file has it, is none.
+void drop_negative(std::vector<std::uint64_t>& op_ns) {
+  for (std::uint64_t& ns : op_ns) ns = ns >> 63 == 0 ? ns : 0;
+}
+
+// The sums after one more step, of so many per step.
+template <class T>
+std::span<T> append_sums(std::vector<T>& sums, std::size_t each) {
+  const std::size_t before = sums.size();
+  sums.resize(before + each);
+  std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(before - each), each,
+              sums.begin() + static_cast<std::ptrdiff_t>(before));
+  return std::span(sums).subspan(before);
+}
+
+}  // namespace
+
+std::span<const std::uint64_t> Series::parts_before(std::size_t place) const {
+  return std::span(parts).subspan(place * outline->rules.size(), outline->rules.size());
+}
+std::span<const std::uint32_t> Series::hits_before(std::size_t place) const {
+  return std::span(hits).subspan(place * outline->rules.size(), outline->rules.size());
+}
+std::span<const std::uint32_t> Series::numbers_of(std::size_t place) const {
+  const std::size_t from = static_cast<std::size_t>(number_ends[place]);
+  return std::span(numbers).subspan(from, static_cast<std::size_t>(number_ends[place + 1]) - from);
+}
+
+std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
+                                                            const KeepGoing& keep_going) {
+  SessionIndex index;
+  if (auto done = index.extend(reader, keep_going); !done) return std::unexpected(done.error());
+  return index;
+}
+
+Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_going) {
+  auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  info_ = *std::move(info);
+  while (true) {
+    const std::size_t before = steps_.size();
+    Done taken;
+    const auto read = reader.for_each_step_row(StepId{static_cast<std::uint32_t>(before)},
+                                               UINT32_MAX, [&](const SessionReader::StepRow& row) {
+                                                 if (!keep_going()) {
+                                                   taken = std::unexpected(cancelled_error());
+                                                   return false;
+                                                 }
+                                                 taken = take(reader, row);
+                                                 return taken.has_value();
+                                               });
+    if (!taken) return taken;
+    if (read) return {};
+    if (read.error().kind != TraceError::Kind::Damaged) return read;
+    // A writer may have put rows behind the damaged one.
+    const auto count = reader.step_count();
+    if (!count) return std::unexpected(count.error());
+    if (steps_.size() >= *count) return {};
+    add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
+  }
+}
+
+void SessionIndex::add_damaged(StepId step) {
+  damaged_.push_back(step);
+  IndexedStep lost;
+  if (!steps_.empty()) {  // where the one before it ended
+    lost.begin = lost.end = lost.first_op = steps_.back().end;
+    lost.first_token = steps_.back().first_token + steps_.back().n_tokens;
+  }
+  steps_.push_back(lost);
+}
+
+Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRow& row) {
+  const Step& head = row.head;
+  IndexedStep step{.begin = head.begin,
+                   .end = head.end,
+                   .first_op = head.first_op,
+                   .first_token = head.first_token,
+                   .n_tokens = head.n_tokens,
+                   .phase = head.phase,
+                   .totals = {}};
+  if (!steps_.empty()) {
+    const IndexedStep& last = steps_.back();
+    if (step.begin < last.begin || step.end < last.end) in_time_order_ = false;
+    if (token_begin(step) < token_begin(last) || token_end(step) < token_end(last))
+      in_token_order_ = false;
+  }
+  if (step.end < step.begin) in_time_order_ = false;
+  if (head.graph.v == 0) {
+    steps_.push_back(step);
+    return {};
+  }
+
+  const auto outline = outline_for(reader, head.graph);
+  if (!outline && outline.error().kind != TraceError::Kind::Damaged &&
+      outline.error().kind != TraceError::Kind::NotFound)
+    return std::unexpected(outline.error());
+  if (!outline || !unpack_outline(row.packed, row_) || row_.op_ns.size() != row.ops ||
+      row_.op_ns.size() > (*outline)->ops.size() ||
+      (!row_.slots.empty() && row_.slots.size() != (*outline)->slots)) {
+    add_damaged(head.id);
+    return {};
+  }
+  drop_negative(row_.op_ns);
+  // Times that were not kept say nothing: such a step ran whole unless it was cancelled.
+  const std::size_t ran =
+      row_.op_ns.empty() && !head.aborted ? (*outline)->ops.size() : row_.op_ns.size();
+  Series& series = series_of(
+      {head.graph, head.allocation, head.phase, static_cast<std::uint32_t>(ran)}, *outline);
+  if (series.steps.empty()) add_allocation(reader, head.allocation);
+  step.series = static_cast<std::uint32_t>(&series - series_.data());
+  step.place = static_cast<std::uint32_t>(series.steps.size());
+  step.timed = !row_.op_ns.empty();
+  if (auto added = add_parts(reader, series, step); !added) return added;
+  add_times(series);
+  for (const std::uint64_t ns : row_.op_ns) step.op_ns += ns;
+  series.steps.push_back(head.id.v);
+  steps_.push_back(step);
+  return {};
+}
+
+std::expected<std::shared_ptr<const TemplateOutline>, TraceError> SessionIndex::outline_for(
+    const SessionReader& reader, TemplateId id) {
+  if (const auto known = outlines_.find(id); known != outlines_.end()) return known->second;
+  const auto graph = reader.graph(id);
+  if (!graph) return std::unexpected(graph.error());
+  return outlines_[id] = std::make_shared<const TemplateOutline>(outline_of(**graph, names_));
+}
+
+Series& SessionIndex::series_of(const Key& key,
+                                const std::shared_ptr<const TemplateOutline>& outline) {
+  const auto [known, fresh] =
+      series_ids_.try_emplace(key, static_cast<std::uint32_t>(series_.size()));
+  if (fresh) {
+    const auto& [graph, allocation, phase, ran] = key;
+    Series series{.graph = graph,
+                  .allocation = allocation,
+                  .phase = phase,
+                  .ran = ran,
+                  .outline = outline,
+                  .steps = {},
+                  .parts = std::vector<std::uint64_t>(outline->rules.size()),
+                  .hits = std::vector<std::uint32_t>(outline->rules.size()),
+                  .number_ends = {0},
+                  .numbers = {},
+                  .times = {},
+                  .time_sum = std::vector<std::uint64_t>(ran),
+                  .fixed = {},
+                  .per_part = std::vector<Series::PerPart>(outline->rules.size())};
+    for (const OutlineOp& op : std::span(outline->ops).first(ran)) {
+      for (const OutlineAccess& access :
+           std::span(outline->accesses).subspan(op.first_access, op.accesses)) {
+        if (access.rule == kNone) {
+          ++series.fixed.accesses;
+          (access.write ? series.fixed.written : series.fixed.read) += access.unit;
+        } else {
+          Series::PerPart& per = series.per_part[access.rule];
+          (series.outline->rules[access.rule].rule.apart ? per.accesses : per.accesses_if_any) += 1;
+          (access.write ? per.written : per.read) += access.unit;
+        }
+      }
+    }
+    series_.push_back(std::move(series));
+  }
+  return series_[known->second];
+}
+
+void SessionIndex::add_times(Series& series) {
+  if (series.steps.size() % kStride == 0)
+    series.times.insert(series.times.end(), series.time_sum.begin(), series.time_sum.end());
+  for (std::size_t i = 0; i < row_.op_ns.size(); ++i) series.time_sum[i] += row_.op_ns[i];
+}
+
+Done SessionIndex::add_parts(const SessionReader& reader, Series& series, IndexedStep& step) {
+  const std::vector<OutlineRule>& rules = series.outline->rules;
+  const auto parts = append_sums(series.parts, rules.size());
+  const auto hits = append_sums(series.hits, rules.size());
+  step.totals = series.fixed;
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const PartRule& rule = rules[r].rule;
+    if (rule.slot.v >= row_.slots.size()) continue;
+    const StepOutline::Slot& slot = row_.slots[rule.slot.v];
+    const auto runs = row_.runs_of(slot);
+    std::uint64_t count = 0;
+    if (rule.batches != std::array<std::int64_t, 2>{1, 1}) {
+      if (slot.values == 0) continue;
+      const auto graph = reader.graph(series.graph);
+      if (!graph) return std::unexpected(graph.error());
+      list(runs, listed_);
+      count = parts_of(**graph, rules[r].example, listed_);
+    } else if (!rule.apart && goes_up(runs)) {
+      for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
+    } else {
+      list(runs, listed_);
+      keep_parts(listed_, rule.limit);
+      count = listed_.size();
+      if (rule.apart)
+        for (const std::int64_t n : listed_)
+          series.numbers.push_back(static_cast<std::uint32_t>(n));
+    }
+    parts[r] += count;
+    hits[r] += count > 0;
+    const Series::PerPart& per = series.per_part[r];
+    step.totals.accesses += per.accesses * count + (count > 0 ? per.accesses_if_any : 0);
+    step.totals.read.v += per.read.v * count;
+    step.totals.written.v += per.written.v * count;
+  }
+  series.number_ends.push_back(series.numbers.size());
+  return {};
+}
+
+// What cannot be read is left out: the picture of buffers lacks it.
+void SessionIndex::add_allocation(const SessionReader& reader, AllocationId id) {
+  if (id.v == 0 || allocations_.contains(id)) return;
+  const auto allocation = reader.allocation(id);
+  if (!allocation) return;
+  const auto graph = reader.graph(allocation->graph);
+  if (!graph) return;
+  for (std::size_t i = 0; i < allocation->addresses.size(); ++i) {
+    const Tensor& tensor = (*graph)->tensors[i];
+    const std::uint64_t begin = allocation->addresses[i], size = size_of(tensor).v;
+    if (begin == 0 || size == 0 || tensor.source == Source::Disk || begin + size < begin) continue;
+    add_stretch(buffers_, tensor.buffer, begin, begin + size);
+  }
+  allocations_[id] = allocation->addresses;
+}
+
+std::span<const std::uint64_t> SessionIndex::addresses(AllocationId id) const {
+  const auto known = allocations_.find(id);
+  return known == allocations_.end() ? std::span<const std::uint64_t>() : known->second;
+}
+
+std::size_t SessionIndex::memory_bytes() const {
+  std::size_t bytes = bytes_of(steps_);
+  for (const Series& s : series_)
+    bytes += sizeof(s) + bytes_of(s.steps) + bytes_of(s.parts) + bytes_of(s.hits) +
+             bytes_of(s.number_ends) + bytes_of(s.numbers) + bytes_of(s.times) +
+             bytes_of(s.time_sum) + bytes_of(s.per_part);
+  for (const auto& [id, outline] : outlines_)
+    bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
+  for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
+  constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
+  return bytes + kPerName * (names_.tensors().size() + names_.ops().size());
+}
+
+Done OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
+  constexpr std::size_t kStride = SessionIndex::kStride;
+  const Series& of_series = index_.series()[series];
+  const std::size_t ran = of_series.ran, steps = of_series.steps.size();
+  const auto add = [&](std::size_t at, bool plus) -> Done {
+    const auto ns = of(StepId{of_series.steps[at]});
+    if (!ns) return std::unexpected(ns.error());
+    for (std::size_t i = 0; i < ran; ++i) sum.ns[i] += plus ? (*ns)[i] : ~(*ns)[i] + 1;
+    return {};
+  };
+  // The nearest place whose sum is known: where it stands, a kept one, the end.
+  const std::size_t kept = std::min((place + kStride / 2) / kStride * kStride,
+                                    (steps == 0 ? 0 : (steps - 1) / kStride * kStride));
+  const auto distance = [&](std::size_t from) {
+    return from > place ? from - place : place - from;
+  };
+  const bool stands = !sum.ns.empty();
+  if (distance(steps) < distance(kept) && (!stands || distance(steps) < distance(sum.place))) {
+    sum.ns = of_series.time_sum;
+    sum.place = steps;
+  } else if (!stands || distance(kept) < distance(sum.place)) {
+    const auto at = of_series.times.begin() + static_cast<std::ptrdiff_t>(kept / kStride * ran);
+    sum.ns.assign(at, at + static_cast<std::ptrdiff_t>(steps == 0 ? 0 : ran));
+    sum.place = kept;
+  }
+  for (; sum.place < place; ++sum.place)
+    if (auto done = add(sum.place, true); !done) return done;
+  for (; sum.place > place; --sum.place)
+    if (auto done = add(sum.place - 1, false); !done) return done;
+  return {};
+}
+
+std::expected<std::span<const std::uint64_t>, TraceError> OpTimes::between(std::uint32_t series,
+                                                                           std::size_t from,
+                                                                           std::size_t to) {
+  Sum& sum = last_[series];
+  if (from + 1 == to) return of(StepId{index_.series()[series].steps[from]});
+  if (sum.ns.empty() || sum.place != from)
+    if (auto done = move_to(series, from, sum); !done) return std::unexpected(done.error());
+  answer_.resize(sum.ns.size());
+  std::ranges::transform(sum.ns, answer_.begin(), [](std::uint64_t ns) { return ~ns + 1; });
+  if (auto done = move_to(series, to, sum); !done) return std::unexpected(done.error());
+  for (std::size_t i = 0; i < answer_.size(); ++i) answer_[i] += sum.ns[i];
+  return std::span<const std::uint64_t>(answer_);
+}
+
+std::expected<std::span<const std::uint64_t>, TraceError> OpTimes::of(StepId step) {
+  if (step != read_) {
+    read_ = StepId{kNone};
+    bool sound = true;
+    const auto read = reader_.for_each_step_row(step, 1, [&](const SessionReader::StepRow& row) {
+      sound = unpack_outline(row.packed, row_).has_value();
+      return false;
+    });
+    if (!read) return std::unexpected(read.error());
+    const IndexedStep& known = index_.steps()[step.v];
+    const std::size_t ran = known.series == kNone ? 0 : index_.series()[known.series].ran;
+    if (!sound || (row_.op_ns.size() != ran && !row_.op_ns.empty()))
+      return std::unexpected(TraceError{TraceError::Kind::Damaged,
+                                        "A step of the session's file has changed. Ask again."});
+    drop_negative(row_.op_ns);
+    row_.op_ns.resize(ran);
+    read_ = step;
+  }
+  return std::span<const std::uint64_t>(row_.op_ns);
+}
+
+}  // namespace tt

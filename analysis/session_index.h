@@ -1,0 +1,190 @@
+// What questions that sum over many steps stand on: built once from a session's
+// file, extended while the session grows, kept in memory as long as it is asked.
+//
+// The problem. A session of 100 million accesses is 85,000 steps of 400 ops. A
+// picture of it has 1400 columns, and wants in each the time of every op and the
+// bytes of every access of the steps that fall into it: walking all accesses takes
+// seconds, decoding all times a quarter of one. But a step is a template and a few
+// numbers, so that sums over steps are sums over few things:
+//
+//   - Series. Steps of the same template, phase and allocation that ran equally
+//     many ops (a cancelled step ran fewer) are a series, whether or not others lie
+//     between them. Every access of a series is the same in every one of its
+//     steps but for how many parts it has.
+//   - Parts. An access that a list decides (rows, experts, cells) touches as many
+//     parts as the list has distinct numbers. Accesses with an equal PartRule touch
+//     equally many; a template has a handful of rules, one with experts one or two
+//     per layer. Per step and rule the sum over all steps of the series before it
+//     is kept (12 bytes): the bytes of an access between two steps are a difference
+//     times its unit. Where parts are accesses of their own (experts, rows of an
+//     embedding) the list is kept, too (4 bytes a part).
+//   - Times. Per op the sum of its time over all steps of the series before it is
+//     kept at every kStride-th step (total ops / kStride * 8 bytes). At a step
+//     between two of these the steps from the nearer one are read again from the
+//     file: kStride / 2 at most, so that the time of every op between any two
+//     steps costs a difference of two vectors and a few microseconds.
+//
+// So a picture's column costs what a template's accesses cost, not what its
+// steps' do, and 100 million accesses take about 60 MB here. Nothing of it is
+// stored in the file. Memory and times as measured: docs/benchmarks.md.
+//
+// A damaged step, or one whose lists do not fit its template, is in no series
+// and listed: sums say what is there. So is a step without a template (level
+// MINIMAL): it has no accesses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/page.h"
+#include "analysis/template_outline.h"
+#include "tracer/format/blob_codec.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+
+struct IndexedStep {
+  Ns begin{}, end{}, first_op{};
+  std::uint32_t first_token = 0, n_tokens = 0;
+  std::uint32_t series = kNone;  // kNone: it has no accesses
+  std::uint32_t place = 0;       // in its series
+  Phase phase = Phase::Other;
+  bool timed = false;  // its ops have times
+  // Of all its ops and accesses.
+  std::uint64_t op_ns = 0;
+  AccessTotals totals;
+};
+// The tokens that a step stands for where tokens are an axis; one without tokens
+// stands for the next.
+constexpr std::uint64_t token_begin(const IndexedStep& s) { return s.first_token; }
+constexpr std::uint64_t token_end(const IndexedStep& s) {
+  return std::uint64_t{s.first_token} + (s.n_tokens == 0 ? 1 : s.n_tokens);
+}
+
+// What a series keeps per step is reached through the functions below it.
+struct Series {
+  TemplateId graph;
+  AllocationId allocation;
+  Phase phase = Phase::Other;
+  std::uint32_t ran = 0;  // ops that ran
+  std::shared_ptr<const TemplateOutline> outline;
+  std::vector<std::uint32_t> steps;  // ascending
+
+  // Sums over the first `place` steps, place up to steps.size().
+  std::span<const std::uint64_t> parts_before(std::size_t place) const;  // per rule
+  std::span<const std::uint32_t> hits_before(std::size_t place) const;   // steps with any part
+  // The parts of one step that are accesses of their own: those of the rules that
+  // are `apart`, in the order of the rules, each ascending.
+  std::span<const std::uint32_t> numbers_of(std::size_t place) const;
+
+  std::vector<std::uint64_t> parts;        // (steps + 1) x rules
+  std::vector<std::uint32_t> hits;         // (steps + 1) x rules
+  std::vector<std::uint64_t> number_ends;  // steps + 1
+  std::vector<std::uint32_t> numbers;
+  std::vector<std::uint64_t> times;     // before step 0, kStride, 2 * kStride...: ran ops each
+  std::vector<std::uint64_t> time_sum;  // before the next step
+  // What one of its steps makes: always, and by the parts of each rule.
+  AccessTotals fixed;
+  struct PerPart {
+    std::uint64_t accesses = 0, accesses_if_any = 0;
+    Bytes read{}, written{};
+  };
+  std::vector<PerPart> per_part;  // per rule
+};
+
+class SessionIndex {
+ public:
+  static constexpr std::size_t kStride = 8;
+
+  // `reader` reads one and the same session in every call of this object.
+  static std::expected<SessionIndex, TraceError> build(const SessionReader& reader,
+                                                       const KeepGoing& keep_going = always);
+  // Takes in the steps that the file has got since. After an error, and after
+  // Cancelled, it stands at the last step that was taken in.
+  std::expected<void, TraceError> extend(const SessionReader& reader,
+                                         const KeepGoing& keep_going = always);
+
+  const SessionInfo& info() const { return info_; }
+  const SessionNames& names() const { return names_; }
+  const std::vector<IndexedStep>& steps() const { return steps_; }
+  const std::vector<Series>& series() const { return series_; }
+  const std::vector<StepId>& damaged() const { return damaged_; }
+  // Whether steps follow one another: begins and ends, or tokens, never go back.
+  // They do in what a recorder wrote; where they do not, questions look at each step.
+  bool in_time_order() const { return in_time_order_; }
+  bool in_token_order() const { return in_token_order_; }
+  // What of a model's memory the ops used, by name of the buffer, each stretch
+  // disjoint from the others, by address: (buffer, first address) -> end. Tensors
+  // that are mapped from the file are not in it.
+  using Stretches = std::map<std::pair<std::string, std::uint64_t>, std::uint64_t>;
+  const Stretches& buffers() const { return buffers_; }
+  // Per tensor of an allocation; empty: not recorded.
+  std::span<const std::uint64_t> addresses(AllocationId id) const;
+
+  std::size_t memory_bytes() const;  // about
+
+ private:
+  using Key = std::tuple<TemplateId, AllocationId, Phase, std::uint32_t>;
+
+  std::expected<void, TraceError> take(const SessionReader& reader,
+                                       const SessionReader::StepRow& row);
+  void add_damaged(StepId step);
+  std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
+      const SessionReader& reader, TemplateId id);
+  Series& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
+  void add_times(Series& series);
+  std::expected<void, TraceError> add_parts(const SessionReader& reader, Series& series,
+                                            IndexedStep& step);
+  void add_allocation(const SessionReader& reader, AllocationId id);
+
+  SessionInfo info_;
+  SessionNames names_;
+  std::vector<IndexedStep> steps_;
+  std::vector<Series> series_;
+  std::map<Key, std::uint32_t> series_ids_;
+  std::map<TemplateId, std::shared_ptr<const TemplateOutline>> outlines_;
+  std::map<AllocationId, std::vector<std::uint64_t>> allocations_;
+  Stretches buffers_;
+  std::vector<StepId> damaged_;
+  bool in_time_order_ = true, in_token_order_ = true;
+  StepOutline row_;                   // the one being taken in
+  std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
+};
+
+// The times of ops, summed over steps of an index: lives as long as one question,
+// and reads from the file what the index does not keep.
+class OpTimes {
+ public:
+  OpTimes(const SessionIndex& index, const SessionReader& reader)
+      : index_(index), reader_(reader), last_(index.series().size()) {}
+
+  // Per op that ran, in the steps [from, to) of a series. Cheapest when `from` is
+  // where the last question about this series ended. Valid until the next call.
+  std::expected<std::span<const std::uint64_t>, TraceError> between(std::uint32_t series,
+                                                                    std::size_t from,
+                                                                    std::size_t to);
+  // Of one step; ops without a time have 0. Valid until the next call.
+  std::expected<std::span<const std::uint64_t>, TraceError> of(StepId step);
+
+ private:
+  struct Sum {
+    std::size_t place = 0;
+    std::vector<std::uint64_t> ns;  // of all steps before `place`; empty: not asked for yet
+  };
+  std::expected<void, TraceError> move_to(std::uint32_t series, std::size_t place, Sum& sum);
+
+  const SessionIndex& index_;
+  const SessionReader& reader_;
+  std::vector<Sum> last_;  // per series
+  StepId read_{kNone};     // the step in `row_`
+  StepOutline row_;
+  std::vector<std::uint64_t> answer_;
+};
+
+}  // namespace tt

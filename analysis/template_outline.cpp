@@ -1,0 +1,121 @@
+#include "analysis/template_outline.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "analysis/op_facts.h"
+#include "analysis/tensor_table.h"
+
+namespace tt {
+
+namespace {
+
+std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& ids, std::string key,
+                        std::size_t next) {
+  return ids.try_emplace(std::move(key), static_cast<std::uint32_t>(next)).first->second;
+}
+
+// How much an access has to do with what its op is about.
+std::tuple<int, std::uint64_t> weight_of(const GraphTemplate& graph, const Access& access) {
+  const Tensor& view = graph.tensor(access.tensor);
+  const int kind = view.kind == TensorKind::Weight && !access.write ? 3
+                   : view.kind == TensorKind::Kv                    ? 2
+                   : !access.write                                  ? 1
+                                                                    : 0;
+  return {kind, access.slot == kNoSlot ? access.unit.v : size_of(view).v};
+}
+
+std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
+                      std::vector<OutlineRule>& rules) {
+  if (access.slot == kNoSlot) return kNone;
+  const PartRule rule = part_rule(graph, access);
+  const auto known = std::ranges::find(rules, rule, &OutlineRule::rule);
+  const auto at = static_cast<std::uint32_t>(known - rules.begin());
+  if (known == rules.end()) rules.push_back({rule, access});
+  return at;
+}
+
+}  // namespace
+
+std::uint32_t SessionNames::tensor(const Tensor& root) {
+  const std::uint32_t id = number_of(
+      tensor_ids_,
+      std::format("{}/{}/{}/{}/{}", static_cast<int>(root.kind), static_cast<int>(root.source),
+                  root.file.file, root.file.offset, root.name),
+      tensors_.size());
+  if (id == tensors_.size()) {
+    tensors_.push_back({.name = root.name,
+                        .kind = root.kind,
+                        .source = root.source,
+                        .layer = root.layer,
+                        .component = root.component,
+                        .role = root.role,
+                        .type = root.type,
+                        .size = size_of(root),
+                        .file = root.file});
+  } else {
+    tensors_[id].size = std::max(tensors_[id].size, size_of(root));
+  }
+  return id;
+}
+
+std::uint32_t SessionNames::kind(const std::string& name) {
+  const std::uint32_t id = number_of(kind_ids_, name, kinds_.size());
+  if (id == kinds_.size()) kinds_.push_back(name);
+  return id;
+}
+
+std::uint32_t SessionNames::op(SessionOp op) {
+  const std::uint32_t id =
+      number_of(op_ids_, std::format("{}/{}/{}", op.kind, op.layer.v, op.output), ops_.size());
+  if (id == ops_.size()) ops_.push_back(std::move(op));
+  return id;
+}
+
+FileRange OutlineAccess::part_in_file(std::uint64_t number) const {
+  const std::uint64_t from = file.offset + number * stride;
+  if (file.empty() || from < file.offset || from >= file_end) return {};
+  return {file.file, from, std::min(unit.v, file_end - from)};
+}
+
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
+  TemplateOutline outline;
+  outline.slots = static_cast<std::uint32_t>(graph.slots.size());
+  const std::vector<Access> accesses = accesses_of(graph);
+  std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // of roots
+  for (std::uint32_t i = 0, next = 0; i < graph.ops.size(); ++i) {
+    const Op& op = graph.ops[i];
+    const std::uint32_t kind = names.kind(op_name(graph, op));
+    OutlineOp out{.kind = kind,
+                  .op = names.op({graph.tensor(graph.node(op.last()).output).name, kind, op.layer}),
+                  .layer = op.layer,
+                  .component = op_part(graph, op).component,
+                  .first_access = next,
+                  .accesses = 0,
+                  .main = kNone};
+    for (; next < accesses.size() && accesses[next].op.v == i; ++next, ++out.accesses) {
+      const Access& access = accesses[next];
+      if (out.main == kNone || weight_of(graph, accesses[out.main]) < weight_of(graph, access))
+        out.main = next;
+      const TensorId root = graph.root(access.tensor);
+      const Tensor& view = graph.tensor(access.tensor);
+      if (numbers[root.v] == kNone) numbers[root.v] = names.tensor(graph.tensor(root));
+      const FileRange& whole = graph.tensor(root).file;
+      outline.accesses.push_back({.tensor = numbers[root.v],
+                                  .view = access.tensor,
+                                  .rule = rule_of(graph, access, outline.rules),
+                                  .source = view.source,
+                                  .write = access.write,
+                                  .unit = access.unit,
+                                  .stride = access.stride,
+                                  .span = size_of(view).v,
+                                  .file = access.range,
+                                  .file_end = whole.offset + whole.length});
+    }
+    outline.ops.push_back(out);
+  }
+  return outline;
+}
+
+}  // namespace tt
