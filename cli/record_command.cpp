@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <format>
@@ -19,8 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/interrupt_guard.h"
 #include "cli/options/installation.h"
 #include "cli/options/tracer_options.h"
+#include "cli/status_line.h"
 #include "tracer/backends.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/generation_queue.h"
@@ -86,50 +87,6 @@ class Teller final : public SessionListener {
   std::optional<JobStatus> progress_, ended_;
 };
 
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first SIGINT or SIGTERM asks to finish, the second ends the process.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    struct sigaction once = {};
-    once.sa_handler = [](int) { interrupted = 1; };
-    once.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &once, &int_before_);
-    sigaction(SIGTERM, &once, &term_before_);
-  }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-  ~InterruptGuard() {
-    sigaction(SIGINT, &int_before_, nullptr);
-    sigaction(SIGTERM, &term_before_, nullptr);
-  }
-
- private:
-  struct sigaction int_before_ = {}, term_before_ = {};
-};
-
-// One line on a terminal's stderr that is written over and over.
-class StatusLine {
- public:
-  explicit StatusLine(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
-  ~StatusLine() { clear(); }
-  StatusLine(const StatusLine&) = delete;
-  StatusLine& operator=(const StatusLine&) = delete;
-  void show(const std::string& text) {
-    if (shown_ && text != last_) std::print(stderr, "\r\033[K{}", text);
-    last_ = text;
-  }
-  void clear() {
-    if (shown_ && !last_.empty()) std::print(stderr, "\r\033[K");
-    last_.clear();
-  }
-
- private:
-  bool shown_;
-  std::string last_;
-};
-
 int fail(const std::string& message) {
   std::println(stderr, "tt record: {}", message);
   return 1;
@@ -168,7 +125,7 @@ std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, St
     const LoadState load = queue.load_state();
     if (load.phase == LoadState::Phase::Ready) return {};
     if (load.phase == LoadState::Phase::Failed) return std::unexpected(load.error);
-    if (interrupted != 0) return std::unexpected("interrupted while the model was loading");
+    if (was_interrupted()) return std::unexpected("interrupted while the model was loading");
     line.show(std::format("loading {:.0f} %", 100 * load.progress));
     std::this_thread::sleep_for(20ms);
   }
@@ -178,7 +135,7 @@ std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, St
 JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
   bool cancelled = false;
   for (;;) {
-    if (interrupted != 0 && !std::exchange(cancelled, true)) queue.cancel(id);
+    if (was_interrupted() && !std::exchange(cancelled, true)) queue.cancel(id);
     const Teller::News news = teller.news();
     if (!news.text.empty()) {
       line.clear();
@@ -243,7 +200,7 @@ int run(RecordOptions& options) {
   if (const auto loaded = wait_for_model(queue, line); !loaded) {
     line.clear();
     fail(loaded.error());
-    return interrupted != 0 ? 130 : 1;
+    return was_interrupted() ? 130 : 1;
   }
   const auto job = queue.submit(options.request);
   if (!job) return fail(job.error().message);
@@ -260,7 +217,7 @@ int run(RecordOptions& options) {
     if (!options.quiet) print_summary(options.output, status);
   }
   if (!status.error.empty()) return fail(status.error);
-  return interrupted != 0 ? 130 : 0;
+  return was_interrupted() ? 130 : 0;
 }
 
 }  // namespace
