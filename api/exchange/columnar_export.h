@@ -1,0 +1,29 @@
+// Parquet and Arrow files of a session's accesses, written as they are derived.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "api/exchange/byte_sink.h"
+#include "api/exchange/session_rows.h"
+
+namespace tt::exchange {
+
+// One Parquet file. In memory are one row group (encoded) and one batch.
+Written export_parquet(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+
+// An Arrow IPC stream, or with `file` the same with a footer for random access.
+enum class ArrowForm : std::uint8_t { Stream, File };
+Written export_arrow(SessionRows& rows, ArrowForm form, const ByteSink& sink,
+                     const KeepGoing& keep_going);
+
+// A folder that DuckDB, Spark and pyarrow take as one table, partitioned by session
+// and step range: FOLDER/session=ID/steps=A-B/part.parquet, each of the steps A to B.
+// A part ends with the step that fills it to `rows_per_part`. The session's column is
+// the folder's name alone. FOLDER may hold other sessions, not this one.
+Written export_parquet_folder(const SessionReader& reader, ExportRange range,
+                              const std::filesystem::path& folder, std::uint64_t rows_per_part,
+                              const KeepGoing& keep_going);
+
+}  // namespace tt::exchange

@@ -1,0 +1,62 @@
+#include "api/exchange/export.h"
+
+#include <algorithm>
+
+#include "api/exchange/columnar_export.h"
+#include "api/exchange/text_rows.h"
+#include "api/exchange/trace_events.h"
+
+namespace tt::exchange {
+namespace {
+
+constexpr FormatFacts kFormats[] = {
+    {Format::Csv, "csv", ".csv", "text/csv; charset=utf-8"},
+    {Format::Json, "json", ".json", "application/json"},
+    {Format::Ndjson, "ndjson", ".ndjson", "application/x-ndjson"},
+    {Format::Chrome, "chrome", ".trace.json", "application/json"},
+    {Format::Perfetto, "perfetto", ".pftrace", "application/x-protobuf"},
+    {Format::Parquet, "parquet", ".parquet", "application/vnd.apache.parquet"},
+    {Format::Arrow, "arrow", ".arrows", "application/vnd.apache.arrow.stream"},
+    {Format::ArrowFile, "arrow-file", ".arrow", "application/vnd.apache.arrow.file"},
+};
+
+}  // namespace
+
+std::span<const FormatFacts> formats() { return kFormats; }
+
+const FormatFacts& facts_of(Format format) {
+  return *std::ranges::find(kFormats, format, &FormatFacts::format);
+}
+
+std::optional<Format> format_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kFormats, name, &FormatFacts::name);
+  if (found == std::end(kFormats)) return std::nullopt;
+  return found->format;
+}
+
+Written export_session(const SessionReader& reader, const ExportOptions& options,
+                       const ByteSink& sink, const KeepGoing& keep_going) {
+  auto rows = SessionRows::open(reader, options.range);
+  if (!rows) return std::unexpected(rows.error());
+  switch (options.format) {
+    case Format::Csv:
+      return export_csv(*rows, sink, keep_going);
+    case Format::Json:
+      return export_json(*rows, sink, keep_going);
+    case Format::Ndjson:
+      return export_log(*rows, options.level, sink, keep_going);
+    case Format::Chrome:
+      return export_chrome(*rows, sink, keep_going);
+    case Format::Perfetto:
+      return export_perfetto(*rows, sink, keep_going);
+    case Format::Parquet:
+      return export_parquet(*rows, sink, keep_going);
+    case Format::Arrow:
+      return export_arrow(*rows, ArrowForm::Stream, sink, keep_going);
+    case Format::ArrowFile:
+      return export_arrow(*rows, ArrowForm::File, sink, keep_going);
+  }
+  return {};
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,39 @@
+// Every format that a session can be exported to: one call, whatever it is.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "api/exchange/byte_sink.h"
+#include "api/exchange/log_export.h"
+#include "api/exchange/session_rows.h"
+
+namespace tt::exchange {
+
+enum class Format : std::uint8_t { Csv, Json, Ndjson, Chrome, Perfetto, Parquet, Arrow, ArrowFile };
+
+struct FormatFacts {
+  Format format;
+  std::string_view name;       // in parameters and options
+  std::string_view extension;  // of a file, with its dot
+  std::string_view media_type;
+};
+std::span<const FormatFacts> formats();
+const FormatFacts& facts_of(Format format);
+std::optional<Format> format_named(std::string_view name);
+
+struct ExportOptions {
+  Format format = Format::Parquet;
+  ExportRange range{};
+  LogLevel level = LogLevel::Detailed;  // of Ndjson
+};
+
+// Streams: in memory are one step, a few templates and what the format collects (a
+// row group of Parquet). Cancelled when `keep_going` says so, asked before every step.
+Written export_session(const SessionReader& reader, const ExportOptions& options,
+                       const ByteSink& sink, const KeepGoing& keep_going = always);
+
+}  // namespace tt::exchange

@@ -1,0 +1,180 @@
+#include <format>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "api/exchange/import.h"
+#include "api/exchange/imported_row.h"
+#include "api/exchange/session_facts.h"
+
+namespace tt::exchange {
+namespace {
+
+constexpr std::size_t kLongestLine = 64u << 20;
+constexpr std::size_t kMostRows = 4u << 20;  // of one step
+
+// Reads up to the line's end; false at the end of the file. A line that is too
+// long comes cut off, and is no JSON then.
+bool read_line(std::istream& in, std::string& line) {
+  line.clear();
+  for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
+    if (c == '\n') return true;
+    if (line.size() < kLongestLine) line += static_cast<char>(c);
+  }
+  return !line.empty();
+}
+
+class LogImport {
+ public:
+  LogImport(std::filesystem::path log, std::filesystem::path session)
+      : log_(std::move(log)), session_(std::move(session)) {}
+
+  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+    std::ifstream in(log_, std::ios::binary);
+    if (!in) {
+      return std::unexpected(
+          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be read."});
+    }
+    std::string line;
+    while (read_line(in, line)) {
+      ++line_;
+      if (line.find_first_not_of(" \t\r") == line.npos) continue;
+      const Json entry = Json::parse(line, nullptr, false);
+      if (!entry.is_object())
+        return std::unexpected(damaged(log_, line_, "This is no line of a log: no JSON object."));
+      const std::string event = text_in(entry, "event", text_in(entry, "type"));
+      if (event == "step_begin" && !keep_going()) return std::unexpected(cancelled_error());
+      if (const Written taken = take(event, entry); !taken) return std::unexpected(taken.error());
+    }
+    return finish();
+  }
+
+ private:
+  Written take(const std::string& event, const Json& entry) {
+    if (event == "session_start") return start(entry);
+    if (event == "tensor_log") return row(entry);
+    if (event == "step_begin") {
+      if (const Written ended = end_step(); !ended) return ended;
+      return begin_step(entry);
+    }
+    if (event == "step_end") {
+      if (!step_) return {};
+      if (!legacy_) end_step_from(entry, step_->step);
+      return end_step();
+    }
+    if (event == "session_end") {
+      info_.state = enum_from(text_in(entry, "state"), SessionState::Recovered, SessionState::Done);
+      info_.error = text_in(entry, "error");
+      if (const auto losses = entry.find("losses"); losses != entry.end())
+        losses_ = losses_from(*losses);
+      ended_ = true;
+    }
+    return {};
+  }
+
+  Written start(const Json& entry) {
+    if (builder_) {
+      return std::unexpected(damaged(log_, line_, "A second session begins. Import one a time."));
+    }
+    // The log's own id is in `id`, in older ones in `session` or `session_id`.
+    info_ = session_from(entry);
+    const std::string id =
+        info_.id.empty() ? text_in(entry, "session_id", text_in(entry, "session")) : info_.id;
+    info_.id = usable_id(id, session_.stem().string());
+    info_.facts.emplace_back("trace.imported_from", "log");
+    losses_ = {};
+    return open();
+  }
+  Written open() {
+    if (builder_) return {};
+    if (info_.id.empty()) info_.id = usable_id("", session_.stem().string());
+    auto created = SessionBuilder::create(session_, info_);
+    if (!created) return std::unexpected(created.error());
+    builder_.emplace(*std::move(created));
+    return {};
+  }
+
+  Written begin_step(const Json& entry) {
+    if (const Written opened = open(); !opened) return opened;
+    step_.emplace();
+    legacy_ = !entry.contains("first_op_ns");
+    begin_step_from(entry, step_->step);
+    step_->ops = number_in<std::uint32_t>(entry, "ops");
+    step_->ops_run = number_in<std::uint32_t>(entry, "ops_run");
+    if (std::vector<Token> tokens = tokens_from(entry); !tokens.empty())
+      return builder_->add_tokens(std::move(tokens));
+    return {};
+  }
+
+  Written row(const Json& entry) {
+    if (!step_) {
+      // A log without steps: all of it is one.
+      if (const Written begun = begin_step(Json::object()); !begun) return begun;
+      legacy_ = true;
+    }
+    if (step_->rows.size() == kMostRows) {
+      return std::unexpected(
+          damaged(log_, line_, std::format("A step has more than {} accesses.", kMostRows)));
+    }
+    ImportedRow row = row_from(entry);
+    if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
+    if (!step_->rows.empty() && row.op < step_->rows.back().op)
+      return std::unexpected(damaged(log_, line_, "Ops of a step come in their order."));
+    constexpr std::uint32_t kMostOps = 1u << 22;
+    if (row.op >= kMostOps)
+      return std::unexpected(damaged(log_, line_, "So many ops no step has."));
+    if (legacy_ && row.begin) {
+      step_->ops_run = row.op + 1;
+      Step& step = step_->step;
+      if (step_->rows.empty()) step.begin = step.first_op = Ns{*row.begin};
+      step.end = Ns{std::max(step.end.v, row.end.value_or(*row.begin))};
+    }
+    ++imported_.accesses;
+    imported_.bytes += row.size_bytes;
+    step_->rows.push_back(std::move(row));
+    return {};
+  }
+
+  Written end_step() {
+    if (!step_) return {};
+    ++imported_.steps;
+    const Written added = builder_->add_step(*step_);
+    step_.reset();
+    return added;
+  }
+
+  std::expected<Imported, TraceError> finish() {
+    if (const Written last = end_step(); !last) return std::unexpected(last.error());
+    if (!builder_) {
+      return std::unexpected(TraceError{
+          TraceError::Kind::Damaged,
+          log_.string() + " has neither session_start nor tensor_log: it is no log of a session."});
+    }
+    // A log that breaks off is of a session that did.
+    if (!ended_) info_.state = SessionState::Recovered;
+    if (info_.state == SessionState::Running) info_.state = SessionState::Recovered;
+    if (const Written done = builder_->finish(info_, losses_); !done)
+      return std::unexpected(done.error());
+    return imported_;
+  }
+
+  std::filesystem::path log_, session_;
+  std::uint64_t line_ = 0;
+  SessionInfo info_;
+  LossCounters losses_;
+  std::optional<SessionBuilder> builder_;
+  std::optional<ImportedStep> step_;
+  bool legacy_ = false;  // the step's times are those of its rows
+  bool ended_ = false;
+  Imported imported_;
+};
+
+}  // namespace
+
+std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
+                                               const std::filesystem::path& session,
+                                               const KeepGoing& keep_going) {
+  return LogImport(log, session).run(keep_going);
+}
+
+}  // namespace tt::exchange

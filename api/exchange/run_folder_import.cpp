@@ -1,0 +1,182 @@
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/exchange/csv.h"
+#include "api/exchange/import.h"
+#include "api/exchange/imported_row.h"
+#include "api/exchange/run_folder.h"
+#include "api/exchange/session_facts.h"
+
+namespace tt::exchange {
+namespace {
+
+std::expected<std::string, TraceError> whole(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound, path.string() + " cannot be read."});
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// A field of accesses.csv as the JSON that a log would have.
+Json json_of(CellType type, const std::string& field) {
+  switch (type) {
+    case CellType::Text:
+      return field;
+    case CellType::Flag:
+      return field == "true";
+    default: {
+      Json number = Json::parse(field, nullptr, false);
+      return number.is_number() ? number : Json();
+    }
+  }
+}
+
+// The constant part of every access, by line.
+std::expected<std::vector<ImportedRow>, TraceError> constants_in(
+    const std::filesystem::path& path) {
+  const auto text = whole(path);
+  if (!text) return std::unexpected(text.error());
+  const auto table = csv_table(*text);
+  if (table.empty()) return std::unexpected(damaged(path, 1, "The line of names is missing."));
+  std::vector<ImportedRow> rows;
+  for (std::size_t line = 1; line < table.size(); ++line) {
+    if (table[line].size() != table[0].size())
+      return std::unexpected(damaged(path, line + 1, "Not as many fields as names."));
+    Json json = Json::object();
+    for (const AccessColumn& column : access_columns()) {
+      for (std::size_t c = 0; c < table[0].size(); ++c) {
+        if (table[0][c] == column.name && table[line][c])
+          json[column.name] = json_of(column.type, *table[line][c]);
+      }
+    }
+    ImportedRow row = row_from(json);
+    if (json.contains("model_file")) {
+      row.range.file = number_in<std::uint32_t>(json, "model_file");
+      row.range.length = number_in<std::uint64_t>(json, "file_bytes");
+      row.tensor_file_offset = number_in<std::uint64_t>(json, "tensor_file_offset");
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+class FolderImport {
+ public:
+  FolderImport(std::filesystem::path folder, std::filesystem::path session)
+      : folder_(std::move(folder)), session_(std::move(session)) {}
+
+  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+    const auto path = folder_ / "trace_metadata.json";
+    const auto text = whole(path);
+    if (!text) return std::unexpected(text.error());
+    const Json metadata = Json::parse(*text, nullptr, false);
+    if (!metadata.is_object() || !metadata.contains("session") || !metadata.contains("steps") ||
+        !metadata["steps"].is_array())
+      return std::unexpected(damaged(path, 1, "This is no metadata of a run folder."));
+    auto constants = constants_in(folder_ / "accesses.csv");
+    if (!constants) return std::unexpected(constants.error());
+    constants_ = *std::move(constants);
+    records_.open(folder_ / "tensor_access.bin", std::ios::binary);
+    if (!records_) {
+      return std::unexpected(
+          TraceError{TraceError::Kind::NotFound,
+                     (folder_ / "tensor_access.bin").string() + " cannot be read."});
+    }
+    SessionInfo info = session_from(metadata["session"]);
+    info.id = usable_id(info.id, session_.stem().string());
+    info.facts.emplace_back("trace.imported_from", "run folder");
+    auto builder = SessionBuilder::create(session_, info);
+    if (!builder) return std::unexpected(builder.error());
+    next_ = next_record();
+    for (const Json& step : metadata["steps"]) {
+      if (!keep_going()) return std::unexpected(cancelled_error());
+      if (!step.is_object()) return std::unexpected(damaged(path, 1, "A step is no object."));
+      if (Written added = add_step(*builder, step); !added) return std::unexpected(added.error());
+    }
+    if (next_) {
+      return std::unexpected(damaged(folder_ / "tensor_access.bin", number_,
+                                     "This record is of a step that the metadata does not have."));
+    }
+    const auto losses = metadata["session"].find("losses");
+    const Written done = builder->finish(
+        info, losses == metadata["session"].end() ? LossCounters{} : losses_from(*losses));
+    if (!done) return std::unexpected(done.error());
+    return imported_;
+  }
+
+ private:
+  std::optional<AccessRecord> next_record() {
+    std::array<char, kRecordBytes> bytes{};
+    if (!records_.read(bytes.data(), bytes.size())) return std::nullopt;
+    ++number_;
+    return record_from(bytes);
+  }
+
+  Written add_step(SessionBuilder& builder, const Json& json) {
+    ImportedStep step;
+    begin_step_from(json, step.step);
+    step.step.end = Ns{number_in<std::int64_t>(json, "end_ns", step.step.begin.v)};
+    step.step.dropped = flag_in(json, "dropped");
+    step.step.aborted = flag_in(json, "aborted");
+    step.ops = number_in<std::uint32_t>(json, "ops");
+    step.ops_run = number_in<std::uint32_t>(json, "ops_run");
+    if (json.contains("last_op_end_ns"))
+      step.last_op_end = number_in<std::int64_t>(json, "last_op_end_ns");
+    const auto id = number_in<std::uint32_t>(json, "step");
+    if (std::vector<Token> tokens = tokens_from(json); !tokens.empty()) {
+      if (Written added = builder.add_tokens(std::move(tokens)); !added) return added;
+    }
+    for (; next_ && next_->step == id; next_ = next_record()) {
+      const AccessRecord& record = *next_;
+      if (record.access >= constants_.size())
+        return std::unexpected(damaged(folder_ / "tensor_access.bin", number_,
+                                       "The record names a line that accesses.csv does not have."));
+      ImportedRow row = constants_[record.access];
+      row.size_bytes = record.size_bytes;
+      row.address = record.tensor_ptr;
+      // Experts and rows of a matrix have places of their own; others the access's.
+      const bool own_place = record.expert_id >= 0 || record.attention_head >= 0 ||
+                             (row.extent == Extent::Rows && record.size_bytes == row.unit_bytes);
+      if (record.file_offset == UINT64_MAX) {
+        row.range = {};
+      } else {
+        row.range.offset = record.file_offset;
+        if (own_place) row.range.length = record.size_bytes;
+      }
+      row.expert = record.expert_id;
+      row.rank = record.expert_rank;
+      row.score = record.routing_score;
+      row.begin = record.timestamp_ns;
+      if (!step.rows.empty() && row.op < step.rows.back().op)
+        return std::unexpected(
+            damaged(folder_ / "tensor_access.bin", number_, "Records of a step come by op."));
+      ++imported_.accesses;
+      imported_.bytes += row.size_bytes;
+      step.rows.push_back(std::move(row));
+    }
+    ++imported_.steps;
+    return builder.add_step(step);
+  }
+
+  std::filesystem::path folder_, session_;
+  std::vector<ImportedRow> constants_;
+  std::ifstream records_;
+  std::uint64_t number_ = 0;
+  std::optional<AccessRecord> next_;
+  Imported imported_;
+};
+
+}  // namespace
+
+std::expected<Imported, TraceError> import_run_folder(const std::filesystem::path& folder,
+                                                      const std::filesystem::path& session,
+                                                      const KeepGoing& keep_going) {
+  return FolderImport(folder, session).run(keep_going);
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,41 @@
+// What a session says about itself, as the JSON of exports, and back: the log's
+// session_start and trace_metadata.json have it.
+#pragma once
+
+#include <expected>
+
+#include "api/exchange/session_rows.h"
+#include "api/json.h"
+#include "tracer/format/session.h"
+
+namespace tt::exchange {
+
+Json to_json(const SessionInfo& info);
+Json to_json(const LossCounters& losses);
+// The session of `rows`, with "range" when it is not whole.
+std::expected<Json, TraceError> session_facts(const SessionRows& rows);
+
+// Takes what it knows and leaves out what it does not; fields of another type are
+// as if they were not there. The state is never Running.
+SessionInfo session_from(const Json& json);
+LossCounters losses_from(const Json& json);
+
+// A field, or `otherwise` when it is absent or of another type.
+std::string text_in(const Json& json, const char* name, std::string otherwise = {});
+template <class Number>
+Number number_in(const Json& json, const char* name, Number otherwise = {}) {
+  const auto found = json.find(name);
+  if (found == json.end() || !found->is_number()) return otherwise;
+  return found->template get<Number>();
+}
+bool flag_in(const Json& json, const char* name, bool otherwise = false);
+
+// The value whose to_text() is `word`; `otherwise` when none is.
+template <class Enum>
+Enum enum_from(std::string_view word, Enum last, Enum otherwise) {
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (word == to_text(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  return otherwise;
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,78 @@
+"""Checks what `protoc --decode` says of a Perfetto trace (stdin): no unknown fields,
+tracks introduced before they are used, every begin has its end, slices of a track
+nest and follow one another, interned names are known. Prints counts as JSON."""
+import json
+import re
+import sys
+from collections import defaultdict
+
+
+def check(condition, *what):
+    if not condition:
+        sys.exit("wrong: " + " ".join(str(w) for w in what))
+
+
+def packets(lines):
+    """Packets as {path: [values]}; the path of a field is its names joined by dots."""
+    packet, path = None, []
+    for line in lines:
+        line = line.strip()
+        if not line:
+            continue
+        check(not re.match(r"\d", line), "unknown field", line)
+        if line.endswith("{"):
+            name = line[:-1].strip()
+            if not path:
+                check(name == "packet", name)
+                packet = defaultdict(list)
+            path.append(name)
+            packet[".".join(path[1:])].append({})
+        elif line == "}":
+            path.pop()
+            if not path:
+                yield packet
+        else:
+            name, value = line.split(": ", 1)
+            packet[".".join(path[1:] + [name])].append(value)
+
+
+tracks, counters, parents = set(), set(), set()
+names = set()
+open_slices = defaultdict(list)
+last = defaultdict(int)
+flows = defaultdict(int)
+counts = defaultdict(int)
+for packet in packets(sys.stdin):
+    check(packet["trusted_packet_sequence_id"] == ["1"], "sequence")
+    names.update(packet["interned_data.event_names.iid"])
+    if packet["track_descriptor"]:
+        uuid = packet["track_descriptor.uuid"][0]
+        check(uuid not in tracks, "track twice", uuid)
+        tracks.add(uuid)
+        if packet["track_descriptor.counter"]:
+            counters.add(uuid)
+        for parent in packet["track_descriptor.parent_uuid"]:
+            check(parent in tracks, "parent", parent)
+    if not packet["track_event"]:
+        continue
+    kind, uuid = packet["track_event.type"][0], packet["track_event.track_uuid"][0]
+    at = int(packet["timestamp"][0])
+    check(uuid in tracks, "no track", uuid)
+    check(at >= last[uuid], "time goes back on", uuid)
+    last[uuid] = at
+    counts[kind] += 1
+    if kind == "TYPE_SLICE_BEGIN":
+        check(uuid not in counters, "slice on a counter")
+        check(packet["track_event.name_iid"][0] in names, "name")
+        open_slices[uuid].append(at)
+        for flow in packet["track_event.flow_ids"]:
+            flows[flow] += 1
+    elif kind == "TYPE_SLICE_END":
+        check(open_slices[uuid], "end without begin on", uuid)
+        open_slices[uuid].pop()
+    else:
+        check(kind == "TYPE_COUNTER" and uuid in counters, kind, uuid)
+        check(packet["track_event.double_counter_value"], "counter without a value")
+check(not any(open_slices.values()), "slices without an end")
+counts["tracks"], counts["flows"] = len(tracks), len(flows)
+print(json.dumps(counts))

@@ -1,0 +1,128 @@
+// Every export of every kind of session, against a walk over its accesses.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/analysis/small_session.h"
+#include "tests/exchange/export_check.h"
+#include "tests/format/random_session.h"
+#include "tests/tracer/traced_model.h"
+
+namespace tt::testing {
+namespace {
+
+using namespace tt::exchange;
+using nlohmann::json;
+
+TEST(Export, ASmallSession) {
+  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SessionReader reader = session.reader();
+  expect_exports_agree(reader);
+  const auto rows = csv_rows(exported(reader, {.format = Format::Csv}));
+  // step 0, op 0: a row of the embedding for each of two tokens, the ids, the result.
+  EXPECT_EQ(rows[1][0], "small");
+  EXPECT_EQ(rows.size(), 1 + 2 * (4 + 3 + 3 + 3 + 3));
+}
+
+TEST(Export, AnythingThatAFileMaySay) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const RandomSession session = random_session(seed);
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    expect_exports_agree(*reader);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Export, DenseMoeRecurrentAndSplitModels) {
+  struct Case {
+    const char* shape;
+    int splits;
+  };
+  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
+    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
+    modelgen::ModelSpec spec;
+    spec.shape = c.shape;
+    spec.splits = c.splits;
+    TracedModel model(generated_model(spec));
+    const auto run = model.run(greedy_tokens(9, 6));
+    const SessionReader reader = run.reader();
+    const FiveTotals walked = walked_totals(reader);
+    EXPECT_GT(walked.from_file, 0U);
+    EXPECT_EQ(walked.of_experts > 0, std::string(c.shape) == "moe");
+    expect_exports_agree(reader);
+  }
+}
+
+TEST(Export, RowsPerHeadAreTheSameBytes) {
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  TracedModel model(generated_model(spec));
+  const auto run = model.run(greedy_tokens(5, 3));
+  const SessionReader reader = run.reader();
+  const SessionInfo info = reader.info().value();
+  std::map<std::string, std::uint64_t> whole, divided;
+  std::map<std::string, std::int32_t> heads;
+  for (const bool per_head : {false, true}) {
+    const json document =
+        json::parse(exported(reader, {.format = Format::Json, .range = {.per_head = per_head}}));
+    for (const json& row : document["accesses"]) {
+      const std::string name = row["tensor_name"];
+      (per_head ? divided : whole)[name] += row["size_bytes"].get<std::uint64_t>();
+      EXPECT_TRUE(per_head || !row.contains("attention_head"));
+      if (row.contains("attention_head"))
+        heads[name] = std::max(heads[name], row["attention_head"].get<std::int32_t>() + 1);
+    }
+  }
+  EXPECT_EQ(whole, divided);
+  EXPECT_EQ(heads["blk.0.attn_q.weight"], static_cast<std::int32_t>(info.n_heads));
+  EXPECT_EQ(heads["blk.0.attn_k.weight"], static_cast<std::int32_t>(info.n_heads_kv));
+}
+
+TEST(Export, AStretchOfSteps) {
+  const test::SmallSession session({test::small_step(0), test::small_step(1), test::small_step(2)});
+  const SessionReader reader = session.reader();
+  const auto rows = csv_rows(
+      exported(reader, {.format = Format::Csv, .range = {.first = StepId{1}, .last = StepId{1}}}));
+  ASSERT_EQ(rows.size(), 1 + 16U);
+  for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i][1], "1");
+}
+
+TEST(Export, LevelsOfTheLog) {
+  const test::SmallSession session({test::small_step(0)});
+  const SessionReader reader = session.reader();
+  const auto events = [&](LogLevel level) {
+    std::map<std::string, int> counts;
+    std::istringstream lines(exported(reader, {.format = Format::Ndjson, .level = level}));
+    for (std::string line; std::getline(lines, line);) ++counts[json::parse(line)["event"]];
+    return counts;
+  };
+  using Counts = std::map<std::string, int>;
+  EXPECT_EQ(events(LogLevel::Minimal),
+            (Counts{{"session_start", 1}, {"step_begin", 1}, {"step_end", 1}, {"session_end", 1}}));
+  EXPECT_EQ(events(LogLevel::Detailed)["tensor_log"], 16);
+}
+
+TEST(Export, EndsWithTheSinksErrorAndWhenNobodyWantsIt) {
+  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SessionReader reader = session.reader();
+  for (const FormatFacts& facts : formats()) {
+    SCOPED_TRACE(facts.name);
+    const Written full = export_session(reader, {.format = facts.format}, [](auto) -> Written {
+      return std::unexpected(TraceError{TraceError::Kind::DiskFull, "full"});
+    });
+    ASSERT_FALSE(full.has_value());
+    EXPECT_EQ(full.error().kind, TraceError::Kind::DiskFull);
+    const Written cancelled = export_session(
+        reader, {.format = facts.format}, [](auto) -> Written { return {}; }, [] { return false; });
+    ASSERT_FALSE(cancelled.has_value());
+    EXPECT_EQ(cancelled.error().kind, TraceError::Kind::Cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace tt::testing

@@ -1,0 +1,162 @@
+// Out and in again: the same accesses, times, tokens and experts.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "api/exchange/import.h"
+#include "api/exchange/run_folder.h"
+#include "tests/analysis/small_session.h"
+#include "tests/exchange/export_check.h"
+#include "tests/exchange/round_trip_check.h"
+#include "tests/tracer/traced_model.h"
+
+namespace tt::testing {
+namespace {
+
+using namespace tt::exchange;
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
+  struct Case {
+    const char* shape;
+    int splits;
+  };
+  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
+    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
+    modelgen::ModelSpec spec;
+    spec.shape = c.shape;
+    spec.splits = c.splits;
+    TracedModel model(generated_model(spec));
+    const auto run = model.run(greedy_tokens(9, 6));
+    const SessionReader reader = run.reader();
+    expect_round_trips(reader);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Import, FewTemplatesStandForManySteps) {
+  modelgen::ModelSpec spec;
+  spec.shape = "moe";
+  TracedModel model(generated_model(spec));
+  const auto run = model.run(greedy_tokens(5, 30));
+  const TempFolder folder;
+  write_text(folder / "s.ndjson", exported(run.reader(), {.format = Format::Ndjson}));
+  ASSERT_TRUE(import_log(folder / "s.ndjson", folder / "s.ttrace").has_value());
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_LE(after.template_ids().value().size(), 2 * run.reader().template_ids().value().size());
+}
+
+TEST(Import, AMinimalLogHasStepsAndTokens) {
+  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const TempFolder folder;
+  write_text(folder / "s.ndjson",
+             exported(session.reader(), {.format = Format::Ndjson, .level = LogLevel::Minimal}));
+  const auto imported = import_log(folder / "s.ndjson", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  EXPECT_EQ(imported->accesses, 0U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.step(StepId{1}).value().end, Ns{260});
+}
+
+TEST(Import, AnOlderLogWithItsKindUnderType) {
+  const TempFolder folder;
+  write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-1","n_layers":2}
+{"type":"step_begin","timestamp_ns":1000,"token_id":0,"phase":"prompt"}
+{"type":"tensor_log","timestamp_ns":1010,"token_id":0,"layer_id":0,"operation_type":"MUL_MAT","tensor_name":"blk.0.attn_q.weight","tensor_ptr":4096,"file_offset":300,"size_bytes":256}
+{"type":"tensor_log","timestamp_ns":1020,"token_id":0,"layer_id":1,"operation_type":"MUL_MAT_ID","tensor_name":"blk.1.ffn_up_exps.weight","file_offset":1300,"size_bytes":100,"expert_id":3,"expert_rank":0,"routing_score":0.5}
+{"type":"step_end","timestamp_ns":1100}
+{"type":"step_begin","timestamp_ns":1200,"token_id":1,"phase":"generate"}
+{"type":"tensor_log","timestamp_ns":1210,"token_id":1,"layer_id":0,"operation_type":"MUL_MAT","tensor_name":"blk.0.attn_q.weight","tensor_ptr":4096,"file_offset":300,"size_bytes":256}
+{"type":"session_end"}
+)");
+  const auto imported = import_log(folder / "old.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.info().value().id, "old-1");
+  EXPECT_EQ(walked_totals(after),
+            (FiveTotals{.accesses = 3, .read = 612, .from_file = 612, .of_experts = 1}));
+  const auto lines = accesses_in(after);
+  EXPECT_TRUE(lines[0].contains("reads blk.0.attn_q.weight")) << lines[0];
+  EXPECT_TRUE(lines[0].contains("256 bytes at 1000, file 0 300+256")) << lines[0];
+  EXPECT_TRUE(lines[1].contains("file 0 1300+100, expert 3 rank 0 score 0.5")) << lines[1];
+}
+
+TEST(Import, SaysWhereALogIsNone) {
+  const TempFolder folder;
+  struct Case {
+    const char* text;
+    const char* said;
+  };
+  for (const Case c : {Case{"", "neither session_start"}, Case{"{\n", ":1: This is no line"},
+                       Case{"{\"event\":\"session_start\",\"id\":\"a\"}\n[1]\n", ":2: "},
+                       Case{"{\"event\":\"session_start\"}\n{\"event\":\"session_start\"}\n",
+                            ":2: A second session"},
+                       Case{"{\"event\":\"tensor_log\",\"op\":3}\n{\"event\":\"tensor_log\",\"op\":"
+                            "2}\n",
+                            ":2: Ops of a step"}}) {
+    write_text(folder / "bad.log", c.text);
+    const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
+    ASSERT_FALSE(imported.has_value()) << c.text;
+    EXPECT_TRUE(imported.error().message.contains(c.said)) << imported.error().message;
+    std::size_t left = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      ++left;
+    EXPECT_EQ(left, 1U) << "only the log is left";
+  }
+}
+
+TEST(Import, ADamagedRunFolderSaysWhere) {
+  const test::SmallSession session({test::small_step(0)});
+  const TempFolder folder;
+  ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+  EXPECT_EQ(std::filesystem::file_size(folder / "run/tensor_access.bin"), 16 * kRecordBytes);
+  ASSERT_FALSE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+
+  AccessRecord record;
+  record.access = 4000;
+  const auto bytes = bytes_of(record);
+  write_text(folder / "run/tensor_access.bin", {bytes.data(), bytes.size()});
+  const auto bad = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_TRUE(bad.error().message.contains("tensor_access.bin:1")) << bad.error().message;
+  std::filesystem::remove(folder / "run/accesses.csv");
+  const auto missing = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_TRUE(missing.error().message.contains("accesses.csv")) << missing.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+}
+
+TEST(RunFolder, ARecordIsItsBytes) {
+  const AccessRecord record{.timestamp_ns = -5,
+                            .size_bytes = std::uint64_t{1} << 40,
+                            .file_offset = std::uint64_t{1} << 50,
+                            .tensor_ptr = 0x7fff12345678,
+                            .step = 1,
+                            .token_id = 2,
+                            .access = 3,
+                            .tensor = 4,
+                            .routing_score = 0.25f,
+                            .expert_id = 300,
+                            .expert_rank = 7,
+                            .attention_head = 511,
+                            .layer_id = 126,
+                            .operation_type = 9,
+                            .flags = 3};
+  const auto bytes = bytes_of(record);
+  EXPECT_EQ(bytes_of(record_from(bytes)), bytes);
+  // Where docs/exports.md says they are.
+  std::int16_t expert = 0, head = 0;
+  std::memcpy(&expert, bytes.data() + 52, 2);
+  std::memcpy(&head, bytes.data() + 56, 2);
+  EXPECT_EQ(expert, 300);
+  EXPECT_EQ(head, 511);
+}
+
+}  // namespace
+}  // namespace tt::testing
