@@ -3,9 +3,11 @@
 #include <string>
 
 #include "api/version.h"
+#include "cli/export_command.h"
 #include "cli/gguf_command.h"
 #include "cli/graph_command.h"
 #include "cli/heads_command.h"
+#include "cli/import_command.h"
 #include "cli/model_command.h"
 #include "cli/moe_command.h"
 #include "cli/options/tracer_options.h"
@@ -21,9 +23,11 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
   app.require_subcommand(1);
   int exit_code = 0;
+  tt::cli::add_export_command(app, exit_code);
   tt::cli::add_gguf_command(app, exit_code);
   tt::cli::add_graph_command(app, exit_code);
   tt::cli::add_heads_command(app, exit_code);
+  tt::cli::add_import_command(app, exit_code);
   tt::cli::add_model_command(app, exit_code);
   tt::cli::add_moe_command(app, exit_code);
   tt::cli::add_parse_command(app, exit_code);

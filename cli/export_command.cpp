@@ -1,0 +1,175 @@
+#include "cli/export_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+
+#include "api/exchange/columnar_export.h"
+#include "api/exchange/export.h"
+#include "api/exchange/run_folder.h"
+#include "cli/interrupt_guard.h"
+#include "cli/options/tracer_options.h"
+#include "cli/status_line.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+using namespace tt::exchange;
+
+struct ExportCommand {
+  std::string file, format;
+  std::filesystem::path output;
+  ExportOptions options;
+  std::optional<std::uint32_t> first_step, last_step;
+  std::uint64_t part_rows = 0;  // 0: one file
+  bool force = false, quiet = false;
+};
+
+int fail(const std::string& message) {
+  std::println(stderr, "tt export: {}", message);
+  return 1;
+}
+
+// The longest extension that the output ends in: s.trace.json is no s.json.
+std::optional<Format> format_of(const ExportCommand& command) {
+  if (!command.format.empty()) return format_named(command.format);
+  const FormatFacts* best = nullptr;
+  for (const FormatFacts& facts : formats()) {
+    if (command.output.string().ends_with(facts.extension) &&
+        (best == nullptr || facts.extension.size() > best->extension.size()))
+      best = &facts;
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->format;
+}
+
+constexpr const char* kRunFolder = "folder";
+
+std::string format_names() {
+  std::string names;
+  for (const FormatFacts& facts : formats()) names += std::format("{}, ", facts.name);
+  return names + kRunFolder;
+}
+
+Written write_file(const SessionReader& reader, const ExportCommand& command,
+                   const KeepGoing& keep_going) {
+  if (command.output == "-") {
+    return export_session(
+        reader, command.options,
+        [](std::string_view bytes) -> Written {
+          if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
+          return std::unexpected(system_error("stdout"));
+        },
+        keep_going);
+  }
+  auto file = OutputFile::create(command.output);
+  if (!file) return std::unexpected(file.error());
+  if (Written written = export_session(reader, command.options, file->sink(), keep_going); !written)
+    return written;
+  return file->commit();
+}
+
+// What is asked for in one call, whichever form it has.
+using Work = std::function<Written(const SessionReader& reader, const KeepGoing& keep_going)>;
+
+std::expected<Work, std::string> work_of(ExportCommand& command) {
+  command.options.range.first = StepId{command.first_step.value_or(0)};
+  if (command.last_step) command.options.range.last = StepId{*command.last_step};
+  if (command.format == kRunFolder) {
+    return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+      return export_run_folder(reader, command.options.range, command.output, keep_going);
+    };
+  }
+  const auto format = format_of(command);
+  if (!format) {
+    return std::unexpected(std::format(
+        "{} says no format that there is. Name one with --format: {}",
+        command.format.empty() ? command.output.string() : command.format, format_names()));
+  }
+  command.options.format = *format;
+  if (command.part_rows > 0) {
+    if (*format != Format::Parquet) return std::unexpected("--part-rows is for parquet alone");
+    return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+      return export_parquet_folder(reader, command.options.range, command.output, command.part_rows,
+                                   keep_going);
+    };
+  }
+  std::error_code none;
+  if (!command.force && std::filesystem::exists(command.output, none)) {
+    return std::unexpected(
+        std::format("{} exists. Choose another name, or --force", command.output.string()));
+  }
+  return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+    return write_file(reader, command, keep_going);
+  };
+}
+
+int run(ExportCommand& command) {
+  const auto work = work_of(command);
+  if (!work) return fail(work.error());
+  const auto reader = SessionReader::open(command.file);
+  if (!reader) return fail(reader.error().message);
+  const auto steps = reader->step_count();
+  if (!steps) return fail(steps.error().message);
+
+  const InterruptGuard guard;
+  StatusLine line(!command.quiet);
+  std::uint64_t step = command.options.range.first.v;
+  const Written written = (*work)(*reader, [&] {
+    line.show(std::format("step {} of {}", ++step, *steps));
+    return !was_interrupted();
+  });
+  line.clear();
+  if (was_interrupted()) return 130;
+  return written ? 0 : fail(written.error().message);
+}
+
+}  // namespace
+
+CLI::App* add_export_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ExportCommand>();
+  CLI::App* command = app.add_subcommand("export", "A session as a file that other tools read");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command
+      ->add_option("-o,--output", options->output,
+                   "File (or folder) to write; its extension may say the format. -: stdout")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--format", options->format, format_names())->type_name("FORMAT");
+  command->add_option("--first-step", options->first_step, "The first step that is written");
+  command->add_option("--last-step", options->last_step, "The last one");
+  const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},
+                                                  {"detailed", LogLevel::Detailed},
+                                                  {"verbose", LogLevel::Verbose}};
+  command
+      ->add_option("--level", options->options.level,
+                   "Of the log (ndjson): minimal (no accesses), detailed (default) or verbose "
+                   "(and value statistics)")
+      ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description(""))
+      ->type_name("LEVEL");
+  command->add_flag("--per-head", options->options.range.per_head,
+                    "A row per head where a weight of Q, K, V or O is read");
+  command->add_option("--part-rows", options->part_rows,
+                      "parquet: a folder OUTPUT/session=ID/steps=A-B/part.parquet, a new part "
+                      "after so many rows");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: tt export s.ttrace -o s.parquet\n"
+      "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
+      "         tt export s.ttrace -o run --format folder\n"
+      "         tt export s.ttrace --format ndjson -o - | head");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

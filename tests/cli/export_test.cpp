@@ -1,0 +1,78 @@
+// tt export and tt import as a person uses them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+std::size_t files_in(const testing::TempFolder& folder) {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++n;
+  return n;
+}
+
+TEST(ExportCommand, OutAndInAgain) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  // The extension says the format.
+  for (const char* name : {"a.csv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.arrows",
+                           "a.trace.json", "a.pftrace"}) {
+    const Result result = run_tt(folder, std::string("export a.ttrace -o ") + name);
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_GT(std::filesystem::file_size(folder / name), 1000U) << name;
+  }
+  EXPECT_EQ(contents(folder / "a.parquet").substr(0, 4), "PAR1");
+  EXPECT_TRUE(contents(folder / "a.trace.json").contains("\"traceEvents\""));
+  ASSERT_EQ(run_tt(folder, "export a.ttrace -o run --format folder").code, 0);
+  ASSERT_EQ(run_tt(folder, "export a.ttrace -o lake --format parquet --part-rows 1000").code, 0);
+
+  ASSERT_EQ(run_tt(folder, "import a.ndjson -o b.ttrace").code, 0);
+  ASSERT_EQ(run_tt(folder, "import run -o c.ttrace").code, 0);
+  const auto csv = contents(folder / "a.csv");
+  for (const char* again : {"b", "c"}) {
+    const Result result =
+        run_tt(folder, std::string("export ") + again + ".ttrace -o -  --format csv");
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(std::ranges::count(result.out, '\n'), std::ranges::count(csv, '\n'));
+  }
+}
+
+TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
+  const Result unknown = run_tt(folder, "export a.ttrace -o a.xyz");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_TRUE(unknown.err.contains("parquet")) << unknown.err;
+  ASSERT_EQ(run_tt(folder, "export a.ttrace -o a.csv").code, 0);
+  const Result again = run_tt(folder, "export a.ttrace -o a.csv");
+  EXPECT_EQ(again.code, 1);
+  EXPECT_TRUE(again.err.contains("--force")) << again.err;
+  EXPECT_EQ(run_tt(folder, "export a.ttrace -o a.csv --force").code, 0);
+  EXPECT_EQ(run_tt(folder, "export a.ttrace").code, 2);
+  EXPECT_EQ(run_tt(folder, "export none.ttrace -o n.csv").code, 1);
+  EXPECT_EQ(run_tt(folder, "import a.csv -o n.ttrace").code, 1);
+  EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
+}
+
+TEST(ExportCommand, InterruptedItLeavesNoHalfFile) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 200 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  for (const char* seconds : {"0.02", "0.1", "0.3", "0.6"}) {
+    const std::string command = std::string("cd ") + folder.path().string() +
+                                " && timeout -s INT --preserve-status " + seconds +
+                                " " TT_PROGRAM " export a.ttrace --force -o a.csv 2>err";
+    const int status = std::system(command.c_str());
+    const bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    EXPECT_EQ(std::filesystem::exists(folder / "a.csv"), whole) << seconds;
+    EXPECT_FALSE(std::filesystem::exists(folder / "a.csv-new")) << seconds;
+    std::filesystem::remove(folder / "a.csv");
+  }
+}
+
+}  // namespace
+}  // namespace tt
