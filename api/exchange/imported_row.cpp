@@ -1,6 +1,7 @@
 #include "api/exchange/imported_row.h"
 
 #include <algorithm>
+#include <charconv>
 #include <format>
 
 #include "api/exchange/session_facts.h"
@@ -17,6 +18,17 @@ Extent extent_from(std::string_view word) {
 
 LayerId layer_in(const Json& json, const char* name) {
   return LayerId{number_in<std::int32_t>(json, name, kNoLayer.v)};
+}
+
+std::string token_text(const Json& token) {
+  const std::string hex = text_in(token, "text_hex");
+  std::string text;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    unsigned byte = 0;
+    if (std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16).ec == std::errc{})
+      text += static_cast<char>(byte);
+  }
+  return hex.empty() ? text_in(token, "text") : text;
 }
 
 }  // namespace
@@ -93,7 +105,7 @@ std::vector<Token> tokens_from(const Json& json) {
                       .position = number_in<std::int32_t>(token, "position"),
                       .generated = flag_in(token, "generated"),
                       .reused = flag_in(token, "reused"),
-                      .text = text_in(token, "text")});
+                      .text = token_text(token)});
   }
   return tokens;
 }

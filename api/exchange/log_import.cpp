@@ -67,6 +67,11 @@ class LogImport {
       info_.error = text_in(entry, "error");
       if (const auto losses = entry.find("losses"); losses != entry.end())
         losses_ = losses_from(*losses);
+      if (const Written ended = end_step(); !ended) return ended;
+      std::vector<Token> tokens = tokens_from(entry);
+      if (builder_ && !tokens.empty()) {
+        if (const Written added = builder_->add_tokens(std::move(tokens)); !added) return added;
+      }
       ended_ = true;
     }
     return {};

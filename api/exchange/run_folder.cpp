@@ -201,7 +201,10 @@ class RunFolder {
     if (!walked) return walked;
     Json totals = Json::object();
     all.add_to(totals);
-    text.text() += std::format("\n],\n\"totals\":{}}}\n", text_of(totals));
+    auto tokens = rows_.whole() ? other_tokens(rows_.reader(), shown) : Json::array();
+    if (!tokens) return std::unexpected(tokens.error());
+    text.text() +=
+        std::format("\n],\n\"tokens\":{},\n\"totals\":{}}}\n", text_of(*tokens), text_of(totals));
     for (BufferedSink* out : {&text, &binary})
       if (Written done = out->flush(); !done) return done;
     if (Written done = records->commit(); !done) return done;

@@ -102,6 +102,10 @@ class FolderImport {
       return std::unexpected(damaged(folder_ / "tensor_access.bin", number_,
                                      "This record is of a step that the metadata does not have."));
     }
+    if (std::vector<Token> tokens = tokens_from(metadata); !tokens.empty()) {
+      if (Written added = builder->add_tokens(std::move(tokens)); !added)
+        return std::unexpected(added.error());
+    }
     const auto losses = metadata["session"].find("losses");
     const Written done = builder->finish(
         info, losses == metadata["session"].end() ? LossCounters{} : losses_from(*losses));

@@ -1,5 +1,7 @@
 #include "api/exchange/step_json.h"
 
+#include <format>
+
 #include "api/trace_json.h"
 
 namespace tt::exchange {
@@ -30,16 +32,38 @@ Json step_end_json(const Step& step, const StepTotals& totals) {
   return json;
 }
 
-std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
-                                           std::uint32_t& shown) {
-  const std::uint64_t end = std::uint64_t{step.first_token} + step.n_tokens;
+namespace {
+
+// A token may be half a character: then its bytes are told, too.
+Json token_json(const Token& token) {
+  Json json = tt::to_json(token);
+  if (utf8_of(token.text) == token.text) return json;
+  std::string hex;
+  for (const char c : token.text) hex += std::format("{:02x}", static_cast<unsigned char>(c));
+  json["text_hex"] = hex;
+  return json;
+}
+
+std::expected<Json, TraceError> tokens_until(const SessionReader& reader, std::uint64_t end,
+                                             std::uint32_t& shown) {
   Json list = Json::array();
   if (end <= shown) return list;
   const auto tokens = reader.tokens(shown, static_cast<std::uint32_t>(end - shown));
   if (!tokens) return std::unexpected(tokens.error());
-  for (const Token& token : *tokens) list.push_back(tt::to_json(token));
+  for (const Token& token : *tokens) list.push_back(token_json(token));
   shown += static_cast<std::uint32_t>(tokens->size());
   return list;
+}
+
+}  // namespace
+
+std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
+                                           std::uint32_t& shown) {
+  return tokens_until(reader, std::uint64_t{step.first_token} + step.n_tokens, shown);
+}
+
+std::expected<Json, TraceError> other_tokens(const SessionReader& reader, std::uint32_t shown) {
+  return tokens_until(reader, UINT32_MAX, shown);
 }
 
 }  // namespace tt::exchange
