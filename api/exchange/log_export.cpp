@@ -93,11 +93,9 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
               {"steps", rows.steps()},
               {"losses", (*facts)["losses"]}};
   all.add_to(end);
-  if (rows.whole()) {
-    auto tokens = other_tokens(rows.reader(), shown);
-    if (!tokens) return std::unexpected(tokens.error());
-    end["tokens"] = *std::move(tokens);
-  }
+  auto tokens = other_tokens(rows, shown);
+  if (!tokens) return std::unexpected(tokens.error());
+  end["tokens"] = *std::move(tokens);
   append_line(out.text(), with_event("session_end", std::move(end)));
   return out.flush();
 }

@@ -201,7 +201,7 @@ class RunFolder {
     if (!walked) return walked;
     Json totals = Json::object();
     all.add_to(totals);
-    auto tokens = rows_.whole() ? other_tokens(rows_.reader(), shown) : Json::array();
+    auto tokens = other_tokens(rows_, shown);
     if (!tokens) return std::unexpected(tokens.error());
     text.text() +=
         std::format("\n],\n\"tokens\":{},\n\"totals\":{}}}\n", text_of(*tokens), text_of(totals));

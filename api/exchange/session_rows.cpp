@@ -35,7 +35,6 @@ std::expected<SessionRows, TraceError> SessionRows::open(const SessionReader& re
   rows.first_ = StepId{std::min(range.first.v, end)};
   rows.steps_ = end - rows.first_.v;
   rows.per_head_ = range.per_head;
-  rows.whole_ = rows.steps_ == *count;
   return rows;
 }
 

@@ -41,7 +41,6 @@ class SessionRows {
   const SessionReader& reader() const { return *reader_; }
   StepId first() const { return first_; }
   std::uint32_t steps() const { return steps_; }  // of the range
-  bool whole() const { return whole_; }           // the range is all steps that there are
 
   // What text columns can hold: all templates are read once.
   Written for_each_template(const std::function<void(TemplateId, const RowTemplate&)>& row);
@@ -61,7 +60,7 @@ class SessionRows {
   SessionInfo session_;
   StepId first_{};
   std::uint32_t steps_ = 0;
-  bool per_head_ = false, whole_ = false;
+  bool per_head_ = false;
   std::map<TemplateId, std::shared_ptr<const RowTemplate>> templates_;  // a few
   std::shared_ptr<const RowTemplate> current_;
   Allocation allocation_;

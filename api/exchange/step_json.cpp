@@ -62,8 +62,10 @@ std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const St
   return tokens_until(reader, std::uint64_t{step.first_token} + step.n_tokens, shown);
 }
 
-std::expected<Json, TraceError> other_tokens(const SessionReader& reader, std::uint32_t shown) {
-  return tokens_until(reader, UINT32_MAX, shown);
+std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown) {
+  const auto steps = rows.reader().step_count();
+  if (!steps) return std::unexpected(steps.error());
+  return tokens_until(rows.reader(), *steps == rows.steps() ? UINT32_MAX : 0, shown);
 }
 
 }  // namespace tt::exchange

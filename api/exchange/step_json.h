@@ -26,7 +26,8 @@ Json step_end_json(const Step& step, const StepTotals& totals);
 // every token comes once, before or with the step that evaluates it.
 std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
                                            std::uint32_t& shown);
-// Those that no step evaluated: the last one that was generated, as a rule.
-std::expected<Json, TraceError> other_tokens(const SessionReader& reader, std::uint32_t shown);
+// Those that no step evaluated: the last one that was generated, as a rule. None
+// where the rows are of some steps only.
+std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown);
 
 }  // namespace tt::exchange

@@ -57,11 +57,22 @@ std::vector<std::string> accesses_in(const SessionReader& reader) {
 
 namespace {
 
-void expect_same_session(const SessionReader& before, const SessionReader& after) {
+// A run folder has no ends of ops: an op lasts until the next that touches something.
+enum class Ends : bool { Unknown, Known };
+
+std::string without_end(const std::string& line) { return line.substr(0, line.rfind("..")); }
+
+void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
   EXPECT_EQ(walked_totals(after), walked_totals(before));
   const auto expected = accesses_in(before), got = accesses_in(after);
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], expected[i]) << "access " << i;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (ends == Ends::Known) {
+      ASSERT_EQ(got[i], expected[i]) << "access " << i;
+    } else {
+      ASSERT_EQ(without_end(got[i]), without_end(expected[i])) << "access " << i;
+    }
+  }
 
   SessionInfo from = before.info().value(), to = after.info().value();
   ASSERT_FALSE(to.facts.empty());
@@ -73,11 +84,13 @@ void expect_same_session(const SessionReader& before, const SessionReader& after
   ASSERT_EQ(after.step_count().value(), before.step_count().value());
   for (std::uint32_t i = 0; i < before.step_count().value(); ++i) {
     Step a = before.step(StepId{i}).value(), b = after.step(StepId{i}).value();
-    EXPECT_EQ(b.op_ends, a.op_ends) << "step " << i;
+    // Times of ops stand with their accesses; an op that touched nothing has none to tell.
+    EXPECT_EQ(b.op_ends.size(), a.op_ends.size()) << "step " << i;
     for (Step* step : {&a, &b}) {
       step->graph = {};
       step->allocation = {};
       step->slots.clear();
+      step->op_ends.clear();
       step->stats.clear();
     }
     EXPECT_EQ(b, a) << "step " << i;
@@ -108,7 +121,8 @@ void expect_round_trips(const SessionReader& reader) {
     const auto problems = check_session(path);
     ASSERT_TRUE(problems.has_value());
     EXPECT_TRUE(problems->empty()) << problems->front();
-    expect_same_session(reader, SessionReader::open(path).value());
+    expect_same_session(reader, SessionReader::open(path).value(),
+                        way == std::string("log") ? Ends::Known : Ends::Unknown);
   }
 }
 
