@@ -104,9 +104,10 @@ Access access_from(const GraphTemplate& graph, const SlotIndex& slots, OpId op,
   return access;
 }
 
-Axis axis_of(const GraphTemplate& graph, const Access& access) {
-  if (access.extent == Extent::Experts) return Axis::Slice;
-  return graph.node(graph.op(access.op).last()).op == "SSM_SCAN" ? Axis::Sequence : Axis::Row;
+PartAxis axis_of(const GraphTemplate& graph, const Access& access) {
+  if (access.extent == Extent::Experts) return PartAxis::Slice;
+  return graph.node(graph.op(access.op).last()).op == "SSM_SCAN" ? PartAxis::Sequence
+                                                                 : PartAxis::Row;
 }
 
 const SlotValues* values_of(const Step& step, SlotId slot) {
@@ -181,11 +182,11 @@ std::vector<Access> accesses_of(const GraphTemplate& graph) {
 
 PartRule part_rule(const GraphTemplate& graph, const Access& access) {
   const Tensor& view = graph.tensor(access.tensor);
-  const Axis axis = axis_of(graph, access);
+  const PartAxis axis = axis_of(graph, access);
   PartRule rule{.slot = access.slot,
                 .limit = view.ne[static_cast<std::size_t>(axis)],
                 .apart = access.extent == Extent::Experts || is_row_by_row(graph, access)};
-  if (access.extent == Extent::Rows && axis == Axis::Row) {
+  if (access.extent == Extent::Rows && axis == PartAxis::Row) {
     if (view.ne[2] > 1 || view.ne[3] > 1) rule.batches = {view.ne[2], view.ne[3]};
   }
   return rule;
@@ -200,7 +201,7 @@ std::uint64_t parts_of(const GraphTemplate& graph, const Access& access,
   // A cell is one row of every head, whatever their number: one list for all.
   Tensor cells = view;
   cells.ne = {1, view.ne[1], 1, 1};
-  return distinct_parts(cells, Axis::Row, index, values);
+  return distinct_parts(cells, PartAxis::Row, index, values);
 }
 
 const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId experts) {

@@ -20,8 +20,8 @@ Tensor cut(Tensor view, std::size_t d, std::int64_t count) {
 }
 
 // One part of `view` along the axis: what one number of an index list selects.
-Tensor one_part(Tensor view, Axis axis) {
-  if (axis == Axis::None) return view;
+Tensor one_part(Tensor view, PartAxis axis) {
+  if (axis == PartAxis::None) return view;
   for (auto d = static_cast<std::size_t>(axis); d < 4; ++d) view.ne[d] = 1;
   return view;
 }
@@ -53,7 +53,7 @@ class Touches {
     if (has(i)) read_bytes(i, footprint(cut(src(i), 1, count)));
   }
   // The parts of source `i` that the list in source `index` names.
-  void read_selected(std::size_t i, std::size_t index, Extent extent, Axis axis) {
+  void read_selected(std::size_t i, std::size_t index, Extent extent, PartAxis axis) {
     if (!has(index)) return read(i);
     add({.tensor = id(i),
          .extent = extent,
@@ -66,7 +66,7 @@ class Touches {
     if (!has(mask)) return read(i);
     add({.tensor = id(i),
          .extent = Extent::Cells,
-         .axis = Axis::Row,
+         .axis = PartAxis::Row,
          .index = id(mask),
          .unit = has(i) ? footprint(cut(src(i), 1, 1)) : 0});
   }
@@ -82,9 +82,9 @@ class Touches {
     add({.tensor = node_.output,
          .write = true,
          .extent = Extent::Rows,
-         .axis = Axis::Row,
+         .axis = PartAxis::Row,
          .index = id(index),
-         .unit = footprint(one_part(output(), Axis::Row))});
+         .unit = footprint(one_part(output(), PartAxis::Row))});
   }
   // An output of `values` elements and then snapshots of a state, of which a
   // kernel writes no more than there are tokens.
@@ -115,7 +115,7 @@ void every_source_once(Touches& t) {
 }
 
 void get_rows(Touches& t) {
-  t.read_selected(0, 1, Extent::Rows, Axis::Row);
+  t.read_selected(0, 1, Extent::Rows, PartAxis::Row);
   t.read(1);
   t.write();
 }
@@ -127,7 +127,7 @@ void set_rows(Touches& t) {
 }
 
 void mul_mat_id(Touches& t) {
-  t.read_selected(0, 2, Extent::Experts, Axis::Slice);
+  t.read_selected(0, 2, Extent::Experts, PartAxis::Slice);
   t.read(1);
   t.read(2);
   t.write();
@@ -135,7 +135,7 @@ void mul_mat_id(Touches& t) {
 
 void add_id(Touches& t) {
   t.read(0);
-  t.read_selected(1, 2, Extent::Rows, Axis::Row);
+  t.read_selected(1, 2, Extent::Rows, PartAxis::Row);
   t.read(2);
   t.write();
 }
@@ -249,10 +249,10 @@ void solve_tri(Touches& t) {
 // States are those of the sequences in source 6.
 void ssm_scan(Touches& t) {
   constexpr std::size_t kState = 0, kX = 1, kIds = 6;
-  t.read_selected(kState, kIds, Extent::Rows, Axis::Sequence);
+  t.read_selected(kState, kIds, Extent::Rows, PartAxis::Sequence);
   for (std::size_t i = 1; i < t.sources(); ++i) t.read(i);
   if (!t.has(kState) || !t.has(kX) || !t.has(kIds)) return t.write();
-  const std::uint64_t state = footprint(one_part(t.src(kState), Axis::Sequence));
+  const std::uint64_t state = footprint(one_part(t.src(kState), PartAxis::Sequence));
   t.write_with_snapshots(elements(t.src(kX)), state * elements(t.src(kIds)), t.src(kX).ne[2]);
 }
 
@@ -330,13 +330,13 @@ bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner) 
   for (std::size_t d = 1; d < 4; ++d) {
     if (a.ne[d] != b.ne[d] || (a.ne[d] > 1 && a.nb[d] != b.nb[d])) return false;
   }
-  const Tensor a_row = one_part(a, Axis::Row);
-  const Tensor b_row = one_part(b, Axis::Row);
+  const Tensor a_row = one_part(a, PartAxis::Row);
+  const Tensor b_row = one_part(b, PartAxis::Row);
   return footprint(a_row) == span_of(a_row) && footprint(b_row) == span_of(b_row) &&
          from + span_of(b_row) <= span_of(a_row);
 }
 
-std::uint64_t distinct_parts(const Tensor& view, Axis axis, const Tensor& index,
+std::uint64_t distinct_parts(const Tensor& view, PartAxis axis, const Tensor& index,
                              std::span<const std::int64_t> values) {
   const std::int64_t limit = view.ne[static_cast<std::size_t>(axis)];
   std::vector<std::int64_t> pool;
@@ -348,7 +348,7 @@ std::uint64_t distinct_parts(const Tensor& view, Axis axis, const Tensor& index,
     const auto repeated = std::ranges::unique(pool);
     return pool.size() - repeated.size();
   };
-  if (axis != Axis::Row || (view.ne[2] <= 1 && view.ne[3] <= 1)) return distinct(values);
+  if (axis != PartAxis::Row || (view.ne[2] <= 1 && view.ne[3] <= 1)) return distinct(values);
 
   // Batch (i2, i3) of the view is selected by list (i2, i3) of the index, which
   // starts over when it has fewer (SET_ROWS broadcasts).

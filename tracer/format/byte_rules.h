@@ -13,16 +13,16 @@
 namespace tt {
 
 // The dimension along which a Rows, Experts or Cells touch selects.
-enum class Axis : std::uint8_t { None = 0, Row = 1, Slice = 2, Sequence = 3 };
+enum class PartAxis : std::uint8_t { None = 0, Row = 1, Slice = 2, Sequence = 3 };
 
 // One read or write of one node.
 struct Touch {
   TensorId tensor;
   bool write = false;
   Extent extent = Extent::All;
-  Axis axis = Axis::None;      // None with All
-  TensorId index = kNoTensor;  // the list that selects; kNoTensor with All
-  std::uint64_t unit = 0;      // All: bytes touched; else bytes per selected part
+  PartAxis axis = PartAxis::None;  // None with All
+  TensorId index = kNoTensor;      // the list that selects; kNoTensor with All
+  std::uint64_t unit = 0;          // All: bytes touched; else bytes per selected part
   friend bool operator==(const Touch&, const Touch&) = default;
 };
 
@@ -37,7 +37,7 @@ bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner);
 // How many distinct parts of the view the index list names: rows are counted per
 // batch, as GET_ROWS and SET_ROWS select them. `values` are those of `index`,
 // innermost first. Numbers outside the view are ignored.
-std::uint64_t distinct_parts(const Tensor& view, Axis axis, const Tensor& index,
+std::uint64_t distinct_parts(const Tensor& view, PartAxis axis, const Tensor& index,
                              std::span<const std::int64_t> values);
 
 }  // namespace tt
