@@ -42,6 +42,10 @@ constexpr std::array kRows = {
     Row{Fault::ModelChanged, 409, "model_changed", "The model's file has changed"},
     Row{Fault::QueueFull, 503, "queue_full", "Too many requests are waiting"},
     Row{Fault::Stopping, 503, "stopping", "The server is stopping"},
+    Row{Fault::BadQuery, 400, "bad_query", "The statement is not understood"},
+    Row{Fault::QueryRefused, 403, "query_refused", "The statement is not allowed"},
+    Row{Fault::QueryStopped, 422, "query_stopped", "The statement needs too much"},
+    Row{Fault::QueriesBusy, 503, "queries_busy", "Other statements are running"},
     Row{Fault::NoKey, 401, "unauthorized", "A key is needed"},
     Row{Fault::TooManyAttempts, 429, "too_many_attempts", "Too many wrong keys"},
     Row{Fault::TooManyConnections, 503, "too_many_connections", "Too many connections"},
@@ -115,11 +119,13 @@ const char* code_of(Fault fault) { return row_of(fault).code; }
 
 std::string text_of(const Problem& problem) {
   const Row& row = row_of(problem.fault);
-  return text_of(Json{{"type", "about:blank"},
-                      {"title", row.title},
-                      {"status", status_of(problem)},
-                      {"code", row.code},
-                      {"detail", problem.detail}});
+  Json json{{"type", "about:blank"},
+            {"title", row.title},
+            {"status", status_of(problem)},
+            {"code", row.code},
+            {"detail", problem.detail}};
+  if (problem.position) json["position"] = *problem.position;
+  return text_of(json);
 }
 
 Problem problem_of(const TraceError& error) { return {fault_of(error.kind), error.message}; }

@@ -2,6 +2,8 @@
 // (application/problem+json), one table of codes.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tracer/format/trace_error.h"
@@ -35,6 +37,10 @@ enum class Fault {
   ModelChanged,      // model_changed: its file is another one than was loaded
   QueueFull,         // queue_full
   Stopping,          // stopping
+  BadQuery,          // bad_query: the statement is not understood
+  QueryRefused,      // query_refused: it would do more than read the session
+  QueryStopped,      // query_stopped: it took its time or memory
+  QueriesBusy,       // queries_busy: as many are running as may at a time
   // The door's, before anything else sees the request:
   NoKey,               // unauthorized: neither key nor cookie, or not the right one
   TooManyAttempts,     // too_many_attempts: wrong keys, one after the other
@@ -50,6 +56,7 @@ struct Problem {
   Fault fault = Fault::Internal;
   std::string detail;  // for people: what to do
   int status = 0;      // where another one than the fault's is right: 426, 431...
+  std::optional<std::uint32_t> position{};  // byte of the client's text that it is about
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 

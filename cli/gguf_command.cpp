@@ -10,6 +10,7 @@
 #include <string>
 
 #include "analysis/compression.h"
+#include "analysis/figure_text.h"
 #include "api/compression_json.h"
 #include "api/model_json.h"
 #include "cli/options/tracer_options.h"
@@ -68,7 +69,7 @@ void add_sum(TextTable& table, const std::string& of, const Compression& sum,
              const Compression& total) {
   const double all = static_cast<double>(std::max<std::uint64_t>(total.bytes.v, 1));
   table.add({of, std::to_string(sum.tensors), std::to_string(sum.elements),
-             human_bytes(static_cast<double>(sum.bytes.v)),
+             bytes_text(static_cast<double>(sum.bytes.v)),
              std::format("{:.1f} %", 100 * static_cast<double>(sum.bytes.v) / all),
              std::format("{:.3f}", sum.bits_per_weight()), std::format("{:.2f}", sum.ratio(16)),
              std::format("{:.2f}", sum.ratio(32))});

@@ -3,10 +3,12 @@
 #include <string>
 
 #include "api/version.h"
+#include "cli/compare_command.h"
 #include "cli/export_command.h"
 #include "cli/gguf_command.h"
 #include "cli/graph_command.h"
 #include "cli/heads_command.h"
+#include "cli/hot_command.h"
 #include "cli/import_command.h"
 #include "cli/model_command.h"
 #include "cli/moe_command.h"
@@ -14,8 +16,10 @@
 #include "cli/parse_command.h"
 #include "cli/pattern_command.h"
 #include "cli/record_command.h"
+#include "cli/report_command.h"
 #include "cli/reuse_command.h"
 #include "cli/show_command.h"
+#include "cli/sql_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
@@ -23,17 +27,21 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
   app.require_subcommand(1);
   int exit_code = 0;
+  tt::cli::add_compare_command(app, exit_code);
   tt::cli::add_export_command(app, exit_code);
   tt::cli::add_gguf_command(app, exit_code);
   tt::cli::add_graph_command(app, exit_code);
   tt::cli::add_heads_command(app, exit_code);
+  tt::cli::add_hot_command(app, exit_code);
   tt::cli::add_import_command(app, exit_code);
   tt::cli::add_model_command(app, exit_code);
   tt::cli::add_moe_command(app, exit_code);
   tt::cli::add_parse_command(app, exit_code);
   tt::cli::add_pattern_command(app, exit_code);
   tt::cli::add_record_command(app, exit_code);
+  tt::cli::add_report_command(app, exit_code);
   tt::cli::add_reuse_command(app, exit_code);
   tt::cli::add_show_command(app, exit_code);
+  tt::cli::add_sql_command(app, exit_code);
   return tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
 }

@@ -16,6 +16,7 @@
 
 #include "analysis/expert_pinning.h"
 #include "analysis/experts.h"
+#include "analysis/figure_text.h"
 #include "api/expert_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/text_table.h"
@@ -80,9 +81,9 @@ void print_routers(const std::vector<RouterUse>& routers) {
 void print_pinning(const ExpertPinning& pinning) {
   std::println("");
   std::println("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
-               human_bytes(static_cast<double>(pinning.read.v)),
+               bytes_text(static_cast<double>(pinning.read.v)),
                percent(pinning.read.v, pinning.weights_read.v),
-               human_bytes(static_cast<double>(pinning.distinct.v)));
+               bytes_text(static_cast<double>(pinning.distinct.v)));
   std::println("");
   std::println("share of these bytes that so much memory would have saved");
   TextTable table({{"memory", Align::Right},
@@ -93,7 +94,7 @@ void print_pinning(const ExpertPinning& pinning) {
                    {"tried: LRU", Align::Right},
                    {"tried: pinned", Align::Right}});
   for (const PinPoint& point : pinning.curve) {
-    table.add({human_bytes(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
+    table.add({bytes_text(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
                percent_text(point.lru.v, pinning.read.v),
                percent_text(point.pinned.v, pinning.read.v),
                percent_text(point.best.v, pinning.read.v),
@@ -107,7 +108,7 @@ void print_pinning(const ExpertPinning& pinning) {
   std::println("");
   if (const PinPoint* best = pinning.best_gain()) {
     std::println("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
-                 human_bytes(static_cast<double>(best->capacity.v)),
+                 bytes_text(static_cast<double>(best->capacity.v)),
                  percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
     std::println("Pinning would not have helped: LRU saved as much at each of these sizes.");

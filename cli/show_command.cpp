@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/figure_text.h"
 #include "analysis/session_overview.h"
 #include "analysis/template_list.h"
 #include "api/session_json.h"
@@ -94,7 +95,7 @@ void print_people(const Shown& shown, bool with_facts) {
   line("session", info.id);
   line("title", info.title);
   for (const ModelFile& file : info.model_files)
-    line("model", std::format("{} ({})", file.path, human_bytes(static_cast<double>(file.size))));
+    line("model", std::format("{} ({})", file.path, bytes_text(static_cast<double>(file.size))));
   std::string shape =
       std::format("{} layers, {} heads, {} KV heads, embedding {}, vocabulary {}", info.n_layers,
                   info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab);
@@ -105,7 +106,7 @@ void print_people(const Shown& shown, bool with_facts) {
        std::format("{}, level {}, {} times, {}", utc(info.start_utc_ns), to_text(info.level),
                    info.exact_timing ? "exact" : "fast", to_text(info.state)));
   line("error", info.error);
-  line("file", human_bytes(static_cast<double>(shown.file_bytes)));
+  line("file", bytes_text(static_cast<double>(shown.file_bytes)));
   line("lost", lost(shown.overview.losses));
   std::println("");
   TextTable phases({{"phase"},
@@ -120,7 +121,8 @@ void print_people(const Shown& shown, bool with_facts) {
     const auto ns = static_cast<double>(phase.ns);
     const double tokens = phase.tokens;
     phases.add({to_text(static_cast<Phase>(i)), std::to_string(phase.steps),
-                std::to_string(phase.tokens), human_ns(ns), tokens > 0 ? human_ns(ns / tokens) : "",
+                std::to_string(phase.tokens), time_text(ns),
+                tokens > 0 ? time_text(ns / tokens) : "",
                 ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : ""});
   }
   phases.print(stdout);

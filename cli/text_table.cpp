@@ -1,9 +1,7 @@
 #include "cli/text_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <format>
 #include <print>
 #include <utility>
 
@@ -15,16 +13,6 @@ namespace {
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-std::string scaled(double value, const auto& units) {
-  std::size_t unit = 0;
-  while (unit + 1 < units.size() && value >= 999.5) {
-    value /= 1000;
-    ++unit;
-  }
-  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return std::format("{:.{}f} {}", value, decimals, units[unit]);
 }
 
 }  // namespace
@@ -57,11 +45,5 @@ void TextTable::print(std::FILE* to) const {
   line([&](std::size_t i) -> const std::string& { return columns_[i].name; });
   for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });
 }
-
-std::string human_bytes(double bytes) {
-  return scaled(bytes, std::array{"B", "kB", "MB", "GB", "TB", "PB"});
-}
-
-std::string human_ns(double ns) { return scaled(ns, std::array{"ns", "us", "ms", "s"}); }
 
 }  // namespace tt::cli

@@ -25,9 +25,4 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "1.5 GB", "310 kB", "12 B": powers of 1000, as files' sizes are given.
-std::string human_bytes(double bytes);
-// "1.25 s", "31.2 ms", "870 us", "90 ns".
-std::string human_ns(double ns);
-
 }  // namespace tt::cli

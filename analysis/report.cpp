@@ -1,0 +1,174 @@
+#include "analysis/report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+
+#include "analysis/figure_text.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kRows = 15;     // of a table
+constexpr std::size_t kPoints = 400;  // of a line
+
+const std::vector<ReportColumn> kSumColumns = {
+    {.name = "ops", .right = true},    {.name = "accesses", .right = true},
+    {.name = "read", .right = true},   {.name = "written", .right = true},
+    {.name = "time", .right = true},   {.name = "share", .right = true},
+    {.name = "bytes/s", .right = true}};
+
+ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from) {
+  ReportSection section{
+      .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
+  section.columns.insert(section.columns.end(), kSumColumns.begin(), kSumColumns.end());
+  std::vector<BreakdownRow> rows = from.rows;
+  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
+    return std::pair(r.all.time_ns, r.all.bytes());
+  });
+  if (rows.size() > kRows) {
+    section.text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
+    rows.resize(kRows);
+  }
+  BarChart bars{.title = title, .bars = {}};
+  for (const BreakdownRow& row : rows) {
+    const TraceSums& s = row.all;
+    bars.bars.push_back({.label = row.name, .value = s.time_ns, .text = time_text(s.time_ns)});
+    section.rows.push_back(
+        {row.name, std::format("{:.0f}", s.executions), std::format("{:.0f}", s.accesses()),
+         bytes_text(s.bytes_read), bytes_text(s.bytes_written), time_text(s.time_ns),
+         share_text(s.time_ns, from.total.all.time_ns), bytes_text(s.bytes_per_second())});
+  }
+  section.charts.emplace_back(std::move(bars));
+  return section;
+}
+
+ReportSection latency_section(const ReportFigures& f) {
+  ReportSection section{
+      .title = "Time per token", .text = {}, .charts = {}, .columns = {}, .rows = {}};
+  std::vector<double> sorted = f.token_ms;
+  std::ranges::sort(sorted);
+  const auto at = [&](double share) {
+    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+  };
+  section.text.push_back(std::format(
+      "Of {} generated tokens: median {:.3g} ms, 95 % within {:.3g} ms, slowest {:.3g} ms.",
+      sorted.size(), at(0.5), at(0.95), sorted.back()));
+  // Of a long session the slowest token of each stretch, so that none is hidden.
+  const std::size_t stretch = (f.token_ms.size() + kPoints - 1) / kPoints;
+  LineChart::Line line{.name = "ms", .points = {}};
+  for (std::size_t i = 0; i < f.token_ms.size(); i += stretch) {
+    const auto end =
+        f.token_ms.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, f.token_ms.size()));
+    line.points.emplace_back(
+        static_cast<double>(i),
+        *std::max_element(f.token_ms.begin() + static_cast<std::ptrdiff_t>(i), end));
+  }
+  section.charts.emplace_back(LineChart{.title = "Time per token",
+                                        .x_label = "generated token",
+                                        .y_label = "ms",
+                                        .lines = {std::move(line)}});
+  return section;
+}
+
+ReportSection memory_section(const ReportFigures& f) {
+  ReportSection section{.title = "What memory would save",
+                        .text = {std::format("{} of weights were read, {} of them different bytes.",
+                                             bytes_text(static_cast<double>(f.weights_read.v)),
+                                             bytes_text(static_cast<double>(f.weights_distinct.v))),
+                                 "LRU keeps what was used last, as a page cache does. Pinned: what "
+                                 "is read most stays. Best: what "
+                                 "no policy can beat, since it knows the future (Belady)."},
+                        .charts = {},
+                        .columns = {{.name = "memory", .right = true},
+                                    {.name = "LRU", .right = true},
+                                    {.name = "pinned", .right = true},
+                                    {.name = "best", .right = true}},
+                        .rows = {}};
+  const auto share = [&](const CachePoint& p) {
+    return f.weights_read.v == 0
+               ? 0.0
+               : 100.0 * static_cast<double>(p.bytes.v) / static_cast<double>(f.weights_read.v);
+  };
+  LineChart chart{.title = "Bytes that memory would save",
+                  .x_label = "memory for weights, MB",
+                  .y_label = "% of the bytes read",
+                  .lines = {}};
+  const auto add = [&](const char* name, const std::vector<CachePoint>& curve) {
+    LineChart::Line line{.name = name, .points = {}};
+    for (const CachePoint& p : curve)
+      line.points.emplace_back(static_cast<double>(p.capacity.v) / 1e6, share(p));
+    chart.lines.push_back(std::move(line));
+  };
+  add("best", f.belady);
+  add("LRU", f.lru);
+  add("pinned", f.pin);
+  section.charts.emplace_back(std::move(chart));
+  for (std::size_t i = 0; i < f.lru.size(); i += 4) {
+    section.rows.push_back({bytes_text(static_cast<double>(f.lru[i].capacity.v)),
+                            std::format("{:.1f} %", share(f.lru[i])),
+                            std::format("{:.1f} %", share(f.pin[i])),
+                            std::format("{:.1f} %", share(f.belady[i]))});
+  }
+  return section;
+}
+
+ReportSection checks_section(const Validation& validation) {
+  ReportSection section{
+      .title = "Is the recording sound?",
+      .text = {validation.passed() ? "Every check passed." : "It is not: see the failed checks."},
+      .charts = {},
+      .columns = {{.name = "check"}, {.name = "verdict"}, {.name = "what was looked at"}},
+      .rows = {}};
+  for (const CheckResult& check : validation.checks) {
+    std::string told = check.summary;
+    if (!check.evidence.empty()) told += ": " + check.evidence.front();
+    section.rows.push_back({to_text(check.check), to_text(check.verdict), std::move(told)});
+  }
+  return section;
+}
+
+ReportSection facts_section(const SessionInfo& info) {
+  ReportSection section{.title = "Facts",
+                        .text = {},
+                        .charts = {},
+                        .columns = {{.name = "fact"}, {.name = "value"}},
+                        .rows = {}};
+  for (const ModelFile& file : info.model_files)
+    section.rows.push_back({"model file", std::format("{} ({})", file.path,
+                                                      bytes_text(static_cast<double>(file.size)))});
+  for (const auto& [name, value] : info.facts) section.rows.push_back({name, value});
+  return section;
+}
+
+std::string when(std::int64_t unix_ns) {
+  using namespace std::chrono;
+  return std::format("{:%F %T} UTC", sys_time<seconds>{seconds{unix_ns / 1'000'000'000}});
+}
+
+}  // namespace
+
+Report report_of(const ReportFigures& figures) {
+  const SessionInfo& info = figures.info;
+  Report report{.title = info.title.empty() ? info.id : info.title,
+                .subtitle = std::format("Session {}, {}, level {}, {} layers, {}", info.id,
+                                        when(info.start_utc_ns), to_text(info.level), info.n_layers,
+                                        to_text(info.state)),
+                .findings = findings_of(figures),
+                .advice = advice_of(figures),
+                .sections = {}};
+  if (!figures.token_ms.empty()) report.sections.push_back(latency_section(figures));
+  if (!figures.by_op_kind.rows.empty()) {
+    report.sections.push_back(breakdown_section("By kind of op", "op", figures.by_op_kind));
+    report.sections.push_back(breakdown_section("By component", "component", figures.by_component));
+    report.sections.push_back(breakdown_section("By layer", "layer", figures.by_layer));
+    report.sections.push_back(breakdown_section("By tensor", "tensor", figures.by_tensor));
+  }
+  if (!figures.lru.empty()) report.sections.push_back(memory_section(figures));
+  report.sections.push_back(checks_section(figures.validation));
+  report.sections.push_back(facts_section(info));
+  return report;
+}
+
+}  // namespace tt

@@ -1,0 +1,98 @@
+// A session told to people: what was recorded, findings in sentences with their
+// figures, advice with its reason, tables and charts. Values only: api/report
+// makes HTML and Markdown of it. Pure functions, any thread.
+//
+// The figures are gathered first and told second, so that a test can tell made-up
+// ones.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "analysis/breakdown.h"
+#include "analysis/page.h"
+#include "analysis/pattern.h"
+#include "analysis/reuse.h"
+#include "analysis/sequentiality.h"
+#include "analysis/session_index.h"
+#include "analysis/validation.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt {
+
+struct ReportFigures {
+  SessionInfo info;
+  LossCounters losses;
+  std::uint32_t prompt_tokens = 0, generated_tokens = 0;
+  Ns prompt_time{}, generate_time{};  // of the steps of these phases
+  std::vector<double> token_ms;       // per generated token, in order
+  Breakdown by_op_kind, by_component, by_layer, by_tensor;
+  std::vector<CachePoint> lru, pin,
+      belady;  // at the same capacities, ascending; empty: no weight was read
+  Bytes weights_read{}, weights_distinct{};
+  Determinism determinism;
+  Prediction prediction;
+  ReadOrder read_order;              // of weights, with the usual gap
+  std::vector<std::string> devices;  // that ran ops, each once
+  Validation validation;
+};
+std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
+                                                        const SessionIndex& index,
+                                                        const SessionReader& reader,
+                                                        const KeepGoing& keep_going = always);
+
+struct BarChart {
+  struct Bar {
+    std::string label;
+    double value = 0;  // not negative
+    std::string text;  // the value as people read it
+  };
+  std::string title;
+  std::vector<Bar> bars;
+};
+// Lines over two axes that begin at 0.
+struct LineChart {
+  struct Line {
+    std::string name;
+    std::vector<std::pair<double, double>> points;  // x ascending
+  };
+  std::string title, x_label, y_label;
+  std::vector<Line> lines;
+};
+using Chart = std::variant<BarChart, LineChart>;
+
+struct Advice {
+  std::string advice;   // what to do, in the imperative
+  std::string because;  // the evidence, with its figures
+};
+
+struct ReportColumn {
+  std::string name;
+  bool right = false;  // a figure
+};
+struct ReportSection {
+  std::string title;
+  std::vector<std::string> text;
+  std::vector<Chart> charts;
+  std::vector<ReportColumn> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct Report {
+  std::string title, subtitle;
+  std::vector<std::string> findings;
+  std::vector<Advice> advice;
+  std::vector<ReportSection> sections;
+};
+
+std::vector<std::string> findings_of(const ReportFigures& figures);
+std::vector<Advice> advice_of(const ReportFigures& figures);
+Report report_of(const ReportFigures& figures);
+
+}  // namespace tt

@@ -1,0 +1,24 @@
+// Heat maps, memory maps, timelines, breakdowns and the order of reads: as JSON,
+// and pictures as columns (api/columns.md), which a page can draw from in place.
+#pragma once
+
+#include <string>
+
+#include "analysis/breakdown.h"
+#include "analysis/raster.h"
+#include "analysis/sequentiality.h"
+#include "api/json.h"
+
+namespace tt {
+
+Json to_json(const Raster& raster);
+// "application/vnd.tensor-trace.columns": the same, its cells as 32-bit floats.
+inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
+std::string columns_of(const Raster& raster);
+
+// Rows [from, from + limit) of those that there are.
+Json to_json(const Breakdown& breakdown, PageRange range);
+Json to_json(const HotCold& hot, PageRange range);
+Json to_json(const Sequentiality& order);
+
+}  // namespace tt

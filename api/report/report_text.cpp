@@ -1,0 +1,68 @@
+#include "api/report/report_text.h"
+
+#include <algorithm>
+#include <minja/minja.hpp>
+#include <string_view>
+
+#include "api/report/svg_chart.h"
+#include "templates.h"
+
+namespace tt {
+
+namespace {
+
+// What the templates see, and what --json prints.
+Json to_json(const Report& report, ReportFormat format) {
+  // A bar would end the cell of a Markdown table, a newline its row.
+  const auto cell_text = [&](std::string text) {
+    std::ranges::replace(text, '\n', ' ');
+    if (format != ReportFormat::Markdown) return text;
+    std::string safe;
+    for (const char c : text) {
+      if (c == '|' || c == '*' || c == '_' || c == '`' || c == '<') safe += '\\';
+      safe += c;
+    }
+    return safe;
+  };
+  Json sections = Json::array();
+  for (const ReportSection& section : report.sections) {
+    Json charts = Json::array(), columns = Json::array(), rows = Json::array();
+    if (format == ReportFormat::Html)
+      for (const Chart& chart : section.charts) charts.push_back(svg_of(chart));
+    for (const ReportColumn& column : section.columns)
+      columns.push_back({{"name", column.name}, {"right", column.right}});
+    for (const auto& row : section.rows) {
+      Json cells = Json::array();
+      for (const std::string& cell : row) cells.push_back(cell_text(cell));
+      rows.push_back(std::move(cells));
+    }
+    sections.push_back({{"title", section.title},
+                        {"text", section.text},
+                        {"charts", std::move(charts)},
+                        {"columns", std::move(columns)},
+                        {"rows", std::move(rows)}});
+    if (format != ReportFormat::Html) sections.back().erase("charts");
+  }
+  Json advice = Json::array();
+  for (const Advice& one : report.advice)
+    advice.push_back({{"advice", one.advice}, {"because", one.because}});
+  return {{"title", cell_text(report.title)},
+          {"subtitle", cell_text(report.subtitle)},
+          {"findings", report.findings},
+          {"advice", std::move(advice)},
+          {"sections", std::move(sections)}};
+}
+
+}  // namespace
+
+std::string text_of(const Report& report, ReportFormat format) {
+  // Through text, which replaces what is no UTF-8.
+  const std::string json = tt::text_of(to_json(report, format));
+  if (format == ReportFormat::JsonText) return json;
+  const auto page = minja::Parser::parse(
+      format == ReportFormat::Html ? kHtmlTemplate : kMarkdownTemplate,
+      {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = true});
+  return page->render(minja::Context::make(minja::Value(Json::parse(json))));
+}
+
+}  // namespace tt

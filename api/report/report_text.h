@@ -1,0 +1,16 @@
+// A report as one HTML file without outside resources, as Markdown (without its
+// charts), and as JSON.
+#pragma once
+
+#include <string>
+
+#include "analysis/report.h"
+#include "api/json.h"
+
+namespace tt {
+
+enum class ReportFormat : std::uint8_t { Html, Markdown, JsonText };
+
+std::string text_of(const Report& report, ReportFormat format);
+
+}  // namespace tt

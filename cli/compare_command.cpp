@@ -1,0 +1,154 @@
+#include "cli/compare_command.h"
+
+#include <array>
+#include <cstdio>
+#include <format>
+#include <limits>
+#include <map>
+#include <memory>
+#include <print>
+#include <string>
+
+#include "analysis/comparison.h"
+#include "analysis/figure_text.h"
+#include "api/comparison_json.h"
+#include "cli/options/tracer_options.h"
+#include "cli/text_table.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct CompareOptions {
+  std::string left, right;
+  Axis by = Axis::OpKind;
+  std::size_t limit = 20;
+  bool json = false;
+};
+
+// A session and what questions stand on.
+struct Opened {
+  SessionReader reader;
+  SessionIndex index;
+};
+std::expected<Opened, TraceError> open(const std::string& file) {
+  auto reader = SessionReader::open(file);
+  if (!reader) return std::unexpected(reader.error());
+  auto index = SessionIndex::build(*reader);
+  if (!index) return std::unexpected(index.error());
+  return Opened{.reader = *std::move(reader), .index = *std::move(index)};
+}
+
+std::string ratio(double left, double right) {
+  return left > 0 ? std::format("{:.3f}", right / left) : "";
+}
+
+void print_totals(const TraceSums& left, const TraceSums& right) {
+  TextTable table(
+      {{""}, {"left", Align::Right}, {"right", Align::Right}, {"right/left", Align::Right}});
+  const auto count = [](double value) { return std::format("{:.0f}", value); };
+  const auto row = [&](const char* name, double a, double b, const auto& text) {
+    table.add({name, text(a), text(b), ratio(a, b)});
+  };
+  row("ops", left.executions, right.executions, count);
+  row("accesses", left.accesses(), right.accesses(), count);
+  row("bytes read", left.bytes_read, right.bytes_read, bytes_text);
+  row("bytes written", left.bytes_written, right.bytes_written, bytes_text);
+  row("time in ops", left.time_ns, right.time_ns, time_text);
+  table.print(stdout);
+}
+
+void print_tokens(const TokenAlignment& tokens) {
+  std::println("\n{} tokens left, {} right, the first {} are the same", tokens.left, tokens.right,
+               tokens.common);
+}
+
+void print_templates(const std::vector<ComparedTemplate>& templates) {
+  std::array<int, 4> counts{};
+  for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
+  std::println("graphs: {} identical, {} of the same ops, {} only left, {} only right", counts[0],
+               counts[1], counts[2], counts[3]);
+}
+
+void print_rows(const ComparedBy& by, std::size_t limit) {
+  std::println("");
+  TextTable table({{to_text(by.by)},
+                   {"bytes left", Align::Right},
+                   {"right", Align::Right},
+                   {"ratio", Align::Right},
+                   {"time left", Align::Right},
+                   {"right", Align::Right},
+                   {"ratio", Align::Right}});
+  const TraceSums none;
+  for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
+    const ComparedRow& row = by.rows[i];
+    const TraceSums a = row.left.value_or(none), b = row.right.value_or(none);
+    const auto cell = [](const auto& side, std::string text) {
+      return side ? std::move(text) : std::string("-");
+    };
+    table.add({row.name, cell(row.left, bytes_text(a.bytes())),
+               cell(row.right, bytes_text(b.bytes())), ratio(a.bytes(), b.bytes()),
+               cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
+               ratio(a.time_ns, b.time_ns)});
+  }
+  table.print(stdout);
+  if (by.rows.size() > limit)
+    std::println("... {} more: --limit N shows them", by.rows.size() - limit);
+}
+
+int fail(const std::string& message) {
+  std::println(stderr, "tt compare: {}", message);
+  return 1;
+}
+
+int run(const CompareOptions& options) {
+  const auto left = open(options.left);
+  if (!left) return fail(left.error().message);
+  const auto right = open(options.right);
+  if (!right) return fail(right.error().message);
+  constexpr PageRange kAllTokens{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto comparison = compare({.index = left->index, .reader = left->reader},
+                                  {.index = right->index, .reader = right->reader}, kAllTokens);
+  if (!comparison) return fail(comparison.error().message);
+  if (options.json) {
+    std::println("{}", text_of(to_json(*comparison, left->index.info(), right->index.info())));
+    return 0;
+  }
+  print_totals(comparison->left, comparison->right);
+  print_tokens(comparison->tokens);
+  print_templates(comparison->templates);
+  for (const ComparedBy& by : comparison->by)
+    if (by.by == options.by) print_rows(by, options.limit);
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "Two sessions side by side: tokens, graphs, and where bytes and time go");
+  command->add_option("left", options->left, "A session, .ttrace")->required()->type_name("FILE");
+  command->add_option("right", options->right, "Another one")->required()->type_name("FILE");
+  const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
+                                            {"component", Axis::Component},
+                                            {"layer", Axis::Layer},
+                                            {"op_kind", Axis::OpKind},
+                                            {"tensor", Axis::Tensor}};
+  command
+      ->add_option("--by", options->by,
+                   "What rows are of (phase, component, layer, op_kind, tensor; default: op_kind)")
+      ->transform(CLI::CheckedTransformer(axes, CLI::ignore_case).description(""))
+      ->type_name("AXIS");
+  command
+      ->add_option("--limit", options->limit,
+                   "Rows to show, the largest difference first (default: 20)")
+      ->type_name("N");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout, by every axis");
+  command->footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,153 @@
+#include "cli/hot_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <map>
+#include <memory>
+#include <print>
+#include <string>
+#include <utility>
+
+#include "analysis/breakdown.h"
+#include "analysis/figure_text.h"
+#include "api/heat_json.h"
+#include "cli/options/tracer_options.h"
+#include "cli/text_table.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct HotOptions {
+  std::string file;
+  HotQuery query;
+  double hot_percent = 10, cold_percent = 50;
+  std::string phase;
+  std::size_t top = 20;
+  bool json = false;
+};
+
+template <class Enum>
+std::map<std::string, Enum> words(Enum last, auto allowed) {
+  std::map<std::string, Enum> out;
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (const auto value = static_cast<Enum>(i); allowed(value)) out[to_text(value)] = value;
+  return out;
+}
+
+std::string list_of(const auto& by_word) {
+  std::string text;
+  for (const auto& [word, value] : by_word) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+TextTable table_of(const char* rows) {
+  constexpr Align kRight = Align::Right;
+  return TextTable({{rows},
+                    {"heat"},
+                    {"read", kRight},
+                    {"written", kRight},
+                    {"accesses", kRight},
+                    {"time", kRight},
+                    {"per second", kRight}});
+}
+
+void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums) {
+  table.add({std::move(name), heat, bytes_text(sums.bytes_read), bytes_text(sums.bytes_written),
+             std::format("{:.0f}", sums.accesses()), time_text(sums.time_ns),
+             sums.time_ns > 0 ? bytes_text(sums.bytes_per_second()) : ""});
+}
+
+void print_tables(const HotCold& hot, const Breakdown& all, std::size_t top) {
+  TextTable sums = table_of("session");
+  add_sums(sums, "total", "", all.total.all);
+  add_sums(sums, "prompt", "", all.total.prompt);
+  add_sums(sums, "generate", "", all.total.generate);
+  add_sums(sums, "mapped file", "", all.disk);
+  add_sums(sums, "memory", "", all.buffer);
+  sums.print(stdout);
+  std::println("");
+  const double value = all.total.all.of(hot.value);
+  for (std::size_t i = 0; i < hot.classes.size(); ++i) {
+    const HotCold::Class& of = hot.classes[i];
+    std::println("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
+                 hot.rows.size(), value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
+                 to_text(hot.value));
+  }
+  std::println("");
+  TextTable rows = table_of(to_text(hot.by));
+  for (std::size_t i = 0; i < std::min(top, hot.rows.size()); ++i)
+    add_sums(rows, hot.rows[i].row.name, to_text(hot.rows[i].heat), hot.rows[i].row.all);
+  rows.print(stdout);
+  if (hot.rows.size() > top) std::println("... and {} more (--top)", hot.rows.size() - top);
+}
+
+int run(const HotOptions& options) {
+  const auto fail = [](const TraceError& error) {
+    std::println(stderr, "tt hot: {}", error.message);
+    return 1;
+  };
+  const auto reader = SessionReader::open(options.file);
+  if (!reader) return fail(reader.error());
+  const auto index = SessionIndex::build(*reader);
+  if (!index) return fail(index.error());
+  if (!index->damaged().empty())
+    std::println(stderr, "tt hot: {} steps are damaged and left out", index->damaged().size());
+  HotQuery query = options.query;
+  query.hot_share = options.hot_percent / 100;
+  query.cold_share = options.cold_percent / 100;
+  if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
+  if (options.phase == "generate") query.filter.phase = Phase::Generate;
+  const auto hot = hot_cold(*index, *reader, query);
+  if (!hot) return fail(hot.error());
+  if (options.json) {
+    std::println("{}", text_of(to_json(*hot, {.from = 0, .limit = options.top})));
+    return 0;
+  }
+  const auto all =
+      breakdown(*index, *reader, {.by = Axis::All, .filter = query.filter, .order = {}});
+  if (!all) return fail(all.error());
+  print_tables(*hot, *all, options.top);
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<HotOptions>();
+  CLI::App* command = app.add_subcommand(
+      "hot", "What a session touched most and least: by tensor, layer, op, component...");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  const auto axes =
+      words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
+  command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")
+      ->transform(CLI::CheckedTransformer(axes, CLI::ignore_case).description(""))
+      ->type_name("AXIS");
+  const auto values = words(Value::Time, [](Value) { return true; });
+  command
+      ->add_option("--value", options->query.value,
+                   "What makes a row hot: " + list_of(values) + " (default: accesses)")
+      ->transform(CLI::CheckedTransformer(values, CLI::ignore_case).description(""))
+      ->type_name("VALUE");
+  command->add_option("--hot", options->hot_percent, "The first so many per cent are hot")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--cold", options->cold_percent, "The last so many per cent are cold")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--phase", options->phase, "Only steps of this phase")
+      ->check(CLI::IsMember({"prompt", "generate"}))
+      ->type_name("PHASE");
+  command->add_option("--tensor", options->query.filter.tensor, "Part of the tensor's name")
+      ->type_name("TEXT");
+  command->add_option("--op", options->query.filter.op, "Part of the op's name")->type_name("TEXT");
+  command->add_option("--top", options->top, "Rows to show")->capture_default_str();
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer("Example: tt hot s.ttrace --by layer --value time");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,69 @@
+#include "cli/report_command.h"
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <print>
+#include <string>
+
+#include "analysis/report.h"
+#include "api/report/report_text.h"
+#include "cli/options/tracer_options.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct ReportOptions {
+  std::string file, output;
+  ReportFormat format = ReportFormat::Html;
+};
+
+int fail(const std::string& message) {
+  std::println(stderr, "tt report: {}", message);
+  return 1;
+}
+
+int run(const ReportOptions& options) {
+  const auto reader = SessionReader::open(options.file);
+  if (!reader) return fail(reader.error().message);
+  const auto index = SessionIndex::build(*reader);
+  if (!index) return fail(index.error().message);
+  const auto figures = report_figures(options.file, *index, *reader);
+  if (!figures) return fail(figures.error().message);
+  const std::string text = text_of(report_of(*figures), options.format);
+  if (options.output.empty()) {
+    std::println("{}", text);
+    return 0;
+  }
+  std::ofstream file(options.output);
+  file << text;
+  if (!file.flush()) return fail(options.output + ": cannot be written");
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_report_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = app.add_subcommand(
+      "report", "A session told to people: findings, advice, charts, in one file");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command->add_option("-o,--output", options->output, "Write it there (default: stdout)")
+      ->type_name("FILE");
+  const std::map<std::string, ReportFormat> formats = {
+      {"html", ReportFormat::Html}, {"md", ReportFormat::Markdown}, {"json", ReportFormat::JsonText}};
+  command
+      ->add_option("--format", options->format,
+                   "html: one file without outside resources; md: Markdown, without charts; json "
+                   "(default: html)")
+      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""))
+      ->type_name("FORMAT");
+  command->footer("Example: tt report s.ttrace -o report.html");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,175 @@
+#include "cli/sql_command.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <format>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "analysis/sql/query.h"
+#include "api/query_json.h"
+#include "cli/options/tracer_options.h"
+#include "cli/text_table.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct SqlOptions {
+  std::string file, statement;
+  bool json = false, csv = false;
+};
+
+// A signal's handler has nothing else to write to.
+std::atomic<bool> interrupted = false;
+
+// The statement is given back, with a mark where it went wrong.
+int fail(const sql::QueryError& error, const std::string& statement) {
+  std::println(stderr, "tt sql: {}", error.message);
+  if (error.offset) {
+    const std::size_t before = statement.rfind('\n', *error.offset == 0 ? 0 : *error.offset - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    const std::size_t end = std::min(statement.find('\n', begin), statement.size());
+    std::println(stderr, "  {}\n  {}^", statement.substr(begin, end - begin),
+                 std::string(*error.offset >= begin ? *error.offset - begin : 0, ' '));
+  }
+  return 1;
+}
+
+std::string text_of_value(const sql::QueryValue& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using Value = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<Value, std::monostate>) {
+          return "";
+        } else if constexpr (std::is_same_v<Value, std::span<const std::byte>>) {
+          return std::format("({} bytes)", v.size());
+        } else {
+          return std::format("{}", v);
+        }
+      },
+      value);
+}
+
+bool is_number(const sql::QueryValue& value) {
+  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+}
+
+// In blocks, each with its head: a long answer is not kept in memory.
+class TablePrinter {
+ public:
+  explicit TablePrinter(std::vector<std::string> names) : names_(std::move(names)) {}
+  void row(const std::vector<sql::QueryValue>& values) {
+    if (in_block_ == 0) begin_block(values);
+    std::vector<std::string> cells;
+    for (const sql::QueryValue& value : values) cells.push_back(text_of_value(value));
+    table_->add(std::move(cells));
+    if (++in_block_ == kBlock) end_block();
+  }
+  void end() {
+    if (!table_) begin_block({});
+    if (in_block_ != 0 || !printed_) end_block();
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 1000;
+  void begin_block(const std::vector<sql::QueryValue>& values) {
+    std::vector<Column> columns;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      columns.push_back(
+          {.name = names_[i],
+           .align = i < values.size() && is_number(values[i]) ? Align::Right : Align::Left});
+    table_.emplace(std::move(columns));
+  }
+  void end_block() {
+    table_->print(stdout);
+    printed_ = true;
+    in_block_ = 0;
+  }
+  std::vector<std::string> names_;
+  std::optional<TextTable> table_;
+  std::size_t in_block_ = 0;
+  bool printed_ = false;
+};
+
+int print_rows(sql::Query& query, const SqlOptions& options, const std::string& statement) {
+  const bool table = !options.json && !options.csv;
+  TablePrinter printer(query.columns());
+  QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::Json, query.columns());
+  std::string text;
+  if (!table) writer.begin(text);
+  const auto put = [&] {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    text.clear();
+    return written;
+  };
+  while (true) {
+    const auto row = query.next();
+    if (!row || *row == nullptr) {
+      if (table) {
+        printer.end();
+      } else {
+        writer.end(false, row ? nullptr : &row.error(), text);
+      }
+      const bool written = put() && std::fflush(stdout) == 0;
+      if (!row) return fail(row.error(), statement);
+      return written ? 0 : 1;
+    }
+    if (table) {
+      printer.row(**row);
+    } else {
+      writer.row(**row, text);
+      if (text.size() > (64u << 10) && !put()) return 1;
+    }
+    if (std::ferror(stdout) != 0) return 1;  // whoever read it has gone
+  }
+}
+
+int run(const SqlOptions& options) {
+  std::string statement = options.statement;
+  if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
+  auto reader = SessionReader::open(options.file);
+  if (!reader) {
+    std::println(stderr, "tt sql: {}", reader.error().message);
+    return 1;
+  }
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  auto query =
+      sql::Query::prepare(*std::move(reader), statement, {}, [] { return !interrupted.load(); });
+  const int code = query ? print_rows(*query, options, statement) : fail(query.error(), statement);
+  std::signal(SIGINT, SIG_DFL);
+  return code;
+}
+
+}  // namespace
+
+CLI::App* add_sql_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<SqlOptions>();
+  CLI::App* command = app.add_subcommand("sql", "Ask a session with a SELECT");
+  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  command->add_option("statement", options->statement, "The SELECT; - reads it from stdin")
+      ->required()
+      ->type_name("SQL");
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "For programs: columns and rows as JSON");
+  command->add_flag("--csv", options->csv, "A line of names, then the rows")->excludes(json);
+  command->footer(
+      "Tables: access, edge, expert, fault, metadata, model, op, session, step, template, tensor, "
+      "token.\n"
+      "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
+      "layer_id\"");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

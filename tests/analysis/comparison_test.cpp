@@ -1,0 +1,168 @@
+// Two sessions side by side, against a walk over every access of both.
+#include "analysis/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "analysis/op_facts.h"
+#include "analysis/step_summary.h"
+#include "tests/analysis/plausible_session.h"
+#include "tests/analysis/small_session.h"
+#include "tests/format/temp_folder.h"
+
+namespace tt::test {
+namespace {
+
+constexpr PageRange kAllTokens{.from = 0, .limit = 1'000'000};
+
+struct Opened {
+  explicit Opened(const std::filesystem::path& file)
+      : reader(SessionReader::open(file).value()), index(SessionIndex::build(reader).value()) {}
+  ComparedSession side() const { return {.index = index, .reader = reader}; }
+  SessionReader reader;
+  SessionIndex index;
+};
+
+Comparison compared(const Opened& left, const Opened& right, PageRange tokens = kAllTokens) {
+  auto comparison = compare(left.side(), right.side(), tokens);
+  EXPECT_TRUE(comparison.has_value()) << comparison.error().message;
+  return *std::move(comparison);
+}
+
+// By kind of op, one access after the other.
+std::map<std::string, TraceSums> walked(const SessionReader& reader) {
+  std::map<std::string, TraceSums> sums;
+  const auto walk = reader.for_each_step(StepId{0}, kNone, [&](const Step& step) {
+    if (step.graph.v == 0) return true;
+    const auto graph = reader.graph(step.graph).value();
+    // A step that lost its times ran all of its ops.
+    const bool whole = step.op_ends.empty() && !step.aborted;
+    const std::size_t ran = whole ? graph->ops.size() : step.op_ends.size();
+    for (std::uint32_t i = 0; i < ran; ++i) {
+      TraceSums& of = sums[op_name(*graph, graph->ops[i])];
+      ++of.executions;
+      if (whole) continue;
+      of.time_ns += static_cast<double>((step.op_ends[i] - op_begin(step, OpId{i})).v);
+    }
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      TraceSums& of = sums[op_name(*graph, graph->op(access.op))];
+      const auto bytes = static_cast<double>(access.touched.v);
+      (access.write ? of.bytes_written : of.bytes_read) += bytes;
+      ++(access.write ? of.writes : of.reads);
+    });
+    return true;
+  });
+  EXPECT_TRUE(walk.has_value());
+  return sums;
+}
+
+void expect_equal(const TraceSums& seen, const TraceSums& expected) {
+  EXPECT_DOUBLE_EQ(seen.bytes_read, expected.bytes_read);
+  EXPECT_DOUBLE_EQ(seen.bytes_written, expected.bytes_written);
+  EXPECT_DOUBLE_EQ(seen.accesses(), expected.accesses());
+  EXPECT_DOUBLE_EQ(seen.executions, expected.executions);
+  EXPECT_NEAR(seen.time_ns, expected.time_ns, 1e-6 * expected.time_ns);
+}
+
+TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const tt::testing::TempFolder folder;
+    ASSERT_TRUE(
+        tt::testing::write_session(folder / "a.ttrace", plausible_session(2 * seed)).has_value());
+    ASSERT_TRUE(tt::testing::write_session(folder / "b.ttrace", plausible_session(2 * seed + 1))
+                    .has_value());
+    const Opened left(folder / "a.ttrace"), right(folder / "b.ttrace");
+    const Comparison comparison = compared(left, right);
+    const auto left_walk = walked(left.reader), right_walk = walked(right.reader);
+    for (const ComparedBy& by : comparison.by) {
+      if (by.by != Axis::OpKind) continue;
+      std::size_t lefts = 0, rights = 0;
+      for (const ComparedRow& row : by.rows) {
+        SCOPED_TRACE(row.name);
+        ASSERT_EQ(row.left.has_value(), left_walk.contains(row.name));
+        ASSERT_EQ(row.right.has_value(), right_walk.contains(row.name));
+        if (row.left) expect_equal(*row.left, left_walk.at(row.name));
+        if (row.right) expect_equal(*row.right, right_walk.at(row.name));
+        lefts += row.left.has_value();
+        rights += row.right.has_value();
+      }
+      EXPECT_EQ(lefts, left_walk.size());
+      EXPECT_EQ(rights, right_walk.size());
+    }
+    TraceSums all;
+    for (const auto& [name, sums] : left_walk) all += sums;
+    expect_equal(comparison.left, all);
+  }
+}
+
+TEST(Comparison, ASessionIsWhatItIs) {
+  const SmallSession session({small_step(0)});
+  const Opened one(session.path);
+  const Comparison comparison = compared(one, one);
+  EXPECT_EQ(comparison.left, comparison.right);
+  for (const ComparedBy& by : comparison.by)
+    for (const ComparedRow& row : by.rows) EXPECT_EQ(row.left, row.right) << row.name;
+  ASSERT_EQ(comparison.templates.size(), 1U);
+  EXPECT_EQ(comparison.templates[0].match, TemplateMatch::Identical);
+  EXPECT_EQ(comparison.tokens.common, 2U);
+  ASSERT_EQ(comparison.tokens.rows.rows.size(), 2U);
+  EXPECT_EQ(comparison.tokens.rows.rows[0].left_ns, Ns{85});  // half of a step of 170 ns
+}
+
+TEST(Comparison, AnotherQuantizationHasTheSameOps) {
+  GraphTemplate other = small_graph();
+  other.fingerprint = 1;
+  for (Tensor& tensor : other.tensors)
+    if (tensor.name == "output.weight") tensor.type = "q8_0";
+  const SmallSession a({small_step(0)}),
+      b({small_step(0), small_step(1)}, SmallSession::small_info(), other);
+  const Opened left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right);
+  EXPECT_EQ(comparison.templates, (std::vector<ComparedTemplate>{{.match = TemplateMatch::SameOps,
+                                                                  .left = TemplateId{1},
+                                                                  .right = TemplateId{1},
+                                                                  .left_steps = 1,
+                                                                  .right_steps = 2,
+                                                                  .left_ops = 5,
+                                                                  .right_ops = 5}}));
+  EXPECT_DOUBLE_EQ(comparison.right.executions, 2 * comparison.left.executions);
+}
+
+TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
+  GraphTemplate other = small_graph();
+  other.fingerprint = 2;
+  other.nodes.back().op = "SCALE";
+  for (Tensor& tensor : other.tensors)
+    if (tensor.name == "output.weight") tensor.name = "lm_head.weight";
+  const SmallSession a({small_step(0)}), b({small_step(0)}, SmallSession::small_info(), other);
+  const Opened left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right, {.from = 1, .limit = 1});
+  ASSERT_EQ(comparison.templates.size(), 2U);
+  EXPECT_EQ(comparison.templates[0].match, TemplateMatch::OnlyLeft);
+  EXPECT_EQ(comparison.templates[1].match, TemplateMatch::OnlyRight);
+  std::map<std::string, std::pair<bool, bool>> sides;
+  for (const ComparedBy& by : comparison.by)
+    for (const ComparedRow& row : by.rows)
+      sides[row.name] = {row.left.has_value(), row.right.has_value()};
+  EXPECT_EQ(sides.at("output.weight"), std::pair(true, false));
+  EXPECT_EQ(sides.at("lm_head.weight"), std::pair(false, true));
+  EXPECT_EQ(sides.at("SCALE"), std::pair(false, true));
+  EXPECT_EQ(sides.at("MUL_MAT"), std::pair(true, true));
+  ASSERT_EQ(comparison.tokens.rows.rows.size(), 1U);  // the page that was asked for
+  EXPECT_EQ(comparison.tokens.rows.rows[0].index, 1U);
+  EXPECT_EQ(comparison.tokens.rows.total, 2U);
+}
+
+TEST(Comparison, CanBeWithdrawn) {
+  const SmallSession session({small_step(0)});
+  const Opened one(session.path);
+  EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,
+            TraceError::Kind::Cancelled);
+}
+
+}  // namespace
+}  // namespace tt::test

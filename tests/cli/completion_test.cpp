@@ -1,0 +1,47 @@
+// Completion for bash, asked as bash asks: words so far, and which one is typed.
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <format>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+std::set<std::string> completed(const std::string& words, int typed) {
+  const testing::TempFolder folder;
+  std::ofstream(folder / "session.ttrace") << "";
+  std::ofstream(folder / "ask") << std::format(
+      "cd {}\nsource {}\nCOMP_WORDS=({}) COMP_CWORD={}\n_tt\nprintf '%s\\n' "
+      "\"${{COMPREPLY[@]}}\"\n",
+      folder.path().string(), TT_COMPLETION, words, typed);
+  const std::string command = std::format("bash {0}/ask >{0}/out", folder.path().string());
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::set<std::string> answers;
+  std::istringstream lines(contents(folder / "out"));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) answers.insert(line);
+  return answers;
+}
+
+TEST(Completion, VerbsOptionsAndFiles) {
+  const std::string tt = TT_PROGRAM;
+  EXPECT_EQ(completed(tt + " par", 1), std::set<std::string>{"parse"});
+  const auto verbs = completed(tt + " ''", 1);
+  for (const char* verb :
+       {"compare", "model", "parse", "pattern", "record", "report", "reuse", "show"})
+    EXPECT_TRUE(verbs.contains(verb)) << verb;
+  EXPECT_EQ(completed(tt + " parse --li", 2), std::set<std::string>{"--limit"});
+  EXPECT_TRUE(completed(tt + " record -", 2).contains("-m"));
+  EXPECT_EQ(completed(tt + " show sess", 2), std::set<std::string>{"session.ttrace"});
+}
+
+}  // namespace
+}  // namespace tt

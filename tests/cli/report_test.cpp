@@ -1,0 +1,102 @@
+// tt report and tt compare as a person and as a program use them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRecord =
+    "record -p 'Once upon <b>a time' -n 12 -t 1 --ignore-eos -o a.ttrace";
+
+TEST(ReportCommand, OneFileWithoutOutsideResources) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, kRecord).code, 0);
+  const Result result = run_tt(folder, "report a.ttrace -o report.html");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = contents(folder / "report.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>")) << page.substr(0, 100);
+  EXPECT_TRUE(page.contains("Once upon &lt;b&gt;a time"));
+  EXPECT_FALSE(page.contains("<b>a time"));
+  for (const char* outside : {"src=", "href=", "url(", "@import", "<script"})
+    EXPECT_FALSE(page.contains(outside)) << outside;
+  for (const char* part :
+       {"Findings", "Advice", "Time per token", "By kind of op", "By layer", "By tensor",
+        "What memory would save", "Is the recording sound?", "Facts", "<svg", "MUL_MAT"})
+    EXPECT_TRUE(page.contains(part)) << part;
+  EXPECT_EQ(page.find("{{"), page.npos);
+  EXPECT_EQ(page.find("{%"), page.npos);
+}
+
+TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, kRecord).code, 0);
+  const Result markdown = run_tt(folder, "report a.ttrace --format md");
+  ASSERT_EQ(markdown.code, 0) << markdown.err;
+  const json report = json::parse(run_tt(folder, "report a.ttrace --format json").out);
+  EXPECT_TRUE(markdown.out.starts_with("# ")) << markdown.out.substr(0, 100);
+  for (const json& sentence : report["findings"])
+    EXPECT_TRUE(markdown.out.contains("- " + sentence.get<std::string>())) << sentence;
+  for (const json& section : report["sections"])
+    EXPECT_TRUE(markdown.out.contains("## " + section["title"].get<std::string>()))
+        << section["title"];
+  EXPECT_FALSE(markdown.out.contains("<svg"));
+  EXPECT_TRUE(markdown.out.contains("| --- | ---: |")) << markdown.out;
+}
+
+TEST(CompareCommand, TwoQuantizationsOfOneModel) {
+  const testing::TempFolder folder;
+  for (const std::string quant : {"q4_k", "q8_0"}) {
+    ASSERT_EQ(
+        run_tt(folder, "model small --layers 2 -q --quant " + quant + " -o " + quant + ".gguf")
+            .code,
+        0);
+    ASSERT_EQ(run_tt(folder, "record -m " + quant + ".gguf -p 'a b' -n 4 -t 1 --ignore-eos -o " +
+                                 quant + ".ttrace")
+                  .code,
+              0);
+  }
+  const Result result = run_tt(folder, "compare q4_k.ttrace q8_0.ttrace --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json both = json::parse(result.out);
+  for (const json& row : both["templates"]) EXPECT_EQ(row["match"], "same_ops") << row;
+  EXPECT_EQ(both["total"]["ratio"]["executions"], 1.0);
+  EXPECT_GT(both["total"]["ratio"]["bytes_read"], 1.2);
+  for (const json& row : both["by"]["tensor"]) {
+    if (row["name"] != "blk.0.ffn_down.weight") continue;
+    // 4.5 and 8.5 bits a weight.
+    EXPECT_NEAR(row["ratio"]["bytes_read"].get<double>(), 8.5 / 4.5, 0.01);
+  }
+}
+
+TEST(CompareCommand, TwoPromptsSideBySide) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, kRecord).code, 0);
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a hill' -n 20 -t 1 --ignore-eos -o b.ttrace").code,
+            0);
+  const Result people = run_tt(folder, "compare a.ttrace b.ttrace --by layer");
+  ASSERT_EQ(people.code, 0) << people.err;
+  EXPECT_TRUE(people.out.contains("right/left")) << people.out;
+  const json both = json::parse(run_tt(folder, "compare a.ttrace b.ttrace --json").out);
+  EXPECT_GT(both["tokens"]["common"], 0);
+  EXPECT_LT(both["tokens"]["common"], both["tokens"]["left"]);
+  EXPECT_GT(both["total"]["ratio"]["accesses"], 1.0);
+  EXPECT_EQ(both["total"]["difference"]["executions"].get<double>(),
+            both["total"]["right"]["executions"].get<double>() -
+                both["total"]["left"]["executions"].get<double>());
+  for (const char* axis : {"phase", "component", "layer", "op_kind", "tensor"})
+    EXPECT_FALSE(both["by"][axis].empty()) << axis;
+
+  const json same = json::parse(run_tt(folder, "compare a.ttrace a.ttrace --json").out);
+  EXPECT_EQ(same["tokens"]["common"], same["tokens"]["left"]);
+  for (const json& row : same["templates"]) EXPECT_EQ(row["match"], "identical");
+  EXPECT_EQ(run_tt(folder, "compare a.ttrace none.ttrace").code, 1);
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,69 @@
+// tt sql as a person and as a program use it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+TEST(SqlCommand, AnswersAsTableJsonAndCsv) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const Result table = run_tt(folder,
+                              "sql a.ttrace 'SELECT phase, count(*) AS steps FROM step "
+                              "GROUP BY phase ORDER BY phase'");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_TRUE(table.out.contains("phase") && table.out.contains("steps")) << table.out;
+  EXPECT_TRUE(table.out.contains("generate") && table.out.contains("prompt")) << table.out;
+
+  const Result rows =
+      run_tt(folder,
+             "sql a.ttrace --json 'SELECT sum(size_bytes), (SELECT sum(size_bytes) FROM "
+             "access_total), (SELECT sum(read_bytes + written_bytes) FROM op) FROM access'");
+  ASSERT_EQ(rows.code, 0) << rows.err;
+  const json sums = json::parse(rows.out)["rows"][0];
+  EXPECT_GT(sums[0], 0);
+  EXPECT_EQ(sums[1], sums[0]);
+  EXPECT_EQ(sums[2], sums[0]);
+
+  const Result piped = run_tt(folder, "sql a.ttrace --csv - < /dev/null");
+  EXPECT_EQ(piped.code, 1);
+  EXPECT_TRUE(piped.err.contains("There is no statement")) << piped.err;
+  ASSERT_EQ(std::system(("echo 'SELECT step, phase\nFROM step LIMIT 1' > " +
+                         (folder.path() / "ask.sql").string())
+                            .c_str()),
+            0);
+  EXPECT_EQ(run_tt(folder, "sql a.ttrace --csv - < ask.sql").out, "step,phase\n0,prompt\n");
+  EXPECT_EQ(run_tt(folder, "sql a.ttrace 'SELECT * FROM expert'").code, 0) << "no row";
+}
+
+TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
+  const Result wrong = run_tt(folder, "sql a.ttrace 'SELECT nothing FROM access'");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_TRUE(wrong.err.contains("  SELECT nothing FROM access\n         ^")) << wrong.err;
+  EXPECT_EQ(run_tt(folder, "sql a.ttrace 'DROP TABLE tt_step'").code, 1);
+  EXPECT_EQ(run_tt(folder, "sql none.ttrace 'SELECT 1'").code, 1);
+  EXPECT_EQ(run_tt(folder, "sql a.ttrace").code, 2);
+}
+
+TEST(SqlCommand, EndsOnInterrupt) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
+  const std::string command =
+      "cd " + folder.path().string() + " && timeout --signal=INT 1 " + std::string(TT_PROGRAM) +
+      " sql a.ttrace 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
+      "count(*) FROM n' 2> err; test $? -eq 124";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_TRUE(contents(folder / "err").contains("withdrawn")) << contents(folder / "err");
+}
+
+}  // namespace
+}  // namespace tt
