@@ -157,6 +157,7 @@ int main(int argc, char** argv) {
   if (!prepare_folder(options->data_dir, log)) return 1;
 
   tt::SessionStore sessions(options->data_dir, options->sessions);
+  tt::IndexShelf indexes;
   tt::Retention retention(sessions, retention_of(*options), [&log](const tt::RemovedSession& gone) {
     log.info("removed a session",
              {{"session", gone.id}, {"bytes", gone.bytes}, {"reason", gone.reason}});
@@ -200,6 +201,7 @@ int main(int argc, char** argv) {
   tt::add_generate_routes(door.http(), shelf, streams, retention);
   tt::add_session_routes(door.http(), sessions);
   tt::add_session_file_routes(door.http(), sessions, retention);
+  tt::add_export_routes(door.http(), sessions);
   tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
     facts.models_dir = options->models.string();
@@ -207,10 +209,12 @@ int main(int argc, char** argv) {
     facts.queue_limit = tt::GenerationQueue::kMostQueued;
   });
   tt::add_trace_routes(door.http(), sessions);
-  tt::add_report_routes(door.http(), sessions);
+  tt::add_heat_routes(door.http(), sessions, indexes);
+  tt::add_query_routes(door.http(), sessions);
   tt::add_graph_routes(door.http(), sessions);
   tt::add_expert_routes(door.http(), sessions);
   tt::add_head_routes(door.http(), sessions);
+  tt::add_report_routes(door.http(), sessions, indexes);
   tt::add_metrics_routes(door.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },
                           .live_frames_lost = [&] { return hub.figures().lost; },

@@ -8,6 +8,7 @@
 
 #include "api/server_json.h"
 #include "server/generation_streams.h"
+#include "server/index_shelf.h"
 #include "server/metrics.h"
 #include "server/model_shelf.h"
 #include "server/retention.h"
@@ -32,16 +33,23 @@ void add_generate_routes(httplib::Server& http, ModelShelf& shelf, GenerationStr
 void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // The files of sessions: download and import.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
+// A session in the formats of other tools.
+void add_export_routes(httplib::Server& http, SessionStore& sessions);
 // What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, SessionStore& sessions);
-// What is said about sessions as a whole: whether a recording is sound.
-void add_report_routes(httplib::Server& http, SessionStore& sessions);
+// Where its bytes, accesses and times went: pictures, breakdowns, the order of reads.
+void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
+// SQL over a session.
+void add_query_routes(httplib::Server& http, SessionStore& sessions);
 // Layers of it, and whole graphs, as JSON and as DOT; how small its weights are.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 // How experts were used.
 void add_expert_routes(httplib::Server& http, SessionStore& sessions);
 // Attention heads and the KV cache.
 void add_head_routes(httplib::Server& http, SessionStore& sessions);
+// What is said about sessions as a whole: whether a recording is sound, what two
+// of them have in common, and the report.
+void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
 void add_metrics_routes(httplib::Server& http, const Metrics& metrics, MetricsPorts ports);
 // The contract: /api/openapi.json, and as a page, /api/docs, where `page` has it.
 void add_docs_routes(httplib::Server& http, const StaticFiles& page);

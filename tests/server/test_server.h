@@ -95,6 +95,7 @@ class TestServer {
     add_generate_routes(door.http(), shelf, streams, retention);
     add_session_routes(door.http(), sessions);
     add_session_file_routes(door.http(), sessions, retention);
+    add_export_routes(door.http(), sessions);
     add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
       facts.live_clients = static_cast<std::uint32_t>(hub.connected());
       facts.models_dir = shelf.options().folder.string();
@@ -102,10 +103,12 @@ class TestServer {
       facts.queue_limit = GenerationQueue::kMostQueued;
     });
     add_trace_routes(door.http(), sessions);
-    add_report_routes(door.http(), sessions);
+    add_heat_routes(door.http(), sessions, indexes);
+    add_query_routes(door.http(), sessions);
     add_graph_routes(door.http(), sessions);
     add_expert_routes(door.http(), sessions);
     add_head_routes(door.http(), sessions);
+    add_report_routes(door.http(), sessions, indexes);
     add_metrics_routes(door.http(), metrics,
                        {.live_clients = [this] { return hub.connected(); },
                         .live_frames_lost = [this] { return hub.figures().lost; },
@@ -164,6 +167,7 @@ class TestServer {
 
   testing::TempFolder folder;
   const std::filesystem::path data;
+  IndexShelf indexes;
   SessionStore sessions;
   std::vector<std::string> removed;  // by retention
   Retention retention;

@@ -1,7 +1,8 @@
 // Every architecture that the installed libllama can build a model of, and ours
 // for the ones its generator leaves out: prompt and three decodes, through the
 // engine, the recorder and the file. And of what was recorded every layer as a
-// graph of its own, against a second way to it (layer_check.h), and drawn.
+// graph of its own, against a second way to it (layer_check.h), and drawn; and every
+// export, with the ways back (export_check.h, round_trip_check.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@
 #include "tests/analysis/expert_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/weight_check.h"
+#include "tests/exchange/export_check.h"
+#include "tests/exchange/round_trip_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -99,6 +102,8 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.divided += expect_heads(reader);
       counts.caching += expect_kv_use(reader) > 0;
     }
+    expect_exports_agree(reader);
+    expect_round_trips(reader);
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;

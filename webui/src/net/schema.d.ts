@@ -291,6 +291,36 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/export": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description docs/exports.md says what each holds */
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file";
+                /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
+                readonly level?: "minimal" | "detailed" | "verbose";
+                readonly first_step?: number;
+                /** @description Absent: the last there is now */
+                readonly last_step?: number;
+                /** @description A row per head where a weight of Q, K, V or O is read as a whole */
+                readonly per_head?: boolean;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** The session in the format of other tools, made while it is sent. An answer that ends without its last chunk is not whole */
+        readonly get: operations["export"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/tokens": {
         readonly parameters: {
             readonly query?: {
@@ -535,6 +565,342 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/query": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * One SELECT over the session's tables
+         * @description Tables, columns, units and views are in docs/sql.md. Only SELECT over them; the statement
+         *     has at most 64 KiB, a value 256 KiB, the connection 256 MiB of memory; two run at a time.
+         *     Long answers are streamed. What goes wrong behind their beginning stands in `error`
+         *     (json), in a last line (ndjson), or breaks the answer off (csv).
+         */
+        readonly post: operations["query"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/heatmap": {
+        readonly parameters: {
+            readonly query?: {
+                readonly x?: components["schemas"]["Axis"];
+                readonly y?: components["schemas"]["PlaceAxis"];
+                /** @description Pixels of y at most */
+                readonly height?: components["parameters"]["height"];
+                /** @description Of the axis, or number of a row */
+                readonly x_from?: number;
+                readonly x_to?: number;
+                readonly y_from?: number;
+                readonly y_to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Bytes, accesses or time along any two axes
+         * @description x may say when (time, step, token), y says where. What each axis means, and how time and
+         *     prompts are divided: docs/heat.md.
+         */
+        readonly get: operations["heatmap"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/memory-map": {
+        readonly parameters: {
+            readonly query?: {
+                readonly memory?: "file" | "buffer";
+                /** @description First byte of the axis */
+                readonly from?: number;
+                readonly to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Which bytes of the model and of memory were touched
+         * @description The files of the model, or the buffers that are not mapped from it, one behind the other.
+         */
+        readonly get: operations["memoryMap"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/timeline": {
+        readonly parameters: {
+            readonly query?: {
+                readonly y?: components["schemas"]["PlaceAxis"];
+                /** @description Pixels of y at most */
+                readonly height?: components["parameters"]["height"];
+                /** @description Of the axis, or number of a row */
+                readonly y_from?: number;
+                readonly y_to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * What was touched when
+         * @description x is time, from from_ns to to_ns.
+         */
+        readonly get: operations["timeline"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/breakdown": {
+        readonly parameters: {
+            readonly query?: {
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description Without it: the rows in their natural order */
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time";
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Bytes, accesses and time by layer, op, tensor... */
+        readonly get: operations["breakdown"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/hot": {
+        readonly parameters: {
+            readonly query?: {
+                readonly by?: components["schemas"]["RowAxis"];
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description The first so many per cent of the rows are hot */
+                readonly hot_percent?: number;
+                /** @description The last so many are cold */
+                readonly cold_percent?: number;
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What was touched most and least */
+        readonly get: operations["hot"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/sequentiality": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A read that begins so many bytes behind the one before it, or less, is sequential */
+                readonly gap?: number;
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Whether the files of the model are read in order */
+        readonly get: operations["sequentiality"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/api/v1/sessions/{id}/steps/{step}/layers/{layer}": {
         readonly parameters: {
             readonly query?: never;
@@ -574,6 +940,63 @@ export interface paths {
          *     it. A damaged file is a failed check, not an error.
          */
         readonly get: operations["validation"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/comparison/{other}": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                /** @description The other session's id */
+                readonly other: string;
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * Two sessions side by side
+         * @description Tokens are aligned by their index (`from` and `limit` pick rows of the alignment), graphs by
+         *     their structure, sums by name. What is only in one of them has null on the other side.
+         */
+        readonly get: operations["comparison"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/report": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description html: one file without outside resources; md: Markdown, without charts */
+                readonly format?: "html" | "md" | "json";
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /**
+         * The session told to people
+         * @description Findings in sentences with their figures, advice with its reason, tables and charts.
+         */
+        readonly get: operations["report"];
         readonly put?: never;
         readonly post?: never;
         readonly delete?: never;
@@ -880,6 +1303,123 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @enum {string} */
+        readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
+        /**
+         * @description Those that say where
+         * @enum {string}
+         */
+        readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
+        /** @enum {string} */
+        readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "all";
+        /**
+         * @description bytes: read and written. executions: ops that ran. time: ns of the ops
+         * @enum {string}
+         */
+        readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time";
+        readonly PictureAxis: {
+            readonly axis: components["schemas"]["Axis"];
+            /** @description ns, byte, or what one row is */
+            readonly unit: string;
+            /** @description Where the axis ends */
+            readonly size: number;
+            readonly from: number;
+            /** @description Pixel p has the numbers from `from` + floor(p * (`to` - `from`) / pixels) to where p + 1 begins */
+            readonly to: number;
+            /** @description As many as asked for, or as there are numbers */
+            readonly pixels: number;
+            /** @description Names of the rows from `from` to `to`; empty where numbers say it */
+            readonly rows: readonly string[];
+            /** @description Of an axis of bytes: files, or stretches of buffers */
+            readonly sections: readonly {
+                readonly name: string;
+                readonly from: number;
+                readonly to: number;
+                /** @description Offset in the file or address of its first byte */
+                readonly origin: number;
+            }[];
+        };
+        readonly Picture: {
+            readonly value: components["schemas"]["TraceValue"];
+            readonly x: components["schemas"]["PictureAxis"];
+            readonly y: components["schemas"]["PictureAxis"];
+            /** @description Of the cells */
+            readonly largest: number;
+            /** @description Sum of the cells */
+            readonly shown: number;
+            /** @description Of everything that passes the filter; what is not shown is out of range or on no row */
+            readonly total: number;
+            /** @description They are in no sum */
+            readonly damaged_steps: number;
+            /** @description Row by row, y upwards */
+            readonly cells: readonly (readonly number[])[];
+        };
+        readonly TraceSums: {
+            readonly bytes_read: number;
+            readonly bytes_written: number;
+            readonly reads: number;
+            readonly writes: number;
+            readonly executions: number;
+            readonly time_ns: number;
+            /** @description Read and written; null: there is no time */
+            readonly bytes_per_second: number | null;
+        };
+        readonly BreakdownRow: {
+            readonly name: string;
+            readonly all: components["schemas"]["TraceSums"];
+            readonly prompt: components["schemas"]["TraceSums"];
+            readonly generate: components["schemas"]["TraceSums"];
+        };
+        readonly Breakdown: {
+            readonly by: components["schemas"]["RowAxis"];
+            readonly total: components["schemas"]["Total"];
+            readonly rows: readonly components["schemas"]["BreakdownRow"][];
+            readonly sums: components["schemas"]["BreakdownRow"];
+            readonly disk: components["schemas"]["TraceSums"];
+            readonly buffer: components["schemas"]["TraceSums"];
+            readonly damaged_steps: number;
+        };
+        readonly HeatClass: {
+            readonly rows: number;
+            /** @description Of the tensors; 0 with other rows */
+            readonly size_bytes: number;
+            readonly sums: components["schemas"]["TraceSums"];
+        };
+        readonly HotCold: {
+            readonly by: components["schemas"]["RowAxis"];
+            readonly value: components["schemas"]["TraceValue"];
+            readonly total: components["schemas"]["Total"];
+            readonly classes: {
+                readonly hot: components["schemas"]["HeatClass"];
+                readonly warm: components["schemas"]["HeatClass"];
+                readonly cold: components["schemas"]["HeatClass"];
+            };
+            readonly rows: readonly (components["schemas"]["BreakdownRow"] & {
+                /** @enum {unknown} */
+                readonly heat: "hot" | "warm" | "cold";
+                readonly size_bytes: number;
+            })[];
+        };
+        readonly ReadOrder: {
+            readonly reads: number;
+            readonly sequential: number;
+            readonly bytes: number;
+            readonly sequential_bytes: number;
+        };
+        readonly Sequentiality: {
+            readonly gap: number;
+            readonly sums: components["schemas"]["ReadOrder"];
+            readonly layers: readonly (components["schemas"]["ReadOrder"] & {
+                readonly layer: number | null;
+            })[];
+            readonly total: components["schemas"]["Total"];
+            readonly steps: readonly (components["schemas"]["ReadOrder"] & {
+                readonly step: number;
+                readonly first_token: number;
+                /** @description How many it evaluated */
+                readonly tokens: number;
+            })[];
+        };
         /** @description Rows of the whole list */
         readonly Total: number;
         /** @description Nanoseconds since the session's start */
@@ -893,8 +1433,10 @@ export interface components {
             readonly title: string;
             readonly status: number;
             readonly detail: string;
+            /** @description Byte of the statement that it is about, where that is known */
+            readonly position?: number;
             /** @enum {string} */
-            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_damaged" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
+            readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_damaged" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "bad_query" | "query_refused" | "query_stopped" | "queries_busy" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
         };
         readonly Health: {
             /** @enum {unknown} */
@@ -1333,6 +1875,98 @@ export interface components {
                 readonly evidence: readonly string[];
             }[];
         };
+        /** @description `difference` is right minus left, `ratio` right by left, null where left is 0 */
+        readonly ComparedSums: {
+            readonly left: components["schemas"]["ComparedFigures"];
+            readonly right: components["schemas"]["ComparedFigures"];
+            readonly difference: components["schemas"]["ComparedFigures"];
+            readonly ratio: components["schemas"]["ComparedFigures"];
+        };
+        readonly ComparedFigures: {
+            readonly accesses: number | null;
+            readonly bytes_read: number | null;
+            readonly bytes_written: number | null;
+            /** @description Ops that ran */
+            readonly executions: number | null;
+            readonly time_ns: number | null;
+        } | null;
+        readonly ComparedToken: {
+            readonly index: number;
+            readonly id: number;
+            readonly position: number;
+            readonly generated: boolean;
+            readonly reused: boolean;
+            readonly text: string;
+            /** @description Its share of the step that evaluated it; null: no step did */
+            readonly ns: number | null;
+        } | null;
+        readonly ComparedGraph: {
+            readonly template: number;
+            readonly steps: number;
+            readonly ops: number;
+        } | null;
+        /** @description The largest difference in time first, then in bytes */
+        readonly ComparedRows: readonly ({
+            readonly name: string;
+        } & components["schemas"]["ComparedSums"])[];
+        readonly Comparison: {
+            readonly left: components["schemas"]["ComparedSession"];
+            readonly right: components["schemas"]["ComparedSession"];
+            readonly total: components["schemas"]["ComparedSums"];
+            readonly tokens: {
+                readonly left: number;
+                readonly right: number;
+                /** @description Leading tokens that are the same */
+                readonly common: number;
+                readonly rows: readonly {
+                    readonly index: number;
+                    readonly left: components["schemas"]["ComparedToken"];
+                    readonly right: components["schemas"]["ComparedToken"];
+                }[];
+            };
+            readonly templates: readonly {
+                /**
+                 * @description same_ops: the same ops on tensors of the same names, which may differ in type, shape and place
+                 * @enum {unknown}
+                 */
+                readonly match: "identical" | "same_ops" | "only_left" | "only_right";
+                readonly left: components["schemas"]["ComparedGraph"];
+                readonly right: components["schemas"]["ComparedGraph"];
+            }[];
+            readonly by: {
+                readonly phase: components["schemas"]["ComparedRows"];
+                readonly component: components["schemas"]["ComparedRows"];
+                readonly layer: components["schemas"]["ComparedRows"];
+                readonly op_kind: components["schemas"]["ComparedRows"];
+                readonly tensor: components["schemas"]["ComparedRows"];
+            };
+        };
+        readonly ComparedSession: {
+            readonly id: string;
+            readonly title: string;
+            /** @description Its first file */
+            readonly model: string | null;
+        };
+        readonly Report: {
+            readonly title: string;
+            readonly subtitle: string;
+            readonly findings: readonly string[];
+            readonly advice: readonly {
+                readonly advice: string;
+                /** @description The evidence */
+                readonly because: string;
+            }[];
+            readonly sections: readonly {
+                readonly title: string;
+                readonly text: readonly string[];
+                readonly columns: readonly {
+                    readonly name: string;
+                    /** @description A figure */
+                    readonly right: boolean;
+                }[];
+                readonly rows: readonly (readonly string[])[];
+            }[];
+        };
         readonly GraphNode: {
             /** @description Names the node in edges */
             readonly tensor: number;
@@ -1601,6 +2235,31 @@ export interface components {
         /** @description Its id */
         readonly model: string;
         readonly template: number;
+        readonly only_phase: components["schemas"]["Phase"];
+        readonly from_token: number;
+        /** @description The first one that does not count */
+        readonly to_token: number;
+        readonly from_step: number;
+        /** @description The first one that does not count */
+        readonly to_step: number;
+        /** @description Since the start of the session */
+        readonly from_ns: number;
+        readonly to_ns: number;
+        /** @description Layers of the ops, with commas between them; none: ops outside of any */
+        readonly layers: string;
+        /** @description Of the op */
+        readonly op_component: components["schemas"]["Component"];
+        /** @description Part of the kind of the op or of the name of its output, in any case */
+        readonly op_name: string;
+        /** @description Part of the name of the tensor, in any case */
+        readonly tensor_name: string;
+        readonly tensor_kind: components["schemas"]["TensorKind"];
+        readonly value: components["schemas"]["TraceValue"];
+        /** @description Pixels of x at most */
+        readonly width: number;
+        /** @description Pixels of y at most */
+        readonly height: number;
+        readonly picture_format: "json" | "columns";
         /** @description A layer, or none: outside of any */
         readonly layer: number | "none";
         readonly component: components["schemas"]["Component"];
@@ -2230,6 +2889,50 @@ export interface operations {
             readonly 507: components["responses"]["Problem"];
         };
     };
+    readonly export: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description docs/exports.md says what each holds */
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file";
+                /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
+                readonly level?: "minimal" | "detailed" | "verbose";
+                readonly first_step?: number;
+                /** @description Absent: the last there is now */
+                readonly last_step?: number;
+                /** @description A row per head where a weight of Q, K, V or O is read as a whole */
+                readonly per_head?: boolean;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description A file */
+            readonly 200: {
+                headers: {
+                    readonly "Content-Disposition": string;
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "text/csv": string;
+                    readonly "application/json": Record<string, never>;
+                    readonly "application/x-ndjson": string;
+                    readonly "application/x-protobuf": string;
+                    readonly "application/vnd.apache.parquet": string;
+                    readonly "application/vnd.apache.arrow.stream": string;
+                    readonly "application/vnd.apache.arrow.file": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
     readonly tokens: {
         readonly parameters: {
             readonly query?: {
@@ -2556,6 +3259,418 @@ export interface operations {
             readonly 500: components["responses"]["Problem"];
         };
     };
+    readonly query: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": {
+                    /** @example SELECT layer_id, sum(size_bytes) FROM access GROUP BY layer_id */
+                    readonly sql: string;
+                    /**
+                     * @description Rows of the answer
+                     * @default 1000
+                     */
+                    readonly limit?: number;
+                    /** @default 10000 */
+                    readonly timeout_ms?: number;
+                    /**
+                     * @default json
+                     * @enum {string}
+                     */
+                    readonly format?: "json" | "ndjson" | "csv";
+                };
+            };
+        };
+        readonly responses: {
+            /** @description The rows */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": {
+                        readonly columns: readonly string[];
+                        readonly rows: readonly (readonly (string | number | null)[])[];
+                        /** @description There are rows beyond the limit */
+                        readonly more: boolean;
+                        /** @description What ended the rows early; null when they are all */
+                        readonly error: null | components["schemas"]["Problem"];
+                    };
+                    readonly "application/x-ndjson": string;
+                    readonly "text/csv": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 403: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 422: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+            /** @description Others are running, or the server is stopping */
+            readonly 503: {
+                headers: {
+                    readonly "Retry-After"?: number;
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readonly heatmap: {
+        readonly parameters: {
+            readonly query?: {
+                readonly x?: components["schemas"]["Axis"];
+                readonly y?: components["schemas"]["PlaceAxis"];
+                /** @description Pixels of y at most */
+                readonly height?: components["parameters"]["height"];
+                /** @description Of the axis, or number of a row */
+                readonly x_from?: number;
+                readonly x_to?: number;
+                readonly y_from?: number;
+                readonly y_to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/vnd.tensor-trace.columns": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly memoryMap: {
+        readonly parameters: {
+            readonly query?: {
+                readonly memory?: "file" | "buffer";
+                /** @description First byte of the axis */
+                readonly from?: number;
+                readonly to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/vnd.tensor-trace.columns": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly timeline: {
+        readonly parameters: {
+            readonly query?: {
+                readonly y?: components["schemas"]["PlaceAxis"];
+                /** @description Pixels of y at most */
+                readonly height?: components["parameters"]["height"];
+                /** @description Of the axis, or number of a row */
+                readonly y_from?: number;
+                readonly y_to?: number;
+                readonly value?: components["parameters"]["value"];
+                /** @description Pixels of x at most */
+                readonly width?: components["parameters"]["width"];
+                readonly format?: components["parameters"]["picture_format"];
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Picture"];
+                    readonly "application/vnd.tensor-trace.columns": string;
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly breakdown: {
+        readonly parameters: {
+            readonly query?: {
+                readonly by?: components["schemas"]["RowAxis"];
+                /** @description Without it: the rows in their natural order */
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time";
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Rows, and what they add up to */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Breakdown"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly hot: {
+        readonly parameters: {
+            readonly query?: {
+                readonly by?: components["schemas"]["RowAxis"];
+                readonly value?: components["schemas"]["TraceValue"];
+                /** @description The first so many per cent of the rows are hot */
+                readonly hot_percent?: number;
+                /** @description The last so many are cold */
+                readonly cold_percent?: number;
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Rows, and what they add up to */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["HotCold"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly sequentiality: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description A read that begins so many bytes behind the one before it, or less, is sequential */
+                readonly gap?: number;
+                readonly phase?: components["parameters"]["only_phase"];
+                readonly from_token?: components["parameters"]["from_token"];
+                /** @description The first one that does not count */
+                readonly to_token?: components["parameters"]["to_token"];
+                readonly from_step?: components["parameters"]["from_step"];
+                /** @description The first one that does not count */
+                readonly to_step?: components["parameters"]["to_step"];
+                /** @description Since the start of the session */
+                readonly from_ns?: components["parameters"]["from_ns"];
+                readonly to_ns?: components["parameters"]["to_ns"];
+                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                readonly layers?: components["parameters"]["layers"];
+                /** @description Of the op */
+                readonly component?: components["parameters"]["op_component"];
+                /** @description Part of the kind of the op or of the name of its output, in any case */
+                readonly op?: components["parameters"]["op_name"];
+                /** @description Part of the name of the tensor, in any case */
+                readonly tensor?: components["parameters"]["tensor_name"];
+                readonly kind?: components["parameters"]["tensor_kind"];
+                readonly source?: components["parameters"]["source"];
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Rows, and what they add up to */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Sequentiality"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
     readonly layerSubgraph: {
         readonly parameters: {
             readonly query?: never;
@@ -2610,6 +3725,72 @@ export interface operations {
             readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
+        };
+    };
+    readonly comparison: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description First row of the page */
+                readonly from?: components["parameters"]["from"];
+                /** @description Most rows of the page */
+                readonly limit?: components["parameters"]["limit"];
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+                /** @description The other session's id */
+                readonly other: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The session of the path is left, the other one right */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly report: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description html: one file without outside resources; md: Markdown, without charts */
+                readonly format?: "html" | "md" | "json";
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description As `format` says */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "text/html": string;
+                    readonly "text/markdown": string;
+                    readonly "application/json": components["schemas"]["Report"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
         };
     };
     readonly stepGraph: {

@@ -17,7 +17,15 @@ import { bodyOf, prober, walk, type Body } from './walk';
 
 const KEY = 'the-key-of-the-contract-test';
 const DENSE = 'pocket';
-const PLACE = { template: '1', step: '0', layer: '0' };
+const PLACE = {
+  template: '1',
+  step: '0',
+  layer: '0',
+  /** A session to compare with. */
+  get other() {
+    return finished;
+  },
+};
 const PROMPT = { prompt: 'Once upon a time', max_tokens: 2 };
 // Memory for more tokens than are made while a test looks at the session.
 const CONTEXT = '32768';
@@ -157,6 +165,7 @@ async function placeOf({ id }: Operation): Promise<Values> {
 const bodies: Readonly<Record<string, () => Body>> = {
   generate: () => PROMPT,
   import: () => file,
+  query: () => ({ sql: 'SELECT * FROM step' }),
   rename: () => ({ title: 'Another title' }),
 };
 
@@ -166,6 +175,12 @@ const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
 // test of their own.
 const GIVEN: Readonly<Record<string, Given>> = {
   accesses: { cursor: [] }, // has a test of its own
+  ...Object.fromEntries(
+    ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
+      id,
+      { layers: ['', '0', '0,none', '999999999'] },
+    ]),
+  ),
   generate: {
     model: [DENSE],
     prompt: ['a', 'ä\u0000 \u{1f600}'],
@@ -178,6 +193,7 @@ const GIVEN: Readonly<Record<string, Given>> = {
   expertLayer: { router: [0] }, // the layer has one
   stepGraph: LAYERS,
   templateGraph: LAYERS,
+  query: { sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"] },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
@@ -260,6 +276,25 @@ describe('beside the walk', () => {
     expect(accesses.every(({ expert }) => expert === 0)).toBe(true);
   });
 
+  it('a statement is refused, stopped, or has to wait', async () => {
+    const forever =
+      'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n';
+    const tell = (body: Body, expected: readonly number[]) => {
+      const target = targetOf(operation('query'), { id: finished });
+      return probe(operation('query'), { target, ...sent('query', body) }, expected);
+    };
+    await tell({ sql: 'SELECT nothing FROM access' }, [400]);
+    await tell({ sql: "ATTACH '/tmp/other' AS other" }, [403]);
+    await tell({ sql: forever, timeout_ms: 50 }, [422]);
+    const answers = await Promise.all(
+      [1, 2, 3, 4].map(() => tell({ sql: forever, timeout_ms: 2000 }, [422, 503])),
+    );
+    expect(answers.some(({ status }) => status === 503)).toBe(true);
+    for (const format of ['json', 'ndjson', 'csv']) {
+      await tell({ sql: 'SELECT * FROM access', format, limit: 20_000 }, [200]);
+    }
+  });
+
   it('a session that is being recorded is shown, and stays as it is', async () => {
     const long = { prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
     const id = await generate(long);
@@ -330,6 +365,7 @@ describe('beside the walk', () => {
       if (id !== 'download') await refuse(id, { ...PLACE, id: 'damaged' }, [500]);
     }
     await refuse('rename', { id: 'damaged' }, [500]);
+    await refuse('query', { id: 'damaged' }, [500]);
     // What is not yet in the file itself makes it one to copy; this is no database.
     await writeFile(join(server.data, 'junk.ttrace'), bad.subarray(4096));
     await writeFile(join(server.data, 'junk.ttrace-wal'), 'more');

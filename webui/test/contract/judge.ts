@@ -75,7 +75,7 @@ function contentComplaints(
   }
   const validate = rule.content.get(type);
   if (!validate) return [`${answer.status} comes as "${type}": ${excerpt(answer)}`];
-  if (!type.endsWith('json')) return [];
+  if (!/^application\/(.*\+)?json$/.test(type)) return [];
   let json: unknown;
   try {
     json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body));

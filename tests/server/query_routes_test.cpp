@@ -1,0 +1,226 @@
+// SQL over HTTP: what comes back, what is refused, and that a server which is asked
+// the worst stays there for the others.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <format>
+#include <fstream>
+#include <thread>
+
+#include "tests/analysis/small_session.h"
+#include "tests/server/test_server.h"
+
+namespace tt::test {
+namespace {
+
+constexpr const char* kForever =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+
+// A server with one ended session, "small", of `steps` steps.
+class QueryServer : public TestServer {
+ public:
+  explicit QueryServer(std::uint32_t steps = 3) {
+    std::vector<Step> all;
+    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
+    const SmallSession session(all);
+    file = folder.path() / "small.ttrace";
+    std::filesystem::copy_file(session.path, file);
+  }
+  Answer query(const json& body) { return post("/api/v1/sessions/small/query", body.dump()); }
+  std::filesystem::path file;
+};
+
+TEST(QueryRoutes, RowsInThreeFormats) {
+  QueryServer server;
+  const std::string sql =
+      "SELECT step, tensor_name, NULL AS n, 0.5 AS r, x'00ff' AS b FROM access WHERE write LIMIT 2";
+  const Answer rows = server.query({{"sql", sql}});
+  ASSERT_EQ(rows.status, 200) << rows.body;
+  EXPECT_EQ(rows.body["columns"], json::parse(R"(["step","tensor_name","n","r","b"])"));
+  EXPECT_EQ(rows.body["rows"],
+            json::parse(R"([[0,"embd",null,0.5,"00ff"],[0,"attn_norm-0",null,0.5,"00ff"]])"));
+  EXPECT_EQ(rows.body["more"], false);
+  EXPECT_TRUE(rows.body["error"].is_null());
+
+  const auto text = [&](const char* format) {
+    const auto result =
+        server.client().Post("/api/v1/sessions/small/query",
+                             json{{"sql", sql}, {"format", format}}.dump(), "application/json");
+    return result ? result->body : "";
+  };
+  EXPECT_EQ(text("ndjson"),
+            "{\"step\":0,\"tensor_name\":\"embd\",\"n\":null,\"r\":0.5,\"b\":\"00ff\"}\n"
+            "{\"step\":0,\"tensor_name\":\"attn_norm-0\",\"n\":null,\"r\":0.5,\"b\":\"00ff\"}\n");
+  EXPECT_EQ(text("csv"), "step,tensor_name,n,r,b\n0,embd,,0.5,00ff\n0,attn_norm-0,,0.5,00ff\n");
+}
+
+TEST(QueryRoutes, LongAnswersAreStreamedAndLimited) {
+  QueryServer server(2000);
+  const Answer all = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
+  ASSERT_EQ(all.status, 200);
+  EXPECT_EQ(all.body["rows"].size(), 32'000u);
+  EXPECT_EQ(all.body["more"], false);
+  const Answer cut = server.query({{"sql", "SELECT * FROM access"}, {"limit", 20000}});
+  EXPECT_EQ(cut.body["rows"].size(), 20'000u);
+  EXPECT_EQ(cut.body["more"], true);
+  EXPECT_EQ(server.query({{"sql", "SELECT * FROM access"}}).body["rows"].size(), 1000u);
+}
+
+TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
+  QueryServer server;
+  const Answer unknown = server.query({{"sql", "SELECT nothing FROM access"}});
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(unknown.type, "application/problem+json");
+  EXPECT_EQ(unknown.body["code"], "bad_query");
+  EXPECT_EQ(unknown.body["position"], 7);
+  for (const char* sql : {"ATTACH '/tmp/x' AS x", "PRAGMA journal_mode", "DELETE FROM step",
+                          "SELECT load_extension('x')", "SELECT * FROM sqlite_schema"}) {
+    const Answer refused = server.query({{"sql", sql}});
+    EXPECT_EQ(refused.status, 403) << sql << refused.body;
+    EXPECT_EQ(refused.body["code"], "query_refused");
+  }
+  const Answer slow = server.query({{"sql", kForever}, {"timeout_ms", 50}});
+  EXPECT_EQ(slow.status, 422);
+  EXPECT_EQ(slow.body["code"], "query_stopped");
+  EXPECT_EQ(server.query({{"sql", "SELECT length(zeroblob(1000000))"}}).body["code"],
+            "query_stopped");
+
+  for (const char* body :
+       {"", "[]", "{}", R"({"sql": 1})", R"({"sql": "SELECT 1", "limit": 0})",
+        R"({"sql": "SELECT 1", "limit": 1000001})", R"({"sql": "SELECT 1", "timeout_ms": -1})",
+        R"({"sql": "SELECT 1", "format": "xml"})", R"({"sql": "SELECT 1", "parameters": []})"}) {
+    EXPECT_EQ(server.post("/api/v1/sessions/small/query", body).status, 400) << body;
+  }
+  EXPECT_EQ(server.post("/api/v1/sessions/none/query", R"({"sql": "SELECT 1"})").status, 404);
+  EXPECT_EQ(server.get("/api/v1/sessions/small/query").status, 405);
+}
+
+TEST(QueryRoutes, ADamagedFileSaysSoAlsoInTheMiddle) {
+  QueryServer server(2000);
+  {
+    std::fstream file(server.file, std::ios::in | std::ios::out | std::ios::binary);
+    const auto size = std::filesystem::file_size(server.file);
+    file.seekp(static_cast<std::streamoff>(size - size / 4));
+    file << std::string(4096, '\x5a');
+  }
+  const Answer sum = server.query({{"sql", "SELECT sum(size_bytes) FROM access"}});
+  EXPECT_EQ(sum.status, 500) << sum.body;
+  EXPECT_EQ(sum.body["code"], "session_damaged");
+  const Answer rows = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
+  EXPECT_EQ(rows.status, 200);
+  EXPECT_EQ(rows.body["error"]["code"], "session_damaged");
+  EXPECT_GT(rows.body["rows"].size(), 1000u);
+}
+
+TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
+  QueryServer server(50);
+  const char* statements[] = {
+      kForever,
+      "SELECT count(*) FROM access a, access b, access c, access d",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n) SELECT max(i) FROM n",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT median(i) FROM n",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+      "SELECT sum(length(randomblob(200000))) FROM n",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+  };
+  std::atomic<int> stopped = 0, busy = 0;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> attackers;
+  for (int i = 0; i < 6; ++i) {
+    attackers.emplace_back([&, i] {
+      for (int round = 0; round < 3; ++round) {
+        const Answer answer =
+            server.query({{"sql", statements[i]}, {"timeout_ms", 700}, {"limit", 1000000}});
+        if (answer.body.value("code", "") == "queries_busy") {
+          ++busy;
+        } else if (answer.body.value("code", "") == "query_stopped" ||
+                   (answer.body.contains("error") && answer.body["error"].is_object()) ||
+                   answer.body.value("more", false)) {
+          ++stopped;
+        } else {
+          ADD_FAILURE() << statements[i] << answer.status << answer.body.dump().substr(0, 200);
+        }
+      }
+    });
+  }
+  std::thread neighbour([&] {
+    while (!done) {
+      EXPECT_EQ(server.get("/api/v1/health").status, 200);
+      EXPECT_EQ(server.get("/api/v1/sessions/small/accesses?limit=10").status, 200);
+    }
+  });
+  for (std::thread& attacker : attackers) attacker.join();
+  done = true;
+  neighbour.join();
+  EXPECT_GT(stopped, 0);
+  EXPECT_GT(busy, 0);
+  EXPECT_EQ(server.query({{"sql", "SELECT count(*) FROM access"}}).body["rows"][0][0], 800);
+}
+
+TEST(QueryRoutes, AStatementEndsWithItsClient) {
+  QueryServer server;
+  for (int i = 0; i < 4; ++i) {  // two would take every turn
+    httplib::Client client("127.0.0.1", server.port);
+    client.set_read_timeout(0, 300'000);
+    const auto result =
+        client.Post("/api/v1/sessions/small/query",
+                    json{{"sql", kForever}, {"timeout_ms", 60000}}.dump(), "application/json");
+    EXPECT_FALSE(result);
+  }
+  EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
+}
+
+// The same five totals, whoever is asked.
+TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
+  QueryServer server(40);
+  const std::string sql =
+      "SELECT (SELECT count(*) FROM access), (SELECT sum(size_bytes) FROM access WHERE NOT write), "
+      "(SELECT sum(size_bytes) FROM access WHERE write), (SELECT count(*) FROM step), "
+      "(SELECT sum(duration_ns) FROM op)";
+  const json totals = server.query({{"sql", sql}}).body["rows"][0];
+  const auto output_of = [&](const std::string& command) {
+    const std::string all =
+        std::format("cd {} && {} > out 2> err", server.folder.path().string(), command);
+    EXPECT_EQ(std::system(all.c_str()), 0) << command;
+    std::ifstream file(server.folder.path() / "out");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string expected = std::format("{}|{}|{}|{}|{}\n", totals[0].dump(), totals[1].dump(),
+                                           totals[2].dump(), totals[3].dump(), totals[4].dump());
+  EXPECT_EQ(totals[0], 640);
+  EXPECT_EQ(output_of(std::format("sqlite3 small.ttrace '.load {}' '{}'", TT_EXTENSION, sql)),
+            expected);
+  EXPECT_EQ(
+      output_of(std::format("sqlite3 -readonly small.ttrace '.load {}' '{}'", TT_EXTENSION, sql)),
+      expected);
+  // Attached: another file's tables under other names, and nothing written into either.
+  EXPECT_EQ(output_of(std::format("sqlite3 :memory: '.load {}' \"ATTACH 'small.ttrace' AS s\" "
+                                  "'CREATE VIRTUAL TABLE temp.a USING access(s)' "
+                                  "'SELECT count(*) FROM a'",
+                                  TT_EXTENSION)),
+            "640\n");
+  {
+    std::ofstream script(server.folder.path() / "ask.py");
+    script << "import sqlite3\n"
+           << "db = sqlite3.connect('file:small.ttrace?mode=ro', uri=True)\n"
+           << "db.enable_load_extension(True)\n"
+           << "db.load_extension('" << TT_EXTENSION << "')\n"
+           << "print('|'.join(str(v) for v in db.execute(\"\"\"" << sql << "\"\"\").fetchone()))\n"
+           << "try:\n"
+           << "    memory = sqlite3.connect(':memory:')\n"
+           << "    memory.enable_load_extension(True)\n"
+           << "    memory.load_extension('" << TT_EXTENSION << "')\n"
+           << "    memory.execute('SELECT * FROM access')\n"
+           << "except sqlite3.OperationalError as error:\n"
+           << "    print(error)\n";
+  }
+  EXPECT_EQ(output_of("python3 ask.py"),
+            expected + "\"main\" is no session file. Open one: sqlite3 session.ttrace\n");
+  EXPECT_EQ(server.query({{"sql", sql}}).body["rows"][0], totals) << "the file is as it was";
+}
+
+}  // namespace
+}  // namespace tt::test
