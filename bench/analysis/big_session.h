@@ -1,0 +1,24 @@
+// A long session made from a short one: its generated steps over and over, in
+// order, with times jittered by a tenth and tokens that go on counting, until the
+// session has so many accesses. What benches of questions over sessions use.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+
+#include "tracer/format/trace_error.h"
+
+namespace tt::bench {
+
+struct BigSession {
+  std::uint64_t steps = 0, ops = 0, accesses = 0, file_bytes = 0;
+};
+
+// `from` is a finished session with at least one generated step. The same `from`
+// gives the same file. Replaces `to`.
+std::expected<BigSession, TraceError> make_big_session(const std::filesystem::path& from,
+                                                       const std::filesystem::path& to,
+                                                       std::uint64_t accesses);
+
+}  // namespace tt::bench

@@ -1,0 +1,188 @@
+// How long does a question about a session of 100 million accesses take, on one
+// core? Budgets: the first picture of 1400 x 800 after opening at most 500 ms, any
+// later one, of the whole session or any window, 50 ms (p95); a page of accesses at
+// any depth with a filter 20 ms (p95); top N, per layer, per op kind, hot and cold
+// 50 ms (p95); memory of the session's index 256 MB. One iteration is one question.
+//
+// raster_bench [SESSION [ROUNDS]]: a session that make_big_session wrote. Without
+// one the bundled model writes a story, and its steps are repeated.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <print>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/access_table.h"
+#include "analysis/breakdown.h"
+#include "analysis/raster.h"
+#include "analysis/sequentiality.h"
+#include "bench/analysis/big_session.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds(Clock::time_point since) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
+}
+
+double anonymous_mb() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("RssAnon:")) return std::stod(line.substr(8)) / 1024;
+  }
+  return 0;
+}
+
+void report(const std::string& name, std::vector<double> times, double budget) {
+  std::ranges::sort(times);
+  const auto at = [&](double share) {
+    return times[std::min(times.size() - 1,
+                          static_cast<std::size_t>(share * static_cast<double>(times.size())))];
+  };
+  std::println("{:<44} {:>5} {:>9.2f} {:>9.2f} {:>9.2f} {:>8}", name, times.size(), at(0.5),
+               at(0.95), times.back(), budget);
+}
+
+template <class Ask>
+void measure(const std::string& name, int rounds, double budget, Ask ask) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    const auto begin = Clock::now();
+    if (!ask()) {
+      std::println(stderr, "{} found nothing", name);
+      std::exit(1);
+    }
+    times.push_back(milliseconds(begin));
+  }
+  report(name, std::move(times), budget);
+}
+
+// The session of 100 million accesses in the folder for temporary files, made once.
+std::filesystem::path usual_session(const char* program) {
+  const auto folder = std::filesystem::temp_directory_path() / "tt-raster-bench";
+  const auto small = folder / "story.ttrace", big = folder / "big.ttrace";
+  if (std::filesystem::exists(big)) return big;
+  std::filesystem::create_directories(folder);
+  const auto tt = std::filesystem::path(program).parent_path() / "tt";
+  const std::string record = "'" + tt.string() +
+                             "' record -q --force -p 'Once upon a time' -n 500 --ignore-eos -o '" +
+                             small.string() + "'";
+  if (std::system(record.c_str()) != 0) return {};
+  const auto made = tt::bench::make_big_session(small, folder / "half.ttrace", 100'000'000);
+  if (!made) return {};
+  std::filesystem::rename(folder / "half.ttrace", big);
+  return big;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace tt;
+  const std::filesystem::path session = argc > 1 ? argv[1] : usual_session(argv[0]);
+  if (session.empty()) {
+    std::println(stderr, "no session could be made; is tt built beside this program?");
+    return 1;
+  }
+  const int rounds = argc > 2 ? std::stoi(argv[2]) : 100;
+  const double before = anonymous_mb();
+  const auto opened = Clock::now();
+  const auto reader = SessionReader::open(session);
+  if (!reader) return 1;
+  const auto index = SessionIndex::build(*reader);
+  if (!index) return 1;
+  const double built = milliseconds(opened);
+  const AxisQuery time{.axis = Axis::Time, .pixels = 1400};
+  const AxisQuery token{.axis = Axis::Token, .pixels = 1400};
+  const AxisQuery file{.axis = Axis::File, .pixels = 800};
+  if (!raster(*index, *reader, {.x = time, .y = file, .value = Value::Touched})) return 1;
+  std::uint64_t accesses = 0, ops = 0;
+  for (const IndexedStep& step : index->steps()) accesses += step.totals.accesses;
+  for (const Series& series : index->series())
+    ops += std::uint64_t{series.ran} * series.steps.size();
+  std::println("{} steps, {} ops, {} accesses, {} series", index->steps().size(), ops, accesses,
+               index->series().size());
+  std::println(
+      "index {:.0f} ms, first picture {:.0f} ms (budget 500), index {:.1f} MB, process {:.1f} MB "
+      "(budget 256)",
+      built, milliseconds(opened), static_cast<double>(index->memory_bytes()) / 1e6,
+      anonymous_mb() - before);
+
+  std::println("{:<44} {:>5} {:>9} {:>9} {:>9} {:>8}", "ms", "n", "p50", "p95", "most", "budget");
+  std::mt19937_64 random(1);
+  const auto end = index->steps().back().end.v;
+  const auto tokens = static_cast<std::int64_t>(token_end(index->steps().back()));
+  // A window of any size, each as likely as any other by its logarithm.
+  const auto window = [&](std::int64_t size, double least) {
+    const double share = std::pow(least, std::uniform_real_distribution<double>()(random));
+    const auto wide =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(size)));
+    const auto from = static_cast<std::int64_t>(std::uniform_real_distribution<double>()(random) *
+                                                static_cast<double>(size - wide));
+    return Stretch<std::int64_t>{from, from + wide};
+  };
+  struct Picture {
+    const char* name;
+    AxisQuery x;
+    Axis y;
+  };
+  const Picture pictures[] = {{"time x file", time, Axis::File},
+                              {"time x op", time, Axis::Op},
+                              {"token x layer", token, Axis::Layer},
+                              {"token x tensor", token, Axis::Tensor},
+                              {"token x expert", token, Axis::Expert}};
+  for (const Picture& p : pictures) {
+    for (const Value value : {Value::Touched, Value::Time}) {
+      RasterQuery query{.x = p.x, .y = {.axis = p.y, .pixels = 800}, .value = value};
+      const std::string name = std::string(p.name) + ", " + to_text(value);
+      measure(name + ", whole", std::max(3, rounds / 5), 50,
+              [&] { return raster(*index, *reader, query).has_value(); });
+      measure(name + ", windows", rounds, 50, [&] {
+        query.x.range = window(p.x.axis == Axis::Time ? end : tokens, 1e-6);
+        return raster(*index, *reader, query).has_value();
+      });
+    }
+  }
+  measure("layer x component, time, windows", rounds, 50, [&] {
+    RasterQuery query{.x = {.axis = Axis::Layer, .pixels = 1400},
+                      .y = {.axis = Axis::Component, .pixels = 800},
+                      .value = Value::Time};
+    query.filter.time = window(end, 1e-6);
+    return raster(*index, *reader, query).has_value();
+  });
+  measure("memory map of the file, zoomed", rounds, 50, [&] {
+    RasterQuery query{.x = {.axis = Axis::File, .pixels = 1400},
+                      .y = {.axis = Axis::All, .pixels = 1},
+                      .value = Value::Accesses};
+    return raster(*index, *reader, query).has_value();
+  });
+  for (const Axis by : {Axis::Layer, Axis::OpKind, Axis::Component, Axis::Tensor, Axis::Expert}) {
+    measure(std::string("breakdown by ") + to_text(by), rounds, 50, [&] {
+      return breakdown(*index, *reader,
+                       {.by = by, .filter = {}, .order = Order<Value>{Value::Time, true}})
+          .has_value();
+    });
+  }
+  measure("breakdown by token", std::max(3, rounds / 20), 50,
+          [&] { return breakdown(*index, *reader, {.by = Axis::Token}).has_value(); });
+  measure("hot and cold tensors", rounds, 50,
+          [&] { return hot_cold(*index, *reader, {}).has_value(); });
+  measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
+    return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
+  });
+  measure("page of accesses, any depth, filtered", rounds, 20, [&] {
+    AccessQuery query;
+    query.first_step = StepId{static_cast<std::uint32_t>(random() % index->steps().size())};
+    query.filter.tensor.layer = LayerId{static_cast<std::int32_t>(random() % 4)};
+    query.filter.tensor.source = Source::Disk;
+    return access_page(*reader, query, std::nullopt, 1000).has_value();
+  });
+  return 0;
+}

@@ -1,0 +1,82 @@
+// How fast is a session exported? Budget: 5 million accesses/s to Parquet, on one core.
+//
+// export_bench SESSION [FORMAT...]: writes the session in each format to a file in
+// the folder of SESSION (removed afterwards) and says rows/s, bytes per row and the
+// most memory the process had. Rows are counted by the session's own totals.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <print>
+#include <string>
+#include <vector>
+
+#include "analysis/derived_graphs.h"
+#include "api/exchange/export.h"
+#include "tracer/format/session_reader.h"
+
+namespace {
+
+using namespace tt;
+using namespace tt::exchange;
+
+std::uint64_t accesses_of_session(const SessionReader& reader) {
+  DerivedGraphs graphs(reader);
+  std::uint64_t total = 0;
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    const auto derived = graphs.of(step.graph);
+    if (derived && *derived)
+      total += totals_of(*(*derived)->graph, (*derived)->accesses, step).accesses;
+    return true;
+  });
+  return read ? total : 0;
+}
+
+int bench(const std::filesystem::path& session, Format format, std::uint64_t rows) {
+  const auto reader = SessionReader::open(session);
+  if (!reader) return 1;
+  const auto path = session.string() + std::string(facts_of(format).extension);
+  const auto begin = std::chrono::steady_clock::now();
+  auto file = OutputFile::create(path);
+  if (!file) return 1;
+  const Written written = export_session(*reader, {.format = format}, file->sink()).and_then([&] {
+    return file->commit();
+  });
+  if (!written) {
+    std::println(stderr, "{}", written.error().message);
+    return 1;
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto n = static_cast<double>(rows);
+  std::println("{:<10} {:>6.2f} s {:>7.2f} M accesses/s {:>7.2f} bytes/access, at most {} MB",
+               facts_of(format).name, seconds.count(), n / seconds.count() / 1e6,
+               static_cast<double>(std::filesystem::file_size(path)) / n, usage.ru_maxrss / 1024);
+  std::filesystem::remove(path);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::println(stderr, "export_bench SESSION [FORMAT...]");
+    return 2;
+  }
+  const auto reader = tt::SessionReader::open(argv[1]);
+  if (!reader) {
+    std::println(stderr, "{}", reader.error().message);
+    return 1;
+  }
+  const std::uint64_t rows = accesses_of_session(*reader);
+  std::println("{} accesses", rows);
+  std::vector<std::string> names(argv + 2, argv + argc);
+  if (names.empty()) names = {"parquet"};
+  for (const std::string& name : names) {
+    const auto format = format_named(name);
+    if (!format || bench(argv[1], *format, rows) != 0) return 1;
+  }
+  return 0;
+}
