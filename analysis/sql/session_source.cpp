@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "analysis/op_table.h"
+#include "analysis/op_facts.h"
 
 namespace tt::sql {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/op_table.h"
+#include "analysis/op_facts.h"
 
 namespace tt::exchange {
 namespace {
