@@ -20,7 +20,8 @@ struct KvLayer {
   Bytes cached{};  // of cells that an earlier step of this session wrote last
   // Of cells that none of its steps wrote: the rest of a padded view (without
   // flash attention kernels read all of it), and a prefix that is kept from an
-  // earlier request. And what is not read by cells.
+  // earlier request. And what is not read by cells, or laid out in a way that does
+  // not tell them (an indexer's cache, T5's transposed one).
   Bytes other{};
   Bytes written{};
   friend bool operator==(const KvLayer&, const KvLayer&) = default;

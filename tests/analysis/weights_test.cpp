@@ -159,7 +159,7 @@ TEST_P(KvUse, TellsFreshFromCached) {
   ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", s).has_value());
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  EXPECT_GT(tt::testing::expect_kv_use(*reader), 0U);
+  EXPECT_GT(tt::testing::expect_kv_use(*reader, tt::testing::Told::All), 0U);
   const auto use = kv_use(*reader, {.from = 1, .limit = 9});
   ASSERT_TRUE(use.has_value());
   ASSERT_EQ(use->rows.size(), 2U);

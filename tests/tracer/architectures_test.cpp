@@ -96,11 +96,12 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     const SessionReader reader = run.reader();
     if (i == 0) {
       const bool chose = expect_experts_counted(reader) > 0;
-      EXPECT_EQ(chose, facts.n_experts > 0);
+      EXPECT_TRUE(!chose ||
+                  facts.n_experts > 0);  // some begin with dense layers, and have only those
       counts.mixtures += chose;
       expect_compression(reader, weights_of(traced.engine().gguf()));
       counts.divided += expect_heads(reader);
-      counts.caching += expect_kv_use(reader) > 0;
+      counts.caching += expect_kv_use(reader, Told::AtMost) > 0;
     }
     expect_exports_agree(reader);
     expect_round_trips(reader);
