@@ -25,8 +25,8 @@
 //     steps costs a difference of two vectors and a few microseconds.
 //
 // So a picture's column costs what a template's accesses cost, not what its
-// steps' do, and 100 million accesses take about 60 MB here. Nothing of it is
-// stored in the file. Memory and times as measured: docs/benchmarks.md.
+// steps' do. Nothing of it is stored in the file. bench/analysis/raster_bench says
+// what it costs.
 //
 // A damaged step, or one whose lists do not fit its template, is in no series
 // and listed: sums say what is there. So is a step without a template (level

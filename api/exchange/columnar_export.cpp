@@ -52,8 +52,8 @@ class SinkStream final : public arrow::io::OutputStream {
   bool closed_ = false;
 };
 
-// Measured on a decode of 1,200 accesses (docs/benchmarks.md): numbers that hardly
-// change from row to row are smaller and faster as differences than as a dictionary.
+// Numbers that hardly change from row to row are smaller as differences than as a
+// dictionary. bench/exchange/export_bench says how fast all of it is.
 std::shared_ptr<parquet::WriterProperties> parquet_properties() {
   parquet::WriterProperties::Builder builder;
   builder.compression(parquet::Compression::LZ4)
