@@ -20,8 +20,10 @@ struct KvLayer {
   Bytes cached{};  // of cells that an earlier step of this session wrote last
   // Of cells that none of its steps wrote: the rest of a padded view (without
   // flash attention kernels read all of it), and a prefix that is kept from an
-  // earlier request. And what is not read by cells, or laid out in a way that does
-  // not tell them (an indexer's cache, T5's transposed one).
+  // earlier request. And what is not read by cells. Known to be wrong: caches that
+  // are laid out otherwise (an indexer's, T5's transposed one) count here, and of
+  // some with several strides (deepseek4, glm5-next, qwen4exp) fresh and cached are
+  // told apart a few cells off. Sums hold everywhere.
   Bytes other{};
   Bytes written{};
   friend bool operator==(const KvLayer&, const KvLayer&) = default;

@@ -18,11 +18,10 @@ void expect_compression(const SessionReader& reader, std::span<const WeightSize>
 // how many weights are divided by heads.
 int expect_heads(const SessionReader& reader);
 
-// Every byte of the caches with the step that wrote it last. AtMost: of caches that
-// are laid out or read in ways of their own (a transposed one without rows, an
-// indexer's) less is told, the rest counts as other. Returns how many bytes were
-// read of what earlier steps had written.
-enum class Told : std::uint8_t { All, AtMost };
+// Every byte of the caches with the step that wrote it last. Sums: only what is read
+// and written in all, where caches are laid out in ways that kv_use.h names.
+// Returns how many bytes were read of what earlier steps had written.
+enum class Told : std::uint8_t { All, Sums };
 std::uint64_t expect_kv_use(const SessionReader& reader, Told told);
 
 }  // namespace tt::testing
