@@ -24,12 +24,15 @@ ReportSection breakdown_section(const char* title, const char* first, const Brea
       .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
   section.columns.insert(section.columns.end(), kSumColumns.begin(), kSumColumns.end());
   std::vector<BreakdownRow> rows = from.rows;
-  std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
-    return std::pair(r.all.time_ns, r.all.bytes());
-  });
-  if (rows.size() > kRows) {
-    section.text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
-    rows.resize(kRows);
+  // Layers have an order of their own; of anything else the slowest come first.
+  if (from.by != Axis::Layer) {
+    std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
+      return std::pair(r.all.time_ns, r.all.bytes());
+    });
+    if (rows.size() > kRows) {
+      section.text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
+      rows.resize(kRows);
+    }
   }
   BarChart bars{.title = title, .bars = {}};
   for (const BreakdownRow& row : rows) {

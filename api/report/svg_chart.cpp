@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWidth = 720, kLabel = 230, kText = 110, kLine = 22;
 constexpr int kLeft = 56, kBottom = 40, kTop = 24, kTicks = 4, kLegend = 110;
-constexpr int kPlotWidth = kWidth - kLeft - 8, kPlotHeight = 220;
+constexpr int kPlotWidth = kWidth - kLeft - 24, kPlotHeight = 220;
 constexpr std::size_t kLongestLabel = 34;
 
 std::string escaped(std::string_view text) {
