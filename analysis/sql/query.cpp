@@ -86,9 +86,14 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   using Kind = QueryError::Kind;
   if (stopped) return *stopped;
   const std::string message = sqlite3_errmsg(db.get());
+  // SQLite has codes of its own for some of what the authorizer denies, a function
+  // say, and does not ask it at all before it says that a virtual table is read-only.
+  if (!refused.empty()) return {Kind::Refused, refused};
+  if (message.ends_with("may not be modified"))
+    return {Kind::Refused, "Only SELECT: a session is read, never written."};
   switch (code & 0xff) {
     case SQLITE_AUTH:
-      return {Kind::Refused, refused.empty() ? message : refused};
+      return {Kind::Refused, message};
     case SQLITE_TOOBIG:
       return {Kind::TooLarge, "A value or the statement is longer than is allowed here."};
     case SQLITE_NOMEM:
