@@ -3317,7 +3317,7 @@ export interface operations {
             /** @description Others are running, or the server is stopping */
             readonly 503: {
                 headers: {
-                    readonly "Retry-After"?: number;
+                    readonly "Retry-After"?: string;
                     readonly [name: string]: unknown;
                 };
                 content: {

@@ -190,7 +190,8 @@ const GIVEN: Readonly<Record<string, Given>> = {
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
-  expertLayer: { router: [0] }, // the layer has one
+  // The layer has one, and the session no other phases.
+  expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   stepGraph: LAYERS,
   templateGraph: LAYERS,
   query: { sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"] },
@@ -372,6 +373,7 @@ describe('beside the walk', () => {
     await refuse('download', { id: 'junk' }, [500]);
     await refuse('load', { model: 'broken' }, [503]);
     await refuse('gguf', { model: 'broken' }, [422]);
+    await refuse('modelCompression', { model: 'broken' }, [422]);
   });
 
   it('where nothing can be stored that is said', async () => {
