@@ -52,8 +52,9 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
   command->add_option("-o,--output", options->output, "Write it there (default: stdout)")
       ->type_name("FILE");
-  const std::map<std::string, ReportFormat> formats = {
-      {"html", ReportFormat::Html}, {"md", ReportFormat::Markdown}, {"json", ReportFormat::JsonText}};
+  const std::map<std::string, ReportFormat> formats = {{"html", ReportFormat::Html},
+                                                       {"md", ReportFormat::Markdown},
+                                                       {"json", ReportFormat::JsonText}};
   command
       ->add_option("--format", options->format,
                    "html: one file without outside resources; md: Markdown, without charts; json "

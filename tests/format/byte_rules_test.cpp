@@ -100,7 +100,8 @@ TEST(DistinctParts, CountsRowsPerBatchAsTheOpsSelectThem) {
       {"nothing", {4, 8}, {0}, {}, 0},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(distinct_parts(dense("v", c.view), PartAxis::Row, dense("i", c.index), c.values), c.parts)
+    EXPECT_EQ(distinct_parts(dense("v", c.view), PartAxis::Row, dense("i", c.index), c.values),
+              c.parts)
         << c.name;
   }
 }
