@@ -56,6 +56,19 @@ Component component_of_node(const GraphTemplate& graph, const LayerNode& at) {
 
 }  // namespace
 
+std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, StepId first,
+                                                  StepId end, const KeepGoing& keep_going) {
+  for (std::uint32_t i = end.v; i-- > first.v;) {
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    const auto step = reader.step(StepId{i});
+    if (!step) return std::unexpected(step.error());
+    if (step->graph.v != 0) return StepId{i};
+  }
+  return std::unexpected(
+      TraceError{TraceError::Kind::NotFound,
+                 "No graph was recorded. Record the session with --level detailed."});
+}
+
 std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, StepId id,
                                                   const LayerSet& layers) {
   const auto step = reader.step(id);

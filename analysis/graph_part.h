@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/layer_subgraph.h"
+#include "analysis/page.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt {
@@ -27,6 +28,10 @@ std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, S
                                                   const LayerSet& layers);
 std::expected<GraphPart, TraceError> part_of_template(const SessionReader& reader, TemplateId id,
                                                       const LayerSet& layers);
+
+// The last step of [first, end) whose graph was recorded; NotFound: none.
+std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, StepId first,
+                                                  StepId end, const KeepGoing& keep_going = always);
 
 // Nodes of a part that are alike in layer, component and category, as one.
 struct NodeGroup {

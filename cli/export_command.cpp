@@ -1,5 +1,6 @@
 #include "cli/export_command.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -124,7 +125,8 @@ int run(ExportCommand& command) {
   StatusLine line(!command.quiet);
   std::uint64_t step = command.options.range.first.v;
   const Written written = (*work)(*reader, [&] {
-    line.show(std::format("step {} of {}", ++step, *steps));
+    line.show(
+        std::format("step {} of {}", step = std::min<std::uint64_t>(step + 1, *steps), *steps));
     return !was_interrupted();
   });
   line.clear();

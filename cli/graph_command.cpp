@@ -28,27 +28,15 @@ struct GraphOptions {
   Form form = Form::Dot;
 };
 
-// The last step whose graph was recorded.
-std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader) {
-  const auto count = reader.step_count();
-  if (!count) return std::unexpected(count.error());
-  for (std::uint32_t i = *count; i-- > 0;) {
-    const auto step = reader.step(StepId{i});
-    if (!step) return std::unexpected(step.error());
-    if (step->graph.v != 0) return StepId{i};
-  }
-  return std::unexpected(
-      TraceError{TraceError::Kind::NotFound,
-                 "No graph was recorded. Record the session with --level detailed."});
-}
-
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              const GraphOptions& options) {
   const LayerSet layers = parse_layers(options.layers).value();  // the parser has checked it
   if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
   if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
-  return last_with_graph(reader).and_then(
-      [&](StepId step) { return part_of_step(reader, step, layers); });
+  return reader.step_count()
+      .and_then(
+          [&](std::uint32_t steps) { return last_with_graph(reader, StepId{0}, StepId{steps}); })
+      .and_then([&](StepId step) { return part_of_step(reader, step, layers); });
 }
 
 int run(const GraphOptions& options) {

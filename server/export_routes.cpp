@@ -55,8 +55,8 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (!opened) return answer(response, problem_of(opened.error()));
   const auto reader = std::make_shared<const SessionReader>(*std::move(opened));
   // What can be seen to be wrong is said while there is still a status to say it with.
-  if (const auto rows = SessionRows::open(*reader, options.range); !rows)
-    return answer(response, problem_of(rows.error()));
+  if (const Written possible = check_export(*reader, options); !possible)
+    return answer(response, problem_of(possible.error()));
   const FormatFacts& facts = facts_of(options.format);
   response.set_header("Content-Disposition",
                       std::format("attachment; filename=\"{}{}\"", id, facts.extension));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/exchange/columnar_export.h"
+#include "api/exchange/dot_export.h"
 #include "api/exchange/text_rows.h"
 #include "api/exchange/trace_events.h"
 
@@ -18,6 +19,7 @@ constexpr FormatFacts kFormats[] = {
     {Format::Parquet, "parquet", ".parquet", "application/vnd.apache.parquet"},
     {Format::Arrow, "arrow", ".arrows", "application/vnd.apache.arrow.stream"},
     {Format::ArrowFile, "arrow-file", ".arrow", "application/vnd.apache.arrow.file"},
+    {Format::Dot, "dot", ".dot", "text/vnd.graphviz; charset=utf-8"},
 };
 
 }  // namespace
@@ -32,6 +34,13 @@ std::optional<Format> format_named(std::string_view name) {
   const auto* const found = std::ranges::find(kFormats, name, &FormatFacts::name);
   if (found == std::end(kFormats)) return std::nullopt;
   return found->format;
+}
+
+Written check_export(const SessionReader& reader, const ExportOptions& options) {
+  const auto rows = SessionRows::open(reader, options.range);
+  if (!rows) return std::unexpected(rows.error());
+  if (options.format != Format::Dot) return {};
+  return step_to_draw(*rows).transform([](StepId) {});
 }
 
 Written export_session(const SessionReader& reader, const ExportOptions& options,
@@ -55,6 +64,8 @@ Written export_session(const SessionReader& reader, const ExportOptions& options
       return export_arrow(*rows, ArrowForm::Stream, sink, keep_going);
     case Format::ArrowFile:
       return export_arrow(*rows, ArrowForm::File, sink, keep_going);
+    case Format::Dot:
+      return export_dot(*rows, sink, keep_going);
   }
   return {};
 }

@@ -13,7 +13,17 @@
 
 namespace tt::exchange {
 
-enum class Format : std::uint8_t { Csv, Json, Ndjson, Chrome, Perfetto, Parquet, Arrow, ArrowFile };
+enum class Format : std::uint8_t {
+  Csv,
+  Json,
+  Ndjson,
+  Chrome,
+  Perfetto,
+  Parquet,
+  Arrow,
+  ArrowFile,
+  Dot
+};
 
 struct FormatFacts {
   Format format;
@@ -30,6 +40,9 @@ struct ExportOptions {
   ExportRange range{};
   LogLevel level = LogLevel::Detailed;  // of Ndjson
 };
+
+// What can be seen to be wrong before anything is made: no graph to draw, for one.
+Written check_export(const SessionReader& reader, const ExportOptions& options);
 
 // Streams: in memory are one step, a few templates and what the format collects (a
 // row group of Parquet). Cancelled when `keep_going` says so, asked before every step.

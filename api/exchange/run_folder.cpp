@@ -10,6 +10,7 @@
 
 #include "analysis/tensor_table.h"
 #include "api/exchange/byte_sink.h"
+#include "api/exchange/run_pictures.h"
 #include "api/exchange/session_facts.h"
 #include "api/exchange/statistics.h"
 #include "api/exchange/step_json.h"
@@ -78,7 +79,10 @@ class RunFolder {
     if (Written done = write_records(keep_going); !done) return done;
     std::error_code failed;
     std::filesystem::create_directory(folder_ / "analysis", failed);
-    return write_text("analysis/statistics.json", statistics_.json().dump(2) + "\n");
+    if (Written done = write_text("analysis/statistics.json", statistics_.json().dump(2) + "\n");
+        !done)
+      return done;
+    return write_run_pictures(rows_, folder_ / "analysis", keep_going);
   }
 
  private:

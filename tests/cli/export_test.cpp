@@ -21,14 +21,18 @@ TEST(ExportCommand, OutAndInAgain) {
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
   // The extension says the format.
   for (const char* name : {"a.csv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.arrows",
-                           "a.trace.json", "a.pftrace"}) {
+                           "a.trace.json", "a.pftrace", "a.dot"}) {
     const Result result = run_tt(folder, std::string("export a.ttrace -o ") + name);
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_GT(std::filesystem::file_size(folder / name), 1000U) << name;
   }
   EXPECT_EQ(contents(folder / "a.parquet").substr(0, 4), "PAR1");
   EXPECT_TRUE(contents(folder / "a.trace.json").contains("\"traceEvents\""));
+  EXPECT_EQ(contents(folder / "a.dot"), run_tt(folder, "graph a.ttrace").out);
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o run --format folder").code, 0);
+  for (const char* picture :
+       {"run/analysis/heatmap_token_layer.png", "run/analysis/timeline_offset.png"})
+    EXPECT_EQ(contents(folder / picture).substr(1, 3), "PNG") << picture;
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o lake --format parquet --part-rows 1000").code, 0);
 
   ASSERT_EQ(run_tt(folder, "import a.ndjson -o b.ttrace").code, 0);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/exchange/columnar_export.h"
+#include "api/exchange/run_folder.h"
 #include "tests/exchange/export_check.h"
 #include "tests/tracer/traced_model.h"
 
@@ -147,6 +148,42 @@ TEST_F(OtherPrograms, ThePerfettoTraceDecodesByThePublishedNumbers) {
   EXPECT_GT(said["TYPE_COUNTER"], 0);
   EXPECT_GT(said["flows"], 1);
   EXPECT_GT(said["tracks"], 10);
+}
+
+TEST_F(OtherPrograms, GraphvizDrawsTheDot) {
+  // Of the prompt, and of the last step: one graph each.
+  for (const ExportRange range : {ExportRange{.last = StepId{0}}, ExportRange{}}) {
+    std::ofstream(folder_ / "s.dot") << exported(reader_, {.format = Format::Dot, .range = range});
+    const StepId step{range.last ? 0 : reader_.step_count().value() - 1};
+    const auto graph = reader_.graph(reader_.step(step)->graph).value();
+    const std::string said =
+        said_by(std::format("{} -Tplain {}", TT_DOT, (folder_ / "s.dot").string()));
+    std::size_t drawn = 0;
+    for (auto at = said.find("\nnode "); at != said.npos; at = said.find("\nnode ", at + 1))
+      ++drawn;
+    EXPECT_EQ(said.rfind("graph "), 0U) << said.substr(0, 200);
+    EXPECT_EQ(drawn, graph->tensors.size());
+  }
+}
+
+// Of a stretch of steps, too.
+TEST_F(OtherPrograms, TheRunFoldersStatisticsAndPicturesAreThoseOfItsRecords) {
+  const std::string parquet = write(Format::Parquet).string();
+  const auto checked = [&](const char* name, ExportRange range) {
+    const auto run = folder_ / name;
+    const Written written = export_run_folder(reader_, range, run);
+    EXPECT_TRUE(written.has_value()) << written.error().message;
+    return json::parse(said_by(script("check_run_folder.py ") + run.string() + " " + parquet));
+  };
+  const FiveTotals walked = walked_totals(reader_);
+  const json all = checked("all", {});
+  EXPECT_EQ(all["accesses"], walked.accesses);
+  EXPECT_EQ(all["bytes_read"], walked.read);
+  EXPECT_EQ(all["bytes_written"], walked.written);
+  EXPECT_GT(all["time_cells"], 1000);
+  const json some = checked("some", {.first = StepId{2}, .last = StepId{5}});
+  EXPECT_EQ(some["heat_cells"], 4 * all["heat_cells"].get<int>() / (9 + 12 - 1));
+  EXPECT_LT(some["accesses"], walked.accesses);
 }
 
 TEST_F(OtherPrograms, PandasReadsArrowAndCsvAndTheLog) {

@@ -51,6 +51,8 @@ TEST_F(ExportRoute, SaysWhatItCannotDo) {
   EXPECT_EQ(unknown.status, 400);
   EXPECT_EQ(server.get(export_path(id, "?first_step=-1")).status, 400);
   EXPECT_EQ(server.get(export_path(id, "?level=loud")).status, 400);
+  // Said before there is a file: nothing to draw.
+  EXPECT_EQ(server.get(export_path(id, "?format=dot&first_step=100000")).status, 404);
 }
 
 TEST_F(ExportRoute, OfARunningSessionWhatIsThereNow) {

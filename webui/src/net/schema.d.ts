@@ -295,7 +295,7 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 /** @description docs/exports.md says what each holds */
-                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file";
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot";
                 /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
@@ -2893,7 +2893,7 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 /** @description docs/exports.md says what each holds */
-                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file";
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot";
                 /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
@@ -2925,6 +2925,7 @@ export interface operations {
                     readonly "application/vnd.apache.parquet": string;
                     readonly "application/vnd.apache.arrow.stream": string;
                     readonly "application/vnd.apache.arrow.file": string;
+                    readonly "text/vnd.graphviz": string;
                 };
             };
             readonly 400: components["responses"]["Problem"];
