@@ -194,7 +194,10 @@ const GIVEN: Readonly<Record<string, Given>> = {
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   stepGraph: LAYERS,
   templateGraph: LAYERS,
-  query: { sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"] },
+  query: {
+    sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
+    timeout_ms: [60_000], // with less it depends on the machine what comes
+  },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
