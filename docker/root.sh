@@ -21,7 +21,7 @@ suite=forky
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 tree=${here%/*}
 cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
-disk_mib=4500  # a finished environment takes 3,350 MiB, unpacking it some more
+disk_mib=4500  # a finished environment takes 3,400 MiB, unpacking it some more
 
 say() { printf 'tt: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }

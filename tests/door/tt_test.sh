@@ -151,7 +151,7 @@ BODY
 test_missing_library_leads_to_the_environment() {
   program pkg-config <<<'exit 1'
   for name in cmake ninja ccache git llama-eval-callback llama-quantize sqlite3 chromium clang-format \
-    clang-tidy shellcheck curl c++; do program "$name" <<<''; done
+    clang-tidy clang++ shellcheck curl c++; do program "$name" <<<''; done
   program unshare <<<'exit 0'
   program id <<<'echo 1000'
   refused "$tree/tt" build
