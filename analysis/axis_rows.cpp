@@ -19,7 +19,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;                 // of
 Stretch<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
 
 bool has_experts(const TemplateOutline& outline, const OutlineAccess& access) {
-  return access.rule != kNone && outline.rules[access.rule].example.extent == Extent::Experts;
+  return access.rule != kNone && outline.rules[access.rule].experts();
 }
 
 }  // namespace

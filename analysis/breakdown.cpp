@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
+#include <memory>
+#include <span>
 #include <utility>
 
-#include "analysis/raster.h"
+#include "analysis/axis_rows.h"
+#include "analysis/series_layout.h"
+#include "analysis/step_shares.h"
 
 namespace tt {
 
@@ -18,43 +22,171 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
                                std::pair{Value::Executions, &TraceSums::executions},
                                std::pair{Value::Time, &TraceSums::time_ns}};
 
-constexpr std::uint32_t kEveryRow = std::numeric_limits<std::uint32_t>::max();
+// A session of more tokens is asked about by a window of them.
+constexpr std::size_t kMostRows = std::size_t{1} << 20;
 
-// One row of `by` for everything there is, by phase.
-using Asked = std::expected<Raster, TraceError>;
+using Done = std::expected<void, TraceError>;
+using Amounts = std::array<double, kParts.size()>;  // per value, in the order of kParts
 
+void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
+  const auto part = kParts[value].second;
+  row.all.*part += amount;
+  if (phase == Phase::Prompt) row.prompt.*part += amount;
+  if (phase == Phase::Generate) row.generate.*part += amount;
+}
+
+// What passes a filter, laid out on the rows of an axis that says where; without
+// one, on nothing: only the sum of all is wanted.
 class Summing {
  public:
-  Summing(const SessionIndex& index, const SessionReader& reader, const KeepGoing& keep_going)
-      : index_(index), reader_(reader), keep_going_(keep_going) {}
+  Summing(const SessionIndex& index, const TracePicks& picks, const AxisRows* rows = nullptr)
+      : picks_(picks), layouts_(index.series().size()), cells_(1) {
+    if (rows == nullptr) return;
+    const auto size = static_cast<std::uint32_t>(std::min<std::int64_t>(rows->size(), kMostRows));
+    axis_ = {rows, AxisScale({0, rows->size()}, size)};
+    cells_.resize(axis_.scale.pixels());
+  }
 
-  // Calls `cell(row, phase, value)` for what each row of `by` has in each phase.
-  template <class Cell>
-  Asked ask(Axis by, const TraceFilter& filter, Value value, Cell cell) {
-    auto found = raster(index_, reader_,
-                        {.x = {.axis = by, .pixels = kEveryRow},
-                         .y = {.axis = Axis::Phase, .pixels = kEveryRow},
-                         .value = value,
-                         .filter = filter},
-                        keep_going_);
-    if (!found) return found;
-    for (std::uint32_t y = 0; y < found->y.pixels; ++y) {
-      for (std::uint32_t x = 0; x < found->x.pixels; ++x)
-        cell(x, found->y.rows[y], found->cells[std::size_t{y} * found->x.pixels + x]);
+  // Of one value, of everything; of each row in cells(), until the next call.
+  double sum(const SeriesShare& share, std::size_t value) {
+    auto& layout = layouts_[share.number][value];
+    if (!layout)
+      layout = std::make_unique<SeriesLayout>(share.series, axis_, PlacedAxis{},
+                                              kParts[value].first, picks_);
+    std::ranges::fill(cells_, 0);
+    double total = 0;
+    layout->add(share, cells_, total);
+    return total;
+  }
+  std::span<const double> cells() const { return cells_; }
+
+ private:
+  const TracePicks& picks_;
+  PlacedAxis axis_;
+  std::vector<std::array<std::unique_ptr<SeriesLayout>, kParts.size()>> layouts_;
+  std::vector<double> cells_;
+};
+
+// All rows that say where, or the only one.
+Done sum_up(const SessionIndex& index, const SessionReader& reader, const TraceFilter& filter,
+            const AxisRows* rows, const TracePicks& picks, std::span<BreakdownRow> out) {
+  Summing summing(index, picks, rows);
+  StepShares shares(index, reader, filter.phase, StepShares::Times::Yes);
+  return shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
+    for (std::size_t v = 0; v < kParts.size(); ++v) {
+      const double all = summing.sum(share, v);
+      if (rows == nullptr) {
+        add(out[0], share.series.phase, v, all);
+        continue;
+      }
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (summing.cells()[i] != 0) add(out[i], share.series.phase, v, summing.cells()[i]);
     }
-    return found;
+  });
+}
+
+// Rows that say when: steps, or the tokens that a step stands for, to equal shares.
+class Walk {
+ public:
+  Walk(const SessionIndex& index, const SessionReader& reader, const BreakdownQuery& query)
+      : index_(index),
+        query_(query),
+        picks_(index, query.filter),
+        summing_(index, picks_),
+        // The index knows what all ops of a step took together.
+        knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
+        shares_(index, reader, query.filter.phase,
+                knows_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
+
+  std::expected<std::vector<BreakdownRow>, TraceError> rows(const KeepGoing& keep_going) {
+    StepWindow window = window_of(index_, query_.filter);
+    const Stretch<std::uint64_t> steps = window.steps;
+    for (std::uint64_t i = steps.from; i < steps.to; ++i) {
+      if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+      window.steps = {i, i + 1};
+      const auto visited =
+          shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
+      if (!visited) return std::unexpected(visited.error());
+      if (rows_.size() >= kMostRows)
+        return std::unexpected(
+            TraceError{TraceError::Kind::NotFound,
+                       "The session has too many tokens for a row of each. Ask for fewer of them"});
+    }
+    return in_order();
   }
 
  private:
+  void add_step(std::uint64_t id, const SeriesShare& share) {
+    const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
+    Amounts amounts{};
+    for (std::size_t v = 0; v < kParts.size(); ++v) {
+      const bool known = kParts[v].first == Value::Time && share.op_ns.empty();
+      amounts[v] = known ? share.share * static_cast<double>(step.op_ns) : summing_.sum(share, v);
+    }
+    Stretch<std::uint64_t> keys{id, id + 1};
+    if (query_.by == Axis::Token) {
+      keys = {token_begin(step), token_end(step)};
+      if (const auto& asked = query_.filter.tokens)
+        keys = {std::max(keys.from, asked->from), std::min(keys.to, asked->to)};
+    }
+    const double part = 1.0 / static_cast<double>(keys.to - keys.from);
+    for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+      if (rows_.empty() || rows_.back().key != static_cast<std::int64_t>(key))
+        rows_.emplace_back().key = static_cast<std::int64_t>(key);
+      for (std::size_t v = 0; v < kParts.size(); ++v)
+        add(rows_.back(), step.phase, v, amounts[v] * part);
+    }
+  }
+
+  // Tokens need not come in order, nor in one step each.
+  std::vector<BreakdownRow> in_order() {
+    if (!std::ranges::is_sorted(rows_, std::less_equal{}, &BreakdownRow::key)) rows_ = merged();
+    for (BreakdownRow& row : rows_) row.name = std::to_string(row.key);
+    return std::move(rows_);
+  }
+  std::vector<BreakdownRow> merged() {
+    std::ranges::stable_sort(rows_, {}, &BreakdownRow::key);
+    std::vector<BreakdownRow> out;
+    for (const BreakdownRow& row : rows_) {
+      if (out.empty() || out.back().key != row.key) {
+        out.push_back(row);
+        continue;
+      }
+      out.back().all += row.all;
+      out.back().prompt += row.prompt;
+      out.back().generate += row.generate;
+    }
+    return out;
+  }
+
   const SessionIndex& index_;
-  const SessionReader& reader_;
-  const KeepGoing& keep_going_;
+  const BreakdownQuery& query_;
+  const TracePicks picks_;
+  Summing summing_;
+  const bool knows_times_;
+  StepShares shares_;
+  std::vector<BreakdownRow> rows_;  // in the order of the steps
 };
 
-void add(BreakdownRow& row, const std::string& phase, double TraceSums::* part, double value) {
-  row.all.*part += value;
-  if (phase == to_text(Phase::Prompt)) row.prompt.*part += value;
-  if (phase == to_text(Phase::Generate)) row.generate.*part += value;
+// Rows that say where.
+std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
+                                                            const SessionReader& reader,
+                                                            const BreakdownQuery& query) {
+  const TracePicks picks(index, query.filter);
+  const AxisRows axis(index, query.by, picks, query.filter.phase);
+  std::vector<BreakdownRow> rows(axis.names().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].key = axis.keys()[i];
+    rows[i].name = axis.names()[i];
+  }
+  if (auto summed = sum_up(index, reader, query.filter, &axis, picks, rows); !summed)
+    return std::unexpected(summed.error());
+  return rows;
+}
+
+Done total(const SessionIndex& index, const SessionReader& reader, const TraceFilter& filter,
+           BreakdownRow& out) {
+  return sum_up(index, reader, filter, nullptr, TracePicks(index, filter), std::span(&out, 1));
 }
 
 bool comes_before(const BreakdownRow& a, const BreakdownRow& b, Order<Value> order) {
@@ -84,31 +216,19 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
   Breakdown out{.by = query.by, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
   out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
   out.total.name = "total";
-  Summing summing(index, reader, keep_going);
-  for (const auto& [value, part] : kParts) {
-    const auto rows = summing.ask(query.by, query.filter, value,
-                                  [&](std::uint32_t row, const std::string& phase, double v) {
-                                    if (out.rows.size() <= row) out.rows.resize(row + 1);
-                                    add(out.rows[row], phase, part, v);
-                                  });
-    if (!rows) return std::unexpected(rows.error());
-    for (std::size_t i = 0; i < out.rows.size(); ++i) {
-      BreakdownRow& row = out.rows[i];
-      row.key = rows->x.rows.empty() ? rows->x.range.from + static_cast<std::int64_t>(i)
-                                     : rows->x.keys[i];
-      row.name = rows->x.rows.empty() ? std::to_string(row.key) : rows->x.rows[i];
-    }
-    const auto total = summing.ask(
-        Axis::All, query.filter, value,
-        [&](std::uint32_t, const std::string& phase, double v) { add(out.total, phase, part, v); });
-    if (!total) return std::unexpected(total.error());
-    TraceFilter mapped = query.filter;
-    if (mapped.source && *mapped.source != Source::Disk) continue;
+  auto rows = says_when(query.by) ? Walk(index, reader, query).rows(keep_going)
+                                  : places(index, reader, query);
+  if (!rows) return std::unexpected(rows.error());
+  out.rows = *std::move(rows);
+  if (auto summed = total(index, reader, query.filter, out.total); !summed)
+    return std::unexpected(summed.error());
+  TraceFilter mapped = query.filter;
+  if (!mapped.source || *mapped.source == Source::Disk) {
     mapped.source = Source::Disk;
-    const auto disk =
-        summing.ask(Axis::All, mapped, value,
-                    [&](std::uint32_t, const std::string&, double v) { out.disk.*part += v; });
-    if (!disk) return std::unexpected(disk.error());
+    BreakdownRow disk;
+    if (auto summed = total(index, reader, mapped, disk); !summed)
+      return std::unexpected(summed.error());
+    out.disk = disk.all;
   }
   for (const auto& [value, part] : kParts) out.buffer.*part = out.total.all.*part - out.disk.*part;
   std::erase_if(out.rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });

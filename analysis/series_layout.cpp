@@ -1,6 +1,7 @@
 #include "analysis/series_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tt {
 
@@ -20,6 +21,12 @@ bool counts(Value value, const OutlineAccess& access) {
     default:
       return true;
   }
+}
+
+// How often what is counted with a rule happened in whole steps.
+double times_of(const SeriesShare& share, std::uint32_t rule, bool parts) {
+  if (rule == kNone) return share.steps();
+  return parts ? share.parts(rule) : share.hits(rule);
 }
 
 bool is_of_bytes(Value value) { return value <= Value::BytesWritten; }
@@ -108,22 +115,14 @@ void SeriesLayout::count_parts(const SeriesShare& share) {
     const std::int64_t limit = std::max<std::int64_t>(0, rules[r].rule.limit);
     tallies_[r].assign(in_table(r) && rules[r].rule.apart ? static_cast<std::size_t>(limit) : 0, 0);
   }
-  for (std::size_t at = share.from; at < share.to; ++at) {
-    const auto before = series_.parts_before(at), after = series_.parts_before(at + 1);
-    std::span<const std::uint32_t> left = series_.numbers_of(at);
-    for (std::size_t r = 0; r < rules.size(); ++r) {
-      if (!rules[r].rule.apart) continue;
-      const auto parts = static_cast<std::size_t>(after[r] - before[r]);
-      for (const std::uint32_t n : left.first(parts)) {
-        if (in_table(r)) {
-          ++tallies_[r][n];
-        } else {
-          tallies_[r].push_back(n);  // counted below
+  series_.for_each_numbers(
+      share.from, share.to, [&](std::uint32_t r, std::span<const std::uint32_t> numbers) {
+        if (!in_table(r)) {  // counted below
+          tallies_[r].insert(tallies_[r].end(), numbers.begin(), numbers.end());
+          return;
         }
-      }
-      left = left.subspan(parts);
-    }
-  }
+        for (const std::uint32_t n : numbers) ++tallies_[r][n];
+      });
   for (std::size_t r = 0; r < rules.size(); ++r) {
     auto& counts = counts_[r];
     if (in_table(r)) {
@@ -169,25 +168,62 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
   }
 }
 
+// Once several stretches of whole steps are asked for, as in every picture over time:
+// they differ in how often each rule's parts were touched, and in nothing else.
+void SeriesLayout::merge() {
+  const auto same_count = [](const Item& item) {
+    return [&item](const Merged& m) { return m.rule == item.rule && m.parts == item.parts; };
+  };
+  for (const Item& item : items_) {
+    if (item.divided) continue;
+    auto of = std::ranges::find_if(merged_, same_count(item));
+    if (of == merged_.end())
+      of = merged_.insert(of, {.rule = item.rule, .parts = item.parts, .unit = 0, .spots = {}});
+    of->unit += item.unit;
+    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+      of->spots.push_back({spot.cell, item.unit * spot.share});
+  }
+  for (Merged& of : merged_) {
+    std::ranges::stable_sort(of.spots, {}, &Spot::cell);
+    std::vector<Spot> sums;
+    for (const Spot& spot : of.spots) {
+      if (sums.empty() || sums.back().cell != spot.cell) sums.push_back({spot.cell, 0});
+      sums.back().share += spot.share;
+    }
+    of.spots = std::move(sums);
+  }
+}
+
+void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::span<double> cells,
+                            double& total) {
+  const double times = value_ == Value::Time ? static_cast<double>(share.op_ns[item.op])
+                                             : times_of(share, item.rule, item.parts);
+  const double amount = share.share_of(item.op) * times * item.unit;
+  if (amount == 0) return;
+  total += amount;
+  if (item.divided) return add_divided(item, amount, cells);
+  for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+    cells[spot.cell] += amount * spot.share;
+}
+
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
   if (any_divided_) count_parts(share);
-  const double steps = share.steps();
+  if (value_ != Value::Time && share.op_shares.empty() && ++wholes_ > 1) {
+    if (wholes_ == 2) merge();
+    for (const Merged& of : merged_) {
+      const double amount = share.share * times_of(share, of.rule, of.parts);
+      total += amount * of.unit;
+      for (const Spot& spot : of.spots) cells[spot.cell] += amount * spot.share;
+    }
+    if (!any_divided_) return;
+    for (const Item& item : items_)
+      if (item.divided) add_item(item, share, cells, total);
+    return;
+  }
   for (const Item& item : items_) {
     if (item.op < share.first_op) continue;
     if (item.op >= share.end_op) break;
-    const double times = value_ == Value::Time ? static_cast<double>(share.op_ns[item.op])
-                         : item.rule == kNone  ? steps
-                         : item.parts          ? share.parts(item.rule)
-                                               : share.hits(item.rule);
-    const double amount = share.share_of(item.op) * times * item.unit;
-    if (amount == 0) continue;
-    total += amount;
-    if (item.divided) {
-      add_divided(item, amount, cells);
-      continue;
-    }
-    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
-      cells[spot.cell] += amount * spot.share;
+    add_item(item, share, cells, total);
   }
 }
 

@@ -46,12 +46,21 @@ class SeriesLayout {
     double unit = 0;
     std::uint32_t first_spot = 0, spots = 0;
   };
+  // What a whole step adds, by what it is counted with: items of all ops in one.
+  struct Merged {
+    std::uint32_t rule = kNone;
+    bool parts = false;
+    double unit = 0;          // on a cell or not
+    std::vector<Spot> spots;  // of one unit times its share, by cell
+  };
   // How often each part of a rule was touched.
   struct PartCount {
     std::uint32_t number, count;
   };
 
   void add_item(Item item);
+  void merge();
+  void add_item(const Item& item, const SeriesShare& share, std::span<double> cells, double& total);
   void spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
                 std::vector<Spot>& out) const;
   void count_parts(const SeriesShare& share);
@@ -63,6 +72,8 @@ class SeriesLayout {
   std::vector<Item> items_;
   std::vector<Spot> spots_;
   bool any_divided_ = false;
+  std::uint32_t wholes_ = 0;    // how often whole steps were added
+  std::vector<Merged> merged_;  // without the divided ones; once wholes_ > 1
   // Per rule; of a divided item and part the spots, once they were needed.
   std::vector<std::vector<PartCount>> counts_;
   std::vector<std::vector<std::uint32_t>> tallies_;

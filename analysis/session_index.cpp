@@ -197,6 +197,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   if (auto added = add_parts(reader, series, step); !added) return added;
   add_times(series);
   for (const std::uint64_t ns : row_.op_ns) step.op_ns += ns;
+  series.timed += step.timed;
   series.steps.push_back(head.id.v);
   steps_.push_back(step);
   return {};
@@ -222,6 +223,7 @@ Series& SessionIndex::series_of(const Key& key,
                   .ran = ran,
                   .outline = outline,
                   .steps = {},
+                  .timed = 0,
                   .parts = std::vector<std::uint64_t>(outline->rules.size()),
                   .hits = std::vector<std::uint32_t>(outline->rules.size()),
                   .number_ends = {0},

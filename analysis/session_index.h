@@ -82,7 +82,11 @@ struct Series {
   // The parts of one step that are accesses of their own: those of the rules that
   // are `apart`, in the order of the rules, each ascending.
   std::span<const std::uint32_t> numbers_of(std::size_t place) const;
+  // The same of the steps [from, to): calls `each(rule, numbers)` per step and rule.
+  template <class Each>
+  void for_each_numbers(std::size_t from, std::size_t to, Each each) const;
 
+  std::uint32_t timed = 0;                 // steps with times
   std::vector<std::uint64_t> parts;        // (steps + 1) x rules
   std::vector<std::uint32_t> hits;         // (steps + 1) x rules
   std::vector<std::uint64_t> number_ends;  // steps + 1
@@ -97,6 +101,20 @@ struct Series {
   };
   std::vector<PerPart> per_part;  // per rule
 };
+
+template <class Each>
+void Series::for_each_numbers(std::size_t from, std::size_t to, Each each) const {
+  for (std::size_t place = from; place < to; ++place) {
+    const auto before = parts_before(place), after = parts_before(place + 1);
+    std::span<const std::uint32_t> left = numbers_of(place);
+    for (std::uint32_t rule = 0; rule < before.size() && !left.empty(); ++rule) {
+      if (!outline->rules[rule].rule.apart) continue;
+      const auto n = static_cast<std::size_t>(after[rule] - before[rule]);
+      each(rule, left.first(n));
+      left = left.subspan(n);
+    }
+  }
+}
 
 class SessionIndex {
  public:

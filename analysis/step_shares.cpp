@@ -156,7 +156,8 @@ StepShares::Done StepShares::visit(const StepWindow& window, const Visit& visit)
   }
   Done done;
   for (std::uint64_t i = touched.from; done && i < touched.to; ++i) {
-    if (i == wholly.from && wholly.from < wholly.to) {
+    // One step is found sooner than looked for in every series.
+    if (i == wholly.from && wholly.to > wholly.from + 1) {
       done = whole(wholly, visit);
       i = wholly.to - 1;
       continue;

@@ -30,7 +30,9 @@ std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
                       std::vector<OutlineRule>& rules) {
   if (access.slot == kNoSlot) return kNone;
   const PartRule rule = part_rule(graph, access);
-  const auto known = std::ranges::find(rules, rule, &OutlineRule::rule);
+  const bool experts = access.extent == Extent::Experts;
+  const auto known = std::ranges::find_if(
+      rules, [&](const OutlineRule& r) { return r.rule == rule && r.experts() == experts; });
   const auto at = static_cast<std::uint32_t>(known - rules.begin());
   if (known == rules.end()) rules.push_back({rule, access});
   return at;

@@ -85,6 +85,7 @@ struct OutlineAccess {
 struct OutlineRule {
   PartRule rule;
   Access example;  // one that has it
+  bool experts() const { return example.extent == Extent::Experts; }
 };
 
 struct TemplateOutline {

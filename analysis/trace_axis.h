@@ -85,6 +85,7 @@ struct TraceFilter {
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
 
+  bool about_ops() const { return !layers.empty() || component || !op.empty(); }
   bool about_accesses() const { return !tensor.empty() || kind || source; }
   friend bool operator==(const TraceFilter&, const TraceFilter&) = default;
 };
