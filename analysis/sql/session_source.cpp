@@ -77,6 +77,18 @@ std::expected<std::shared_ptr<const Allocation>, TraceError> SessionSource::allo
   return allocation_ = std::make_shared<const Allocation>(*std::move(read));
 }
 
+std::expected<const SessionIndex*, TraceError> SessionSource::index() {
+  const auto opened = reader();
+  if (!opened) return std::unexpected(opened.error());
+  if (auto extended = index_.extend(**opened, keep_going_); !extended)
+    return std::unexpected(extended.error());
+  if (!index_.damaged().empty()) {
+    if (const auto lost = (*opened)->step(index_.damaged().front()); !lost)
+      return std::unexpected(lost.error());
+  }
+  return &index_;
+}
+
 std::expected<void, TraceError> SessionSource::go_on() const {
   if (!keep_going_()) return std::unexpected(cancelled_error());
   return {};

@@ -20,6 +20,7 @@
 
 #include "analysis/derived_graphs.h"
 #include "analysis/page.h"
+#include "analysis/session_index.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::sql {
@@ -50,6 +51,9 @@ class SessionSource {
   // Null without an error: TemplateId{0}, a step without a template.
   std::expected<std::shared_ptr<const NamedGraph>, TraceError> graph(TemplateId id);
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
+  // For sums over all steps, as the session is now; valid until the next call.
+  // Damaged: a step cannot be read, the first one says how.
+  std::expected<const SessionIndex*, TraceError> index();
   std::expected<void, TraceError> go_on() const;
 
  private:
@@ -63,6 +67,7 @@ class SessionSource {
   std::optional<SessionReader> reader_;
   std::optional<DerivedGraphs> derived_;
   std::optional<SessionInfo> info_;
+  SessionIndex index_;
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;

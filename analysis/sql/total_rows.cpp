@@ -1,14 +1,18 @@
 // access_total and op_total: what every step did, summed over the steps. A row per
 // access (op) of a template and phase: so few that any GROUP BY over them takes
-// milliseconds, and that no sum walks the accesses of a step.
+// milliseconds. The sums are those of the session's index (analysis/session_index.h):
+// no access of a step is walked.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "analysis/sql/step_walk.h"
+#include "analysis/session_index.h"
+#include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
-#include "tracer/format/access.h"
 
 namespace tt::sql {
 
@@ -29,59 +33,92 @@ struct Sum {
 struct Totals {
   struct OfGroup {
     std::shared_ptr<const NamedGraph> graph;
-    std::uint64_t steps = 0;
     std::vector<Sum> accesses;                                      // per access of the template
     std::map<std::pair<std::uint32_t, std::int32_t>, Sum> experts;  // per access and expert
-    std::vector<std::uint64_t> executions, timed;                   // per op
-    std::vector<std::int64_t> ns;                                   // per op
+    std::vector<std::uint64_t> executions, timed, ns;               // per op
     std::vector<std::uint64_t> read, written;                       // per op
   };
   std::map<Group, OfGroup> groups;
 };
 
-void add_step(Totals::OfGroup& of, const Step& step) {
-  const GraphTemplate& graph = of.graph->graph();
-  const std::vector<Access>& rules = of.graph->derived->accesses;
-  of.accesses.resize(rules.size());
-  for (auto* list : {&of.executions, &of.timed, &of.read, &of.written})
-    list->resize(graph.ops.size());
-  of.ns.resize(graph.ops.size());
-  ++of.steps;
-  const std::size_t ran = step.op_ends.empty() && !step.aborted
-                              ? graph.ops.size()
-                              : std::min(step.op_ends.size(), graph.ops.size());
-  for (std::size_t i = 0; i < ran; ++i) ++of.executions[i];
-  for (std::uint32_t i = 0; i < step.op_ends.size() && i < ran; ++i) {
-    ++of.timed[i];
-    const auto ns = static_cast<std::uint64_t>(minus(step.op_ends[i], begin_of(step, OpId{i})));
-    of.ns[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(of.ns[i]) + ns);
+// How often each expert was routed to, per rule; of rules that are not of experts nothing.
+using Tallies = std::vector<std::map<std::uint32_t, std::uint64_t>>;
+
+Tallies tally_experts(const Series& series) {
+  constexpr std::int64_t kMostInTable = 1 << 12;
+  const std::vector<OutlineRule>& rules = series.outline->rules;
+  Tallies tallies(rules.size());
+  std::vector<std::vector<std::uint64_t>> tables(rules.size());
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const std::int64_t limit = rules[r].rule.limit;
+    if (limit > 0 && limit <= kMostInTable) tables[r].resize(static_cast<std::size_t>(limit));
   }
-  for_each_access(graph, rules, step, [&](const StepAccess& access) {
-    Sum& sum =
-        access.expert < 0 ? of.accesses[access.access] : of.experts[{access.access, access.expert}];
-    ++sum.count;
-    sum.bytes += access.touched.v;
-    (access.write ? of.written : of.read)[access.op.v] += access.touched.v;
-  });
+  series.for_each_numbers(0, series.steps.size(),
+                          [&](std::uint32_t rule, std::span<const std::uint32_t> numbers) {
+                            if (!rules[rule].experts()) return;
+                            for (const std::uint32_t n : numbers) {
+                              if (tables[rule].empty()) {
+                                ++tallies[rule][n];
+                              } else {
+                                ++tables[rule][n];
+                              }
+                            }
+                          });
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    for (std::uint32_t n = 0; n < tables[r].size(); ++n)
+      if (tables[r][n] != 0) tallies[r][n] = tables[r][n];
+  }
+  return tallies;
+}
+
+void add_series(Totals::OfGroup& of, const Series& series) {
+  const TemplateOutline& outline = *series.outline;
+  const std::uint64_t steps = series.steps.size();
+  of.accesses.resize(outline.accesses.size());
+  for (auto* list : {&of.executions, &of.timed, &of.ns, &of.read, &of.written})
+    list->resize(outline.ops.size());
+  const auto parts = series.parts_before(series.steps.size());
+  const auto hits = series.hits_before(series.steps.size());
+  const Tallies tallies = tally_experts(series);
+  for (std::uint32_t i = 0; i < series.ran; ++i) {
+    of.executions[i] += steps;
+    of.timed[i] += series.timed;
+    of.ns[i] += series.time_sum[i];
+    const OutlineOp& op = outline.ops[i];
+    for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
+      const OutlineAccess& access = outline.accesses[a];
+      const std::uint64_t units = access.rule == kNone ? steps : parts[access.rule];
+      (access.write ? of.written : of.read)[i] += units * access.unit.v;
+      if (access.rule != kNone && !tallies[access.rule].empty()) {
+        for (const auto& [expert, count] : tallies[access.rule]) {
+          Sum& sum = of.experts[{a, static_cast<std::int32_t>(expert)}];
+          sum.count += count;
+          sum.bytes += count * access.unit.v;
+        }
+        continue;
+      }
+      if (access.rule == kNone || outline.rules[access.rule].rule.apart) {
+        of.accesses[a].count += units;
+      } else if (access.unit.v != 0) {
+        of.accesses[a].count += hits[access.rule];
+      }
+      of.accesses[a].bytes += units * access.unit.v;
+    }
+  }
 }
 
 Or<Totals> totals_of_session(SessionSource& source) {
+  const auto index = source.index();
+  if (!index) return std::unexpected(index.error());
   Totals totals;
-  const auto reader = source.reader();
-  if (!reader) return std::unexpected(reader.error());
-  const auto steps = (*reader)->step_count();
-  if (!steps) return std::unexpected(steps.error());
-  for (std::uint32_t i = 0; i < *steps; ++i) {
-    const auto step = source.step(StepId{i});
-    if (!step) return std::unexpected(step.error());
-    if ((*step)->graph.v == 0) continue;
-    auto& of = totals.groups[{(*step)->phase, (*step)->graph}];
+  for (const Series& series : (*index)->series()) {
+    auto& of = totals.groups[{series.phase, series.graph}];
     if (of.graph == nullptr) {
-      auto graph = source.graph((*step)->graph);
+      auto graph = source.graph(series.graph);
       if (!graph) return std::unexpected(graph.error());
       of.graph = *std::move(graph);
     }
-    add_step(of, **step);
+    add_series(of, series);
   }
   return totals;
 }
@@ -191,8 +228,7 @@ struct OpTotalRow {
   Group group;
   const NamedGraph* graph = nullptr;
   std::uint32_t op = 0;
-  std::uint64_t executions = 0, timed = 0, read = 0, written = 0;
-  std::int64_t ns = 0;
+  std::uint64_t executions = 0, timed = 0, ns = 0, read = 0, written = 0;
 
   TensorId output() const { return graph->graph().node(graph->graph().ops[op].last()).output; }
 };
@@ -215,7 +251,7 @@ constexpr std::array kOpColumns = {
     Column<OpTotalRow>{"duration_ns", "INTEGER",
                        [](O r, Out& o) {
                          if (r.timed == 0) return o.null();
-                         o.integer(r.ns);
+                         o.u64(r.ns);
                        }},
     Column<OpTotalRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read); }},
     Column<OpTotalRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written); }},
@@ -234,9 +270,9 @@ class OpTotalCursor final : public TotalCursor<OpTotalRow> {
                       .op = i,
                       .executions = of.executions[i],
                       .timed = of.timed[i],
+                      .ns = of.ns[i],
                       .read = of.read[i],
-                      .written = of.written[i],
-                      .ns = of.ns[i]});
+                      .written = of.written[i]});
     }
   }
 };
