@@ -1,6 +1,10 @@
 #include "bench/analysis/big_session.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <format>
 #include <optional>
+#include <print>
 #include <random>
 #include <string>
 #include <utility>
@@ -134,6 +138,39 @@ std::expected<BigSession, TraceError> make_big_session(const std::filesystem::pa
   BigSession made = repeater.made();
   made.file_bytes = std::filesystem::file_size(to, none);
   return made;
+}
+
+std::filesystem::path usual_session(const char* program, std::uint64_t accesses) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const fs::path folder = fs::temp_directory_path() / "tensor-trace-bench";
+  const fs::path big = folder / std::format("{}M.ttrace", accesses / 1'000'000);
+  if (fs::exists(big, none)) return big;
+  fs::create_directories(folder, none);
+  const fs::path model = folder / "narrow.gguf", small = folder / "narrow.ttrace";
+  const std::string tt = (fs::path(program).parent_path() / "tt").string();
+  const auto run = [&](const std::string& arguments) {
+    const std::string command = "'" + tt + "' " + arguments + " >/dev/null";
+    if (std::system(command.c_str()) == 0) return true;
+    std::println(stderr, "{} failed; is tt built beside this program?", command);
+    return false;
+  };
+  if (!fs::exists(small, none) &&
+      (!run(std::format("model tinyllama-1.1b --embd 256 --heads 8 --kv-heads 4 --ff 768 -o '{}'",
+                        model.string())) ||
+       !run(std::format("record -q --force -m '{}' -p 'Once upon a time' -n 500 --ignore-eos "
+                        "-o '{}'",
+                        model.string(), small.string()))))
+    return {};
+  std::println(stderr, "writing {}", big.string());
+  const fs::path half = big.string() + ".part";
+  const auto made = make_big_session(small, half, accesses);
+  if (!made) {
+    std::println(stderr, "{}", made.error().message);
+    return {};
+  }
+  fs::rename(half, big, none);
+  return big;
 }
 
 }  // namespace tt::bench
