@@ -8,79 +8,108 @@
 #include <string>
 #include <utility>
 
-#include "analysis/cell_set.h"
+#include "analysis/byte_set.h"
 #include "analysis/derived_graphs.h"
 
 namespace tt {
 
 namespace {
 
-// No cache has more cells; a file may say so.
-constexpr std::int64_t kMostCells = std::int64_t{1} << 40;
+// No cache is larger, or falls into more stretches; a file may say so.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+constexpr std::size_t kMostStretches = std::size_t{1} << 23;
 
 // A cache by its name, which templates share.
 struct Cache {
-  CellSet written;       // by the steps before
-  CellSet fresh;         // by this one
-  bool columns = false;  // a V cache that is kept transposed: a cell is a column of it
+  ByteSet written;  // by the steps before
+  ByteSet fresh;    // by this one
 };
 
-std::vector<std::int64_t> numbers_below(const std::vector<std::int64_t>& numbers,
-                                        std::int64_t end) {
-  std::vector<std::int64_t> out;
-  for (const std::int64_t n : numbers)
-    if (n >= 0 && n < std::min(end, kMostCells)) out.push_back(n);
-  return out;
-}
+// Where blocks of one length begin.
+struct Blocks {
+  std::vector<std::uint64_t> begins;
+  std::uint64_t length = 0;
+};
 
-// The cells of a cache that an access touches; none: it does not go by cells.
-std::optional<CellSet> cells_of(const GraphTemplate& graph, const Access& access, const Step& step,
-                                bool columns) {
-  const Tensor& view = graph.tensor(access.tensor);
-  const Tensor& root = graph.tensor(graph.root(access.tensor));
-  const std::uint64_t stride = columns ? root.nb[0] : root.nb[1];
-  const std::int64_t cells = root.ne[1];
-  if (stride == 0 || cells <= 0 || cells > kMostCells) return std::nullopt;
-  const std::uint64_t from = view.view_offset / stride;
-  const auto first =
-      static_cast<std::int64_t>(columns ? from % static_cast<std::uint64_t>(cells)
-                                        : std::min(from, static_cast<std::uint64_t>(kMostCells)));
-  if (access.extent == Extent::All) {
-    std::int64_t most = 0;
-    for (std::size_t d = columns ? 0 : 1; d < view.ne.size(); ++d)
-      if (view.nb[d] == stride) most = std::max(most, std::min(view.ne[d], kMostCells));
-    if (most == 0) return std::nullopt;
-    return CellSet::stretch(first, first + most);
+// `count` of everything, `stride` apart. False: that is nothing that memory has.
+bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
+  if (count <= 0) {
+    blocks.begins.clear();
+    return true;
   }
+  const auto more = static_cast<std::uint64_t>(count) - 1;
+  if (more == 0 || stride == 0) return true;
+  std::uint64_t far = 0;
+  if (__builtin_mul_overflow(more, stride, &far) || far > kMostBytes) return false;
+  if (blocks.begins.size() == 1 && stride <= blocks.length) {
+    blocks.length += far;
+    return true;
+  }
+  const std::size_t once = blocks.begins.size();
+  if (more > kMostStretches / std::max<std::size_t>(once, 1)) return false;
+  for (std::uint64_t k = 1; k <= more; ++k)
+    for (std::size_t i = 0; i < once; ++i) blocks.begins.push_back(blocks.begins[i] + k * stride);
+  return true;
+}
+
+// Those of a view's memory, of all its rows or of one of them.
+std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
+  if (view.view_offset > kMostBytes) return std::nullopt;
+  struct Repeat {
+    std::int64_t count;
+    std::uint64_t stride;
+  };
+  std::vector<Repeat> repeats;
+  for (std::size_t d = 0; d < view.ne.size(); ++d) {
+    if (d == 1 && !all_rows) continue;
+    const std::int64_t in_block = d == 0 ? std::max<std::int64_t>(view.block_elements, 1) : 1;
+    repeats.push_back({view.ne[d] / in_block, view.nb[d]});
+  }
+  // What lies closest first: what is solid stays one stretch.
+  std::ranges::stable_sort(repeats, {}, &Repeat::stride);
+  Blocks blocks{.begins = {view.view_offset}, .length = view.block_bytes};
+  for (const auto& [count, stride] : repeats)
+    if (!repeat(blocks, count, stride)) return std::nullopt;
+  return blocks;
+}
+
+// The bytes of a cache's memory that an access touches; none: they cannot be told.
+std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access,
+                                const Step& step) {
+  const Tensor& view = graph.tensor(access.tensor);
+  auto blocks = blocks_of(view, access.extent == Extent::All);
+  if (!blocks) return std::nullopt;
+  if (access.extent == Extent::All) return ByteSet::of(std::move(blocks->begins), blocks->length);
   if (access.extent == Extent::Experts || access.slot.v >= step.slots.size()) return std::nullopt;
-  std::vector<std::int64_t> rows = numbers_below(step.slots[access.slot.v].ints, view.ne[1]);
-  if (access.stride == stride) return CellSet::of(std::move(rows)).moved(first);
-  if (!columns || view.ne[0] != 1) return std::nullopt;
-  for (std::int64_t& row : rows) row %= cells;  // one element of it
-  return CellSet::of(std::move(rows));
+  const auto& rows = step.slots[access.slot.v].ints;
+  if (rows.size() > kMostStretches / std::max<std::size_t>(blocks->begins.size(), 1))
+    return std::nullopt;
+  std::vector<std::uint64_t> begins;
+  begins.reserve(rows.size() * blocks->begins.size());
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= view.ne[1]) continue;
+    std::uint64_t far = 0;
+    if (__builtin_mul_overflow(static_cast<std::uint64_t>(row), view.nb[1], &far) ||
+        far > kMostBytes)
+      return std::nullopt;
+    for (const std::uint64_t begin : blocks->begins) begins.push_back(begin + far);
+  }
+  return ByteSet::of(std::move(begins), blocks->length);
 }
 
-// SET_ROWS of single elements: one index for each.
-bool writes_columns(const GraphTemplate& graph, const Access& access) {
-  return access.write && access.extent == Extent::Rows && graph.tensor(access.tensor).ne[0] == 1 &&
-         graph.tensor(graph.root(access.tensor)).ne[0] > 1;
-}
-
-// Bytes of a read by who wrote its cells.
-void add_read(KvLayer& sum, const std::optional<CellSet>& cells, Bytes touched,
+// Bytes of a read by who wrote them.
+void add_read(KvLayer& sum, const std::optional<ByteSet>& bytes, Bytes touched,
               const Cache& cache) {
-  const std::uint64_t all = cells ? cells->size() : 0;
-  if (all == 0 || touched.v % all != 0) {
+  if (!bytes || bytes->size() != touched.v) {
     sum.other += touched;
     return;
   }
-  const std::uint64_t cell = touched.v / all;
-  const CellSet before = cells->common(cache.written);
-  const std::uint64_t fresh = cells->common(cache.fresh).size();
+  const ByteSet before = bytes->common(cache.written);
+  const std::uint64_t fresh = bytes->common(cache.fresh).size();
   const std::uint64_t cached = before.size() - before.common(cache.fresh).size();
-  sum.fresh.v += cell * fresh;
-  sum.cached.v += cell * cached;
-  sum.other.v += cell * (all - fresh - cached);
+  sum.fresh.v += fresh;
+  sum.cached.v += cached;
+  sum.other.v += touched.v - fresh - cached;
 }
 
 class KvWalk {
@@ -100,8 +129,7 @@ class KvWalk {
       if (!row.write) continue;
       const Access& access = accesses[row.access];
       Cache& cache = cache_of(graph, access);
-      cache.columns |= writes_columns(graph, access);
-      if (const auto cells = cells_of(graph, access, step, cache.columns)) cache.fresh.add(*cells);
+      if (const auto bytes = bytes_of(graph, access, step)) cache.fresh.add(*bytes);
     }
     std::map<LayerId, KvLayer> layers;
     for (const StepAccess& row : rows) add_row(graph, accesses[row.access], row, step, layers, out);
@@ -138,8 +166,7 @@ class KvWalk {
       sum.written += row.touched;
       return;
     }
-    const Cache& cache = cache_of(graph, access);
-    add_read(sum, cells_of(graph, access, step, cache.columns), row.touched, cache);
+    add_read(sum, bytes_of(graph, access, step), row.touched, cache_of(graph, access));
   }
 
   std::map<TemplateId, std::vector<Access>> accesses_;

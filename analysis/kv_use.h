@@ -12,18 +12,14 @@
 
 namespace tt {
 
-// What one layer's ops did with KV caches in one step, bytes. Reads are of whole
-// cells (a token's row in a cache, all heads together):
+// What one layer's ops did with KV caches in one step, bytes.
 struct KvLayer {
   LayerId layer;   // of the op, whichever layer the cache is named after
-  Bytes fresh{};   // of cells that this step wrote
-  Bytes cached{};  // of cells that an earlier step of this session wrote last
-  // Of cells that none of its steps wrote: the rest of a padded view (without
-  // flash attention kernels read all of it), and a prefix that is kept from an
-  // earlier request. And what is not read by cells. Known to be wrong: caches that
-  // are laid out otherwise (an indexer's, T5's transposed one) count here, and of
-  // some with several strides (deepseek4, glm5-next, qwen4exp) fresh and cached are
-  // told apart a few cells off. Sums hold everywhere.
+  Bytes fresh{};   // read of what this step wrote
+  Bytes cached{};  // read of what an earlier step of this session wrote last
+  // Read of what none of its steps wrote: the rest of a padded view (without flash
+  // attention kernels read all of it), and a prefix that is kept from an earlier
+  // request.
   Bytes other{};
   Bytes written{};
   friend bool operator==(const KvLayer&, const KvLayer&) = default;

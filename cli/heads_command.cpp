@@ -74,8 +74,8 @@ void print_kv(const Page<KvStep>& steps) {
   }
   text.print(stdout);
   std::println("");
-  std::println("Bytes read of cells that the step wrote itself (fresh), that earlier steps wrote");
-  std::println("(cached), that none of this session's wrote, or not by cells (other); written.");
+  std::println("Bytes read of what the step wrote itself (fresh), of what earlier steps wrote");
+  std::println("(cached), of what none of this session's wrote (other); written.");
 }
 
 int fail(const TraceError& error) {

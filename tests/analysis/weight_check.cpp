@@ -196,7 +196,7 @@ int expect_heads(const SessionReader& reader) {
   return divided;
 }
 
-std::uint64_t expect_kv_use(const SessionReader& reader, Told told) {
+std::uint64_t expect_kv_use(const SessionReader& reader) {
   std::map<std::uint32_t, std::map<LayerId, KvBytes>> expected;  // by step
   std::map<std::string, Writers> caches;
   std::uint64_t from_earlier = 0;
@@ -251,10 +251,8 @@ std::uint64_t expect_kv_use(const SessionReader& reader, Told told) {
       EXPECT_EQ(own.written, byte_by_byte.written);
       EXPECT_EQ(own.fresh + own.cached + own.other,
                 byte_by_byte.fresh + byte_by_byte.cached + byte_by_byte.other);
-      if (told == Told::All) {
-        EXPECT_EQ(own.fresh, byte_by_byte.fresh);
-        EXPECT_EQ(own.cached, byte_by_byte.cached);
-      }
+      EXPECT_EQ(own.fresh, byte_by_byte.fresh);
+      EXPECT_EQ(own.cached, byte_by_byte.cached);
       from_earlier += layer.cached.v;
     }
   }

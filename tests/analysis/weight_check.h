@@ -18,10 +18,8 @@ void expect_compression(const SessionReader& reader, std::span<const WeightSize>
 // how many weights are divided by heads.
 int expect_heads(const SessionReader& reader);
 
-// Every byte of the caches with the step that wrote it last. Sums: only what is read
-// and written in all, where caches are laid out in ways that kv_use.h names.
-// Returns how many bytes were read of what earlier steps had written.
-enum class Told : std::uint8_t { All, Sums };
-std::uint64_t expect_kv_use(const SessionReader& reader, Told told);
+// Every byte of the caches with the step that wrote it last. Returns how many bytes
+// were read of what earlier steps had written.
+std::uint64_t expect_kv_use(const SessionReader& reader);
 
 }  // namespace tt::testing

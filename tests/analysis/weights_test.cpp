@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "analysis/cell_set.h"
+#include "analysis/byte_set.h"
 #include "analysis/compression.h"
 #include "analysis/heads.h"
 #include "analysis/kv_use.h"
@@ -159,7 +159,7 @@ TEST_P(KvUse, TellsFreshFromCached) {
   ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", s).has_value());
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  EXPECT_GT(tt::testing::expect_kv_use(*reader, tt::testing::Told::All), 0U);
+  EXPECT_GT(tt::testing::expect_kv_use(*reader), 0U);
   const auto use = kv_use(*reader, {.from = 1, .limit = 9});
   ASSERT_TRUE(use.has_value());
   ASSERT_EQ(use->rows.size(), 2U);
@@ -175,30 +175,33 @@ INSTANTIATE_TEST_SUITE_P(Caches, KvUse, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "transposed" : "rows"; });
 
 // Against a set of numbers.
-TEST(CellSet, IsASetOfNumbers) {
+TEST(ByteSet, IsASetOfNumbers) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     const auto numbers = [&] {
-      std::vector<std::int64_t> out;
-      for (std::size_t n = dice.size(12); n > 0; --n)
-        out.push_back(static_cast<std::int64_t>(dice.below(24)));
+      std::vector<std::uint64_t> out;
+      for (std::size_t n = dice.size(12); n > 0; --n) out.push_back(dice.below(24));
       return out;
     };
+    const std::uint64_t length = 1 + dice.below(4);
     const auto a = numbers(), b = numbers();
-    const std::set<std::int64_t> x(a.begin(), a.end()), y(b.begin(), b.end());
-    std::set<std::int64_t> both = x, common;
+    std::set<std::uint64_t> x, y, common;
+    for (std::uint64_t i = 0; i < length; ++i) {
+      for (const std::uint64_t n : a) x.insert(n + i);
+      for (const std::uint64_t n : b) y.insert(n + i);
+    }
+    std::set<std::uint64_t> both = x;
     both.insert(y.begin(), y.end());
-    for (const std::int64_t n : x)
+    for (const std::uint64_t n : x)
       if (y.contains(n)) common.insert(n);
-    CellSet set = CellSet::of(a);
+    ByteSet set = ByteSet::of(a, length);
     EXPECT_EQ(set.size(), x.size());
-    EXPECT_EQ(set.common(CellSet::of(b)).size(), common.size());
-    EXPECT_EQ(set.moved(5).common(CellSet::stretch(0, 29)).size(), x.size());
-    set.add(CellSet::of(b));
+    EXPECT_EQ(set.common(ByteSet::of(b, length)).size(), common.size());
+    set.add(ByteSet::of(b, length));
     EXPECT_EQ(set.size(), both.size());
-    for (std::int64_t n = 0; n < 24; ++n)
-      EXPECT_EQ(set.common(CellSet::stretch(n, n + 1)).empty(), !both.contains(n));
+    for (std::uint64_t n = 0; n < 30; ++n)
+      EXPECT_EQ(set.common(ByteSet::stretch(n, n + 1)).empty(), !both.contains(n));
   }
 }
 

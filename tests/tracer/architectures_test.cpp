@@ -101,7 +101,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.mixtures += chose;
       expect_compression(reader, weights_of(traced.engine().gguf()));
       counts.divided += expect_heads(reader);
-      counts.caching += expect_kv_use(reader, Told::Sums) > 0;
+      counts.caching += expect_kv_use(reader) > 0;
     }
     expect_exports_agree(reader);
     expect_round_trips(reader);

@@ -2208,11 +2208,11 @@ export interface components {
             /** @description That touched a cache. Bytes */
             readonly layers: readonly {
                 readonly layer: components["schemas"]["Layer"];
-                /** @description Read of cells that this step wrote */
+                /** @description Read of what this step wrote */
                 readonly fresh: components["schemas"]["Bytes"];
-                /** @description Read of cells that an earlier step wrote last */
+                /** @description Read of what an earlier step wrote last */
                 readonly cached: components["schemas"]["Bytes"];
-                /** @description Read of cells that no step of this session wrote: padding, a kept prefix */
+                /** @description Read of what no step of this session wrote: padding, a kept prefix */
                 readonly other: components["schemas"]["Bytes"];
                 readonly written: components["schemas"]["Bytes"];
             }[];
