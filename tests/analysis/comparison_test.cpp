@@ -7,8 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "analysis/op_facts.h"
-#include "analysis/step_summary.h"
+#include "tests/analysis/comparison_check.h"
 #include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 #include "tests/format/temp_folder.h"
@@ -32,41 +31,6 @@ Comparison compared(const Opened& left, const Opened& right, PageRange tokens = 
   return *std::move(comparison);
 }
 
-// By kind of op, one access after the other.
-std::map<std::string, TraceSums> walked(const SessionReader& reader) {
-  std::map<std::string, TraceSums> sums;
-  const auto walk = reader.for_each_step(StepId{0}, kNone, [&](const Step& step) {
-    if (step.graph.v == 0) return true;
-    const auto graph = reader.graph(step.graph).value();
-    // A step that lost its times ran all of its ops.
-    const bool whole = step.op_ends.empty() && !step.aborted;
-    const std::size_t ran = whole ? graph->ops.size() : step.op_ends.size();
-    for (std::uint32_t i = 0; i < ran; ++i) {
-      TraceSums& of = sums[op_name(*graph, graph->ops[i])];
-      ++of.executions;
-      if (whole) continue;
-      of.time_ns += static_cast<double>((step.op_ends[i] - op_begin(step, OpId{i})).v);
-    }
-    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
-      TraceSums& of = sums[op_name(*graph, graph->op(access.op))];
-      const auto bytes = static_cast<double>(access.touched.v);
-      (access.write ? of.bytes_written : of.bytes_read) += bytes;
-      ++(access.write ? of.writes : of.reads);
-    });
-    return true;
-  });
-  EXPECT_TRUE(walk.has_value());
-  return sums;
-}
-
-void expect_equal(const TraceSums& seen, const TraceSums& expected) {
-  EXPECT_DOUBLE_EQ(seen.bytes_read, expected.bytes_read);
-  EXPECT_DOUBLE_EQ(seen.bytes_written, expected.bytes_written);
-  EXPECT_DOUBLE_EQ(seen.accesses(), expected.accesses());
-  EXPECT_DOUBLE_EQ(seen.executions, expected.executions);
-  EXPECT_NEAR(seen.time_ns, expected.time_ns, 1e-6 * expected.time_ns);
-}
-
 TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -76,26 +40,7 @@ TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
     ASSERT_TRUE(tt::testing::write_session(folder / "b.ttrace", plausible_session(2 * seed + 1))
                     .has_value());
     const Opened left(folder / "a.ttrace"), right(folder / "b.ttrace");
-    const Comparison comparison = compared(left, right);
-    const auto left_walk = walked(left.reader), right_walk = walked(right.reader);
-    for (const ComparedBy& by : comparison.by) {
-      if (by.by != Axis::OpKind) continue;
-      std::size_t lefts = 0, rights = 0;
-      for (const ComparedRow& row : by.rows) {
-        SCOPED_TRACE(row.name);
-        ASSERT_EQ(row.left.has_value(), left_walk.contains(row.name));
-        ASSERT_EQ(row.right.has_value(), right_walk.contains(row.name));
-        if (row.left) expect_equal(*row.left, left_walk.at(row.name));
-        if (row.right) expect_equal(*row.right, right_walk.at(row.name));
-        lefts += row.left.has_value();
-        rights += row.right.has_value();
-      }
-      EXPECT_EQ(lefts, left_walk.size());
-      EXPECT_EQ(rights, right_walk.size());
-    }
-    TraceSums all;
-    for (const auto& [name, sums] : left_walk) all += sums;
-    expect_equal(comparison.left, all);
+    tt::testing::expect_compared(left.side(), right.side());
   }
 }
 

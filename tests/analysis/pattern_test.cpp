@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/analysis/order_check.h"
+#include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 
 namespace tt::test {
@@ -81,6 +83,21 @@ TEST(AccessPattern, IsLearnedFromTheFirstHalfAndTriedOnTheSecond) {
   EXPECT_EQ(pattern->prediction.reads, 12U);
   EXPECT_EQ(pattern->prediction.right, 11U);
   EXPECT_EQ(pattern->prediction.bytes.v - pattern->prediction.right_bytes.v, 32U);
+}
+
+TEST(AccessPattern, IsThatOfAWalkOverEveryAccess) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const tt::testing::TempFolder folder;
+    const bool plausible = seed % 2 == 0;
+    ASSERT_TRUE(tt::testing::write_session(
+                    folder / "s.ttrace",
+                    plausible ? plausible_session(seed) : tt::testing::random_session(seed))
+                    .has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    tt::testing::expect_pattern(*reader);
+  }
 }
 
 TEST(AccessPattern, IsEmptyWithoutAGeneratedToken) {

@@ -1,8 +1,8 @@
 // Every architecture that the installed libllama can build a model of, and ours
 // for the ones its generator leaves out: prompt and three decodes, through the
-// engine, the recorder and the file. And of what was recorded every layer as a
-// graph of its own, against a second way to it (layer_check.h), and drawn; and every
-// export, with the ways back (export_check.h, round_trip_check.h).
+// engine, the recorder and the file. And of what was recorded every question of
+// analysis/ against its second way (tests/analysis/*_check.h), every layer drawn, every
+// export with the ways back, and the same totals by every way to them (tests/exchange).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,11 +19,16 @@
 #include "analysis/validation.h"
 #include "api/compression_json.h"
 #include "api/graph_dot.h"
+#include "tests/analysis/access_check.h"
+#include "tests/analysis/comparison_check.h"
 #include "tests/analysis/expert_check.h"
+#include "tests/analysis/heat_check.h"
 #include "tests/analysis/layer_check.h"
+#include "tests/analysis/order_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
+#include "tests/exchange/totals_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -68,6 +73,29 @@ void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
   });
 }
 
+// Each question once, against its second way; of pictures and breakdowns others for
+// every model.
+void expect_questions_answered(const TracedModel::Run& run, const SessionReader& reader,
+                               int model) {
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value()) << index.error().message;
+  Dice dice(static_cast<std::uint64_t>(model));
+  for (int i = 0; i < 5; ++i) expect_picture(reader, *index, random_picture(dice, *index));
+  constexpr Axis kAxes[] = {Axis::Token,  Axis::Layer,  Axis::Component, Axis::OpKind,
+                            Axis::Tensor, Axis::Expert, Axis::Op};
+  const Axis by = kAxes[static_cast<std::size_t>(model) % std::size(kAxes)];
+  expect_breakdown(reader, *index, by);
+  expect_hot_and_cold(reader, *index, {.by = by, .value = Value::Touched});
+  expect_read_order(reader, *index, {}, kUsualGap);
+  expect_pattern(reader);
+  expect_reuse(reader, 3);
+  expect_accesses(reader, static_cast<std::uint64_t>(model), 1);
+  const ComparedSession self{.index = *index, .reader = reader};
+  expect_compared(self, self);
+  expect_report(run.file, *index, reader);
+  expect_totals_agree(run.file);
+}
+
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
   ContextOptions context = TracedModel::small_context();
@@ -103,6 +131,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.divided += expect_heads(reader);
       counts.caching += expect_kv_use(reader) > 0;
     }
+    expect_questions_answered(run, reader, counts.models);
     expect_exports_agree(reader);
     expect_round_trips(reader);
     for (const TemplateId id : reader.template_ids().value()) {

@@ -1,0 +1,33 @@
+// The second way to what is summed over steps (analysis/raster.h, breakdown.h,
+// sequentiality.h): every access of every step, one by one, into the cell or the row
+// that it belongs to.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/breakdown.h"
+#include "analysis/raster.h"
+#include "analysis/sequentiality.h"
+#include "tests/format/random_session.h"
+
+namespace tt::testing {
+
+// Every cell of a picture, and its totals.
+void expect_picture(const SessionReader& reader, const SessionIndex& index,
+                    const RasterQuery& query);
+// Any question about any session. Where an op, or its time, is shared out among the parts
+// of an access, per step: over more steps the share is that of all of them.
+RasterQuery random_picture(Dice& dice, const SessionIndex& index);
+
+// Every row and column of a breakdown, of each phase, by a walk for each.
+void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,
+                      const TraceFilter& filter = {});
+// Against the breakdown, sorted.
+void expect_hot_and_cold(const SessionReader& reader, const SessionIndex& index,
+                         const HotQuery& query);
+
+// Returns how many reads there were.
+std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,
+                                const TraceFilter& filter, std::uint64_t gap);
+
+}  // namespace tt::testing

@@ -1,0 +1,122 @@
+// Every question of analysis/ about what the real engine recorded, against its
+// second, naive way: dense, mixture of experts, state space, and both kinds of
+// model split over files.
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "analysis/validation.h"
+#include "api/compression_json.h"
+#include "tests/analysis/access_check.h"
+#include "tests/analysis/comparison_check.h"
+#include "tests/analysis/expert_check.h"
+#include "tests/analysis/heat_check.h"
+#include "tests/analysis/layer_check.h"
+#include "tests/analysis/order_check.h"
+#include "tests/analysis/weight_check.h"
+#include "tests/exchange/totals_check.h"
+#include "tests/tracer/traced_model.h"
+
+namespace tt::testing {
+namespace {
+
+struct Shape {
+  const char* name;
+  int splits;
+  bool dense, experts, caches;
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+    return out << shape.name << " in " << shape.splits;
+  }
+};
+
+class Questions : public ::testing::TestWithParam<Shape> {
+ protected:
+  Questions() : model_(generated_model(spec()), context()) {}
+  static modelgen::ModelSpec spec() {
+    modelgen::ModelSpec spec;
+    spec.shape = GetParam().name;
+    spec.dims.layers = 2;
+    spec.splits = GetParam().splits;
+    return spec;
+  }
+  static ContextOptions context() {
+    ContextOptions context = TracedModel::small_context();
+    context.ubatch = 16;  // a prompt in two steps
+    return context;
+  }
+
+  TracedModel model_;
+  const TracedModel::Run run_ = model_.run(greedy_tokens(21, 7));
+  const SessionReader reader_ = run_.reader();
+  const SessionIndex index_ = SessionIndex::build(reader_).value();
+};
+
+TEST_P(Questions, SumsOverSteps) {
+  Dice dice(1);
+  for (int i = 0; i < 60; ++i) expect_picture(reader_, index_, random_picture(dice, index_));
+  for (int by = static_cast<int>(Axis::Step); by <= static_cast<int>(Axis::All); ++by) {
+    const auto axis = static_cast<Axis>(by);
+    if (is_bytes(axis)) continue;
+    expect_breakdown(reader_, index_, axis);
+    if (axis == Axis::Tensor || axis == Axis::Layer)
+      expect_breakdown(reader_, index_, axis, {.source = Source::Disk});
+  }
+  for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::Component, Axis::Expert, Axis::Token})
+    for (const Value value : {Value::Touched, Value::Accesses})
+      expect_hot_and_cold(reader_, index_, {.by = by, .value = value});
+  expect_totals_agree(run_.file);
+}
+
+TEST_P(Questions, OrderOfReads) {
+  for (const std::uint64_t gap : {std::uint64_t{0}, std::uint64_t{4096}, kUsualGap}) {
+    EXPECT_GT(expect_read_order(reader_, index_, {}, gap), 50U);
+    EXPECT_GT(expect_read_order(reader_, index_, {.phase = Phase::Generate}, gap), 40U);
+    expect_read_order(reader_, index_, {.layers = {LayerId{1}}}, gap);
+  }
+  const double right = expect_pattern(reader_);
+  if (GetParam().dense) {
+    EXPECT_GE(right, 0.95);
+  }
+  EXPECT_GT(expect_reuse(reader_, 20), 50U);
+}
+
+TEST_P(Questions, WeightsHeadsCachesAndExperts) {
+  expect_compression(reader_, weights_of(model_.engine().gguf()));
+  EXPECT_EQ(expect_heads(reader_) > 0, GetParam().caches);
+  EXPECT_EQ(expect_kv_use(reader_) > 0, GetParam().caches);
+  EXPECT_EQ(expect_experts_counted(reader_) > 0, GetParam().experts);
+}
+
+TEST_P(Questions, AccessesAndGraphs) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE(seed);
+    EXPECT_GT(expect_accesses(reader_, seed, 6), 1000U);
+  }
+  for (const TemplateId id : reader_.template_ids().value())
+    EXPECT_EQ(expect_whole_layers(**reader_.graph(id)), 2);
+}
+
+TEST_P(Questions, SessionsAsAWhole) {
+  const auto validation = validate(run_.file);
+  ASSERT_TRUE(validation.has_value());
+  EXPECT_TRUE(validation->passed());
+  expect_report(run_.file, index_, reader_);
+  const auto other = model_.run(greedy_tokens(13, 4));
+  const SessionReader other_reader = other.reader();
+  const SessionIndex other_index = SessionIndex::build(other_reader).value();
+  const ComparedSession left{.index = index_, .reader = reader_};
+  expect_compared(left, {.index = other_index, .reader = other_reader});
+  expect_compared(left, left);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Questions,
+    ::testing::Values(Shape{"small", 1, true, false, true}, Shape{"moe", 1, false, true, true},
+                      Shape{"mamba", 1, true, false, false}, Shape{"small", 3, true, false, true},
+                      Shape{"moe", 2, false, true, true}),
+    [](const auto& param) {
+      return std::string(param.param.name) + "_in_" + std::to_string(param.param.splits);
+    });
+
+}  // namespace
+}  // namespace tt::testing
