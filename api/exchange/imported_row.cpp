@@ -68,10 +68,11 @@ ImportedRow row_from(const Json& json) {
   row.rank = number_in<std::int32_t>(json, "expert_rank", -1);
   row.score = number_in<float>(json, "routing_score", std::numeric_limits<float>::quiet_NaN());
   if (const auto at = json.find("timestamp_ns"); at != json.end() && at->is_number()) {
-    row.begin = at->get<std::int64_t>();
+    row.begin = number_in<std::int64_t>(json, "timestamp_ns");
     if (const auto took = json.find("duration_ns"); took != json.end() && took->is_number()) {
-      row.end = static_cast<std::int64_t>(static_cast<std::uint64_t>(*row.begin) +
-                                          static_cast<std::uint64_t>(took->get<std::int64_t>()));
+      row.end = static_cast<std::int64_t>(
+          static_cast<std::uint64_t>(*row.begin) +
+          static_cast<std::uint64_t>(number_in<std::int64_t>(json, "duration_ns")));
     }
   }
   return row;

@@ -125,9 +125,6 @@ class LogImport {
     if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
     if (!step_->rows.empty() && row.op < step_->rows.back().op)
       return std::unexpected(damaged(log_, line_, "Ops of a step come in their order."));
-    constexpr std::uint32_t kMostOps = 1u << 22;
-    if (row.op >= kMostOps)
-      return std::unexpected(damaged(log_, line_, "So many ops no step has."));
     if (legacy_ && row.begin) {
       step_->ops_run = row.op + 1;
       Step& step = step_->step;

@@ -26,6 +26,10 @@ namespace {
 constexpr std::int64_t kManyCells = std::int64_t{1} << 31;
 constexpr std::int64_t kManyExperts = std::int64_t{1} << 16;
 
+// Cells are listed one by one; where a step has more than these, the row is as if it
+// touched all of a view of its bytes.
+constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
+
 // Rows of one op that one access of the template makes: one row, or those of the
 // experts or rows of a weight.
 struct Group {
@@ -50,6 +54,8 @@ Group::Kind kind_of(const ImportedRow& row) {
     return Group::Kind::Cells;
   return Group::Kind::Fixed;
 }
+
+std::uint64_t cells_in(const ImportedRow& row) { return row.size_bytes / row.unit_bytes; }
 
 bool same_access(const ImportedRow& a, const ImportedRow& b) {
   return a.tensor == b.tensor && a.tensor_name == b.tensor_name && a.size_bytes == b.size_bytes &&
@@ -196,11 +202,12 @@ class Rebuild {
   TensorId experts(const Group& group, std::vector<TensorId>& sources) {
     const ImportedRow& first = group.rows.front();
     const std::uint64_t unit = first.size_bytes;
-    std::int64_t used = std::max<std::int64_t>(1, session_.n_experts_used);
+    // The session's own number may be anything.
+    std::int64_t used = std::clamp<std::int64_t>(session_.n_experts_used, 1, kMostRanks);
     std::map<std::int32_t, std::size_t> lines;
     std::size_t most = 0;
     for (const ImportedRow& row : group.rows) {
-      used = std::max<std::int64_t>(used, row.rank + 1);
+      used = std::max(used, std::int64_t{row.rank} + 1);
       most = std::max(most, ++lines[row.rank]);
     }
     const auto columns = static_cast<std::size_t>(used);
@@ -254,8 +261,9 @@ class Rebuild {
   }
   TensorId cell_list(const ImportedRow& row) {
     SlotValues values;
-    for (std::uint64_t i = 0; i < row.size_bytes / row.unit_bytes; ++i)
-      values.ints.push_back(static_cast<std::int64_t>(i));
+    const std::uint64_t count = cells_in(row);
+    listed_cells_ += count;
+    for (std::uint64_t i = 0; i < count; ++i) values.ints.push_back(static_cast<std::int64_t>(i));
     return list(SlotKind::AttendedCells, 1, row.op_layer, std::move(values));
   }
 
@@ -275,6 +283,9 @@ class Rebuild {
       std::size_t at = word;
       std::optional<Places> places;
       for (; at < words.size() && !places; ++at) places = places_in(words[at], group.kind);
+      if (group.kind == Group::Kind::Cells &&
+          cells_in(group.rows.front()) > kMostCells - listed_cells_)
+        places.reset();
       if (!places) {
         for (const ImportedRow& row : group.rows) {
           if (row.size_bytes == 0) continue;
@@ -300,7 +311,7 @@ class Rebuild {
         // The values of the same attention follow their keys and share the mask.
         const ImportedRow* values = g + 1 < groups.size() ? &groups[g + 1].rows.front() : nullptr;
         if (values != nullptr && groups[g + 1].kind == Group::Kind::Cells &&
-            values->size_bytes / values->unit_bytes == keys.size_bytes / keys.unit_bytes) {
+            cells_in(*values) == cells_in(keys)) {
           sources[2] = cells(*values);
           ++g;
         }
@@ -363,6 +374,7 @@ class Rebuild {
   const SessionInfo& session_;
   RebuiltGraph out_;
   TensorId empty_ = kNoTensor;
+  std::uint64_t listed_cells_ = 0;
   std::map<std::tuple<std::uint32_t, std::string, std::uint64_t, std::uint32_t, std::uint64_t,
                       std::uint64_t, bool, std::uint64_t>,
            TensorId>

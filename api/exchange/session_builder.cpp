@@ -30,6 +30,28 @@ std::vector<Ns> op_ends(const ImportedStep& step, std::size_t ops) {
   return ends;
 }
 
+TraceError damaged_step(const Step& step, const std::string& what) {
+  return {TraceError::Kind::Damaged, std::format("Step {} {}", step.id.v, what)};
+}
+
+// Whether a step costs what its rows cost, and not what they say.
+std::expected<void, TraceError> check_size(const Step& step, const ImportedStep& imported) {
+  std::uint64_t ops = imported.ops;
+  std::int64_t ranks = 1;
+  for (const ImportedRow& row : imported.rows) {
+    ops = std::max(ops, std::uint64_t{row.op} + 1);
+    ranks = std::max(ranks, std::int64_t{row.rank} + 1);
+  }
+  if (ops > kOpsWithoutRows + kOpsPerRow * imported.rows.size()) {
+    return std::unexpected(damaged_step(
+        step, std::format("says it has {} ops, and has {} accesses.", ops, imported.rows.size())));
+  }
+  if (ranks > kMostRanks) {
+    return std::unexpected(damaged_step(step, std::format("says a token has {} experts.", ranks)));
+  }
+  return {};
+}
+
 std::uint64_t hash_of(TemplateId graph, const std::vector<std::uint64_t>& addresses) {
   std::uint64_t hash = 0xcbf29ce484222325u ^ graph.v;
   for (const std::uint64_t address : addresses) {
@@ -81,14 +103,16 @@ std::expected<void, TraceError> SessionBuilder::add_tokens(std::vector<Token> to
 std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imported) {
   Step step = imported.step;
   step.id = StepId{steps_++};
-  if (std::uint64_t{step.first_token} + step.n_tokens > tokens_) {
+  const std::uint64_t last_token = std::uint64_t{step.first_token} + step.n_tokens;
+  if (last_token > tokens_) {
     // The log does not tell the tokens themselves; that they were there it does.
-    std::vector<Token> unknown(std::uint64_t{step.first_token} + step.n_tokens - tokens_);
-    if (unknown.size() > (1u << 24)) {
-      return std::unexpected(TraceError{
-          TraceError::Kind::Damaged,
-          std::format("Step {} says it evaluates {} tokens.", step.id.v, step.n_tokens)});
+    untold_ += last_token - tokens_;
+    if (untold_ > kMostUntoldTokens) {
+      return std::unexpected(
+          damaged_step(step, std::format("evaluates token {}; {} of those before it are not told.",
+                                         last_token - 1, untold_)));
     }
+    std::vector<Token> unknown(last_token - tokens_);
     for (std::size_t i = 0; i < unknown.size(); ++i) {
       unknown[i].position = static_cast<std::int32_t>(tokens_ + i);
       unknown[i].generated = step.phase == Phase::Generate;
@@ -98,6 +122,7 @@ std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imp
   step.graph = {};
   step.allocation = {};
   if (!imported.rows.empty()) {
+    if (const auto sized = check_size(step, imported); !sized) return sized;
     RebuiltGraph rebuilt = rebuilt_graph(imported, info_);
     const auto next = TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)};
     const auto [known, is_new] = templates_.try_emplace(rebuilt.graph.fingerprint, next);

@@ -20,6 +20,12 @@
 
 namespace tt::exchange {
 
+// What no model has, and a file may say: it would cost what it says.
+inline constexpr std::int32_t kMostRanks = 1024;              // experts of a token
+inline constexpr std::uint64_t kMostUntoldTokens = 1u << 16;  // in all
+inline constexpr std::uint64_t kOpsWithoutRows = 4096;        // of a step, and
+inline constexpr std::uint64_t kOpsPerRow = 64;
+
 // One access as an export has it; the fields are its columns.
 struct ImportedRow {
   std::uint32_t op = 0;
@@ -81,6 +87,7 @@ class SessionBuilder {
   std::unordered_map<std::uint64_t, TemplateId> templates_;  // by what they hold
   std::unordered_map<std::uint64_t, AllocationId> allocations_;
   std::uint32_t steps_ = 0, tokens_ = 0;
+  std::uint64_t untold_ = 0;  // of the tokens
 };
 
 }  // namespace tt::exchange

@@ -2,7 +2,10 @@
 // session_start and trace_metadata.json have it.
 #pragma once
 
+#include <cstdint>
 #include <expected>
+#include <type_traits>
+#include <utility>
 
 #include "api/exchange/session_rows.h"
 #include "api/json.h"
@@ -20,13 +23,31 @@ std::expected<Json, TraceError> session_facts(const SessionRows& rows);
 SessionInfo session_from(const Json& json);
 LossCounters losses_from(const Json& json);
 
-// A field, or `otherwise` when it is absent or of another type.
+// A field, or `otherwise` when it is absent, of another type, or a number that does
+// not fit.
 std::string text_in(const Json& json, const char* name, std::string otherwise = {});
 template <class Number>
 Number number_in(const Json& json, const char* name, Number otherwise = {}) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_number()) return otherwise;
-  return found->template get<Number>();
+  if constexpr (std::is_integral_v<Number>) {
+    if (found->is_number_unsigned()) {
+      const auto number = found->template get<std::uint64_t>();
+      return std::in_range<Number>(number) ? static_cast<Number>(number) : otherwise;
+    }
+    if (found->is_number_integer()) {
+      const auto number = found->template get<std::int64_t>();
+      return std::in_range<Number>(number) ? static_cast<Number>(number) : otherwise;
+    }
+    // As far as a double tells whole numbers apart.
+    const double number = found->template get<double>();
+    constexpr double kExact = 9007199254740992.0;
+    if (!(number > -kExact && number < kExact)) return otherwise;
+    const auto whole = static_cast<std::int64_t>(number);
+    return std::in_range<Number>(whole) ? static_cast<Number>(whole) : otherwise;
+  } else {
+    return found->template get<Number>();
+  }
 }
 bool flag_in(const Json& json, const char* name, bool otherwise = false);
 

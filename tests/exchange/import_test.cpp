@@ -99,7 +99,18 @@ TEST(Import, SaysWhereALogIsNone) {
                             ":2: A second session"},
                        Case{"{\"event\":\"tensor_log\",\"op\":3}\n{\"event\":\"tensor_log\",\"op\":"
                             "2}\n",
-                            ":2: Ops of a step"}}) {
+                            ":2: Ops of a step"},
+                       // What would cost as much as it says.
+                       Case{"{\"event\":\"step_begin\",\"ops\":4000000000}\n"
+                            "{\"event\":\"tensor_log\",\"size_bytes\":1}\n",
+                            "Step 0 says it has 4000000000 ops, and has 1 accesses."},
+                       Case{"{\"event\":\"tensor_log\",\"op\":4294967295,\"size_bytes\":1}\n",
+                            "Step 0 says it has 4294967296 ops"},
+                       Case{"{\"event\":\"step_begin\",\"token_count\":4000000000}\n",
+                            "Step 0 evaluates token 3999999999; 4000000000 of those"},
+                       Case{"{\"event\":\"tensor_log\",\"operation_type\":\"MUL_MAT_ID\","
+                            "\"size_bytes\":8,\"expert_id\":1,\"expert_rank\":2147483647}\n",
+                            "Step 0 says a token has 2147483648 experts."}}) {
     write_text(folder / "bad.log", c.text);
     const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
     ASSERT_FALSE(imported.has_value()) << c.text;
@@ -109,6 +120,31 @@ TEST(Import, SaysWhereALogIsNone) {
       ++left;
     EXPECT_EQ(left, 1U) << "only the log is left";
   }
+}
+
+TEST(Import, MoreCellsThanAreListedAreBytes) {
+  const TempFolder folder;
+  write_text(
+      folder / "wide.log",
+      R"({"event":"tensor_log","operation_type":"FLASH_ATTN_EXT","tensor_name":"cache_k_l0",)"
+      R"("tensor_kind":"kv","extent":"cells","unit_bytes":1,"size_bytes":1125899906842624})");
+  const auto imported = import_log(folder / "wide.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 1, .read = std::uint64_t{1} << 50}));
+}
+
+// A number that does not fit is as if it were not there.
+TEST(Import, NumbersThatAreNone) {
+  const TempFolder folder;
+  write_text(
+      folder / "odd.log",
+      R"({"event":"tensor_log","tensor_name":"a","size_bytes":-1,"timestamp_ns":1e300})"
+      "\n"
+      R"({"event":"tensor_log","op":1,"tensor_name":"b","size_bytes":7.0,"expert_id":1e10})");
+  const auto imported = import_log(folder / "odd.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->bytes, 7U);
 }
 
 TEST(Import, ADamagedRunFolderSaysWhere) {
