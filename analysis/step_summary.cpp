@@ -10,7 +10,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1u << 16;  // a file may say anything; memory is not endless
+constexpr std::uint32_t kMostLayers = 1024;  // a file may say anything; memory is not endless
 
 // The entry of an op in the per-layer lists: the last one is for no layer.
 std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_layers) {

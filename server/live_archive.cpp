@@ -21,7 +21,7 @@ constexpr std::uint32_t kTokensAtOnce = 256;
 // end tidily and it cannot leave the disk.
 constexpr std::chrono::milliseconds kKeepOpen{50};
 constexpr std::size_t kMostOpen = 4;
-constexpr std::uint32_t kMostLayers = 1u << 16;  // a file may say anything
+constexpr std::uint32_t kMostLayers = 1024;  // a file may say anything
 
 }  // namespace
 
