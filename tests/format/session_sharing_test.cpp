@@ -91,6 +91,36 @@ TEST(RunningSession, IsReadWhileItIsWritten) {
   EXPECT_EQ(check_session(file).value(), std::vector<std::string>{});
 }
 
+// Rows come from a snapshot of the file; what a writer has added when it ends is
+// no hole.
+TEST(RunningSession, GrowsWhileItsRowsAreRead) {
+  TempFolder folder;
+  const RandomSession session = random_session(23);
+  auto writer = begin(folder / "s.ttrace", session);
+  RandomSession head = session;
+  head.steps.clear();
+  ASSERT_TRUE(add_all(*writer, head).has_value());
+  std::size_t written = 0;
+  const auto write_one = [&] {
+    if (written == session.steps.size()) return;
+    EXPECT_TRUE(writer->add_step(session.steps[written++]).has_value());
+    EXPECT_TRUE(writer->commit().has_value());
+  };
+  write_one();
+  const auto reader = SessionReader::open(folder / "s.ttrace");
+  ASSERT_TRUE(reader.has_value());
+  std::vector<std::uint32_t> seen;
+  const auto read =
+      reader->for_each_step_row(StepId{0}, UINT32_MAX, [&](const SessionReader::StepRow& row) {
+        seen.push_back(row.head.id.v);
+        write_one();
+        return true;
+      });
+  EXPECT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_GT(session.steps.size(), 3U);
+  EXPECT_EQ(seen.size(), session.steps.size());
+}
+
 TEST(RunningSession, ShowsOnlyWhatWasCommitted) {
   TempFolder folder;
   const RandomSession session = random_session(22);

@@ -368,6 +368,7 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
     return std::unexpected(ready.error());
   StepRow next;
   const std::uint64_t end = std::uint64_t{first.v} + count;
+  std::uint64_t there = 0;  // steps that there were before the statement began
   for (std::uint64_t i = first.v; i < end;) {
     const ScopedReset reset(get);
     const std::uint64_t stop = std::min(i + kStepsAtOnce, end);
@@ -381,7 +382,11 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
         const auto total = step_count();
         if (!total) return std::unexpected(total.error());
         if (i >= *total) return {};
-        return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
+        if (*found || i < there)
+          return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
+        // Where the snapshot ended; a writer has added some since.
+        there = *total;
+        break;
       }
       if (auto read = impl_->read_row(get, id, next); !read) return read;
       if (!row(next)) return {};
