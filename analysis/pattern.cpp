@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -15,22 +14,25 @@ namespace {
 
 using DerivedPtr = std::shared_ptr<const DerivedGraph>;
 
-// Calls `visit` with each GENERATE step that has a template; false ends the walk.
+// Calls `visit` with each GENERATE step from `first` on that has a template; false ends the walk.
 std::expected<void, TraceError> each_generated(
-    const SessionReader& reader, const std::function<bool(const DerivedPtr&, const Step&)>& visit) {
+    const SessionReader& reader, StepId first, const KeepGoing& keep_going,
+    const std::function<bool(const DerivedPtr&, const Step&)>& visit) {
   DerivedGraphs graphs(reader);
   std::expected<void, TraceError> all;
-  const auto walked = reader.for_each_step(StepId{0}, std::numeric_limits<std::uint32_t>::max(),
-                                           [&](const Step& step) {
-                                             if (step.phase != Phase::Generate || step.graph.v == 0)
-                                               return true;
-                                             const auto derived = graphs.of(step.graph);
-                                             if (!derived) {
-                                               all = std::unexpected(derived.error());
-                                               return false;
-                                             }
-                                             return visit(*derived, step);
-                                           });
+  const auto walked = reader.for_each_step(first, kNone, [&](const Step& step) {
+    if (!keep_going()) {
+      all = std::unexpected(cancelled_error());
+      return false;
+    }
+    if (step.phase != Phase::Generate || step.graph.v == 0) return true;
+    const auto derived = graphs.of(step.graph);
+    if (!derived) {
+      all = std::unexpected(derived.error());
+      return false;
+    }
+    return visit(*derived, step);
+  });
   if (!walked) return walked;
   return all;
 }
@@ -218,42 +220,51 @@ const char* to_text(Cause cause) {
   return "graph";
 }
 
-std::expected<Determinism, TraceError> determinism(const SessionReader& reader) {
+std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
+                                                   const KeepGoing& keep_going) {
   Comparison comparison;
-  const auto walked = each_generated(reader, [&](const DerivedPtr& derived, const Step& step) {
-    comparison.add(derived, step);
-    return true;
-  });
+  const auto walked = each_generated(reader, StepId{0}, keep_going,
+                                     [&](const DerivedPtr& derived, const Step& step) {
+                                       comparison.add(derived, step);
+                                       return true;
+                                     });
   if (!walked) return std::unexpected(walked.error());
   return comparison.take();
 }
 
-std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader) {
-  std::uint64_t steps = 0;
-  auto walked = each_generated(reader, [&](const DerivedPtr&, const Step& step) {
-    steps += !step.aborted;
-    return true;
-  });
-  if (!walked) return std::unexpected(walked.error());
+std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
+                                                        const KeepGoing& keep_going) {
+  // Which steps there are stands in their rows; what they touched is asked of half of them.
+  std::vector<StepId> steps;
+  bool wanted = true;
+  const auto listed =
+      reader.for_each_step_row(StepId{0}, kNone, [&](const SessionReader::StepRow& row) {
+        const Step& step = row.head;
+        if (step.phase == Phase::Generate && step.graph.v != 0 && !step.aborted)
+          steps.push_back(step.id);
+        return wanted = keep_going();
+      });
+  if (!wanted) return std::unexpected(cancelled_error());
+  if (!listed) return std::unexpected(listed.error());
   AccessPattern pattern;
   Prediction& prediction = pattern.prediction;
-  prediction.steps_learned = (steps + 1) / 2;
-  prediction.steps_tried = steps - prediction.steps_learned;
+  prediction.steps_learned = (steps.size() + 1) / 2;
+  prediction.steps_tried = steps.size() - prediction.steps_learned;
+  if (steps.empty()) return pattern;
 
   // The pattern is that of the last step that is learned from; the steps after it try it.
-  std::uint64_t seen = 0;
   std::optional<Predictor> predictor;
-  walked = each_generated(reader, [&](const DerivedPtr& derived, const Step& step) {
-    if (step.aborted) return true;
-    ++seen;
-    if (seen < prediction.steps_learned) return true;
-    if (seen == prediction.steps_learned) {
-      pattern.entries = entries_of(*derived, step);
-      predictor.emplace(pattern.entries);
-    }
-    predictor->follow(*derived, step, seen == prediction.steps_learned ? nullptr : &prediction);
-    return true;
-  });
+  const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,
+                                     [&](const DerivedPtr& derived, const Step& step) {
+                                       if (step.aborted) return true;
+                                       Prediction* const count = predictor ? &prediction : nullptr;
+                                       if (!predictor) {
+                                         pattern.entries = entries_of(*derived, step);
+                                         predictor.emplace(pattern.entries);
+                                       }
+                                       predictor->follow(*derived, step, count);
+                                       return true;
+                                     });
   if (!walked) return std::unexpected(walked.error());
   return pattern;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/page.h"
 #include "tracer/format/access.h"
 #include "tracer/format/session_reader.h"
 
@@ -45,7 +46,8 @@ struct Determinism {
   std::array<std::uint64_t, kCauses> differing{};  // accesses, by cause
   std::vector<FirstDifference> firsts;             // the first of each cause that occurs
 };
-std::expected<Determinism, TraceError> determinism(const SessionReader& reader);
+std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
+                                                   const KeepGoing& keep_going = always);
 
 // One read of a weight in the pattern of a token.
 struct PatternEntry {
@@ -81,6 +83,7 @@ struct AccessPattern {
   Prediction prediction;
 };
 // Empty when there is no step of phase GENERATE with a template.
-std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader);
+std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
+                                                        const KeepGoing& keep_going = always);
 
 }  // namespace tt

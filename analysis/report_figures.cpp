@@ -1,6 +1,7 @@
 // Gathers what a report tells.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "analysis/report.h"
 
@@ -8,8 +9,7 @@ namespace tt {
 
 namespace {
 
-constexpr PageRange kAllSteps{.from = 0, .limit = kNone};
-constexpr int kCapacities = 20;
+constexpr std::uint32_t kCapacities = 20;
 
 // Times and tokens of the steps, and what ran their ops.
 std::expected<void, TraceError> gather_steps(const SessionIndex& index, const SessionReader& reader,
@@ -35,18 +35,18 @@ std::expected<void, TraceError> gather_steps(const SessionIndex& index, const Se
   return {};
 }
 
-std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportFigures& figures) {
-  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part);
-  if (!sequence) return std::unexpected(sequence.error());
-  figures.weights_read = sequence->bytes();
-  figures.weights_distinct = sequence->distinct_bytes();
-  if (sequence->reads.empty()) return {};
-  std::vector<Bytes> capacities;
-  for (std::uint64_t i = 0; i <= kCapacities; ++i)
-    capacities.push_back(Bytes{figures.weights_distinct.v * i / kCapacities});
-  figures.lru = lru_curve(*sequence, reuse_distances(*sequence), capacities);
-  figures.pin = pin_curve(*sequence, capacities);
-  figures.belady = belady_curve(*sequence, capacities);
+std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportFigures& figures,
+                                             const KeepGoing& keep_going) {
+  auto found = reuse(reader, {.grain = Grain::Part, .points = kCapacities}, keep_going);
+  if (!found) return std::unexpected(found.error());
+  figures.weights_read = found->bytes;
+  figures.weights_distinct = found->distinct;
+  if (found->reads == 0) return {};
+  for (auto* curve : {&found->lru, &found->pin, &found->belady})
+    curve->insert(curve->begin(), CachePoint{});  // of no memory
+  figures.lru = std::move(found->lru);
+  figures.pin = std::move(found->pin);
+  figures.belady = std::move(found->belady);
   return {};
 }
 
@@ -86,15 +86,13 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   if (!got(sequentiality(index, {}, kUsualGap, {.from = 0, .limit = 0}, keep_going), order))
     return stop();
   figures.read_order = order.total;
-  if (!keep_going()) return std::unexpected(cancelled_error());
-  if (!got(determinism(reader), figures.determinism)) return stop();
-  if (!got(access_pattern(reader), pattern)) return stop();
+  if (!got(determinism(reader, keep_going), figures.determinism)) return stop();
+  if (!got(access_pattern(reader, keep_going), pattern)) return stop();
   figures.prediction = pattern.prediction;
   if (const auto steps = gather_steps(index, reader, figures); !steps)
     return std::unexpected(steps.error());
-  if (!keep_going()) return std::unexpected(cancelled_error());
-  if (const auto reuse = gather_reuse(reader, figures); !reuse)
-    return std::unexpected(reuse.error());
+  if (const auto read = gather_reuse(reader, figures, keep_going); !read)
+    return std::unexpected(read.error());
   if (!got(validate(file, keep_going), figures.validation)) return stop();
   return figures;
 }

@@ -251,4 +251,35 @@ std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const 
   return curve;
 }
 
+std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
+                                       const KeepGoing& keep_going) {
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, query.grain, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  Reuse found{.grain = query.grain,
+              .items = sequence->items.size(),
+              .reads = sequence->reads.size(),
+              .bytes = sequence->bytes(),
+              .distinct = sequence->distinct_bytes(),
+              .histogram = {},
+              .lru = {},
+              .belady = {},
+              .pin = {}};
+  std::vector<Bytes> capacities = query.capacities;
+  for (std::uint64_t i = 1; i <= query.points && query.capacities.empty(); ++i) {
+    const std::uint64_t all = found.distinct.v, n = query.points;
+    capacities.push_back(Bytes{all / n * i + all % n * i / n});
+  }
+  const auto distances = reuse_distances(*sequence);
+  found.histogram = reuse_histogram(*sequence, distances);
+  found.lru = lru_curve(*sequence, distances, capacities);
+  found.pin = pin_curve(*sequence, capacities);
+  const auto next = next_reads(*sequence);
+  for (const Bytes capacity : capacities) {  // each as long as a walk over the steps
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    found.belady.push_back(belady(*sequence, next, capacity));
+  }
+  return found;
+}
+
 }  // namespace tt

@@ -90,4 +90,20 @@ std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
 // last item may be held in part.
 std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities);
 
+// All of the above, of a whole session.
+struct ReuseQuery {
+  Grain grain = Grain::Part;
+  std::vector<Bytes> capacities{};  // empty: so many, the last of the distinct bytes
+  std::uint32_t points = 10;
+};
+struct Reuse {
+  Grain grain = Grain::Part;
+  std::uint64_t items = 0, reads = 0;
+  Bytes bytes{}, distinct{};  // of ReadSequence
+  ReuseHistogram histogram;
+  std::vector<CachePoint> lru, belady, pin;  // at the same capacities
+};
+std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
+                                       const KeepGoing& keep_going = always);
+
 }  // namespace tt

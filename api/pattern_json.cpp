@@ -29,7 +29,9 @@ Json entry_json(const PatternEntry& entry) {
           {"component", tt::to_text(entry.component)}};
 }
 
-Json difference_json(const Determinism& determinism) {
+}  // namespace
+
+Json to_json(const Determinism& determinism) {
   Json differing;
   for (std::size_t i = 0; i < kCauses; ++i)
     differing[tt::to_text(static_cast<Cause>(i))] = determinism.differing[i];
@@ -48,8 +50,6 @@ Json difference_json(const Determinism& determinism) {
           {"differing", std::move(differing)},
           {"first_differences", std::move(firsts)}};
 }
-
-}  // namespace
 
 Json to_json(const AccessPattern& pattern, const Determinism& determinism,
              const SessionInfo& session) {
@@ -70,7 +70,7 @@ Json to_json(const AccessPattern& pattern, const Determinism& determinism,
             {"right", prediction.right},
             {"bytes", prediction.bytes.v},
             {"right_bytes", prediction.right_bytes.v}}},
-          {"determinism", difference_json(determinism)},
+          {"determinism", to_json(determinism)},
           {"per_token_pattern", std::move(entries)}};
 }
 

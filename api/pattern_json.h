@@ -8,6 +8,7 @@
 
 namespace tt {
 
+Json to_json(const Determinism& determinism);
 Json to_json(const AccessPattern& pattern, const Determinism& determinism,
              const SessionInfo& session);
 

@@ -14,8 +14,8 @@ Json bucket_json(const ReuseHistogram::Bucket& bucket) {
 
 }  // namespace
 
-Json to_json(const ReadSequence& sequence, Grain grain, const ReuseHistogram& histogram,
-             const ReuseCurves& curves) {
+Json to_json(const Reuse& reuse) {
+  const ReuseHistogram& histogram = reuse.histogram;
   Json distances = Json::array();
   for (std::size_t i = 0; i < histogram.buckets.size(); ++i) {
     if (histogram.buckets[i].reads == 0) continue;
@@ -25,17 +25,17 @@ Json to_json(const ReadSequence& sequence, Grain grain, const ReuseHistogram& hi
     distances.push_back(std::move(bucket));
   }
   Json curve = Json::array();
-  for (std::size_t i = 0; i < curves.lru.size(); ++i) {
-    curve.push_back({{"capacity_bytes", curves.lru[i].capacity.v},
-                     {"lru", saved_json(curves.lru[i])},
-                     {"belady", saved_json(curves.belady[i])},
-                     {"pin", saved_json(curves.pin[i])}});
+  for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
+    curve.push_back({{"capacity_bytes", reuse.lru[i].capacity.v},
+                     {"lru", saved_json(reuse.lru[i])},
+                     {"belady", saved_json(reuse.belady[i])},
+                     {"pin", saved_json(reuse.pin[i])}});
   }
-  return {{"grain", grain == Grain::Tensor ? "tensor" : "part"},
-          {"items", sequence.items.size()},
-          {"reads", sequence.reads.size()},
-          {"bytes_read", sequence.bytes().v},
-          {"distinct_bytes", sequence.distinct_bytes().v},
+  return {{"grain", reuse.grain == Grain::Tensor ? "tensor" : "part"},
+          {"items", reuse.items},
+          {"reads", reuse.reads},
+          {"bytes_read", reuse.bytes.v},
+          {"distinct_bytes", reuse.distinct.v},
           {"first", bucket_json(histogram.first)},
           {"distances", std::move(distances)},
           {"curve", std::move(curve)}};

@@ -8,6 +8,7 @@
 
 #include "analysis/pattern.h"
 #include "api/pattern_json.h"
+#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
 #include "tracer/format/session_reader.h"
 
@@ -55,9 +56,13 @@ int run(const PatternOptions& options) {
   if (!reader) return fail(reader.error().message);
   const auto info = reader->info();
   if (!info) return fail(info.error().message);
-  const auto pattern = access_pattern(*reader);
+  const InterruptGuard guard;
+  const KeepGoing keep_going = [] { return !was_interrupted(); };
+  const auto pattern = access_pattern(*reader, keep_going);
+  if (was_interrupted()) return 130;
   if (!pattern) return fail(pattern.error().message);
-  const auto same = determinism(*reader);
+  const auto same = determinism(*reader, keep_going);
+  if (was_interrupted()) return 130;
   if (!same) return fail(same.error().message);
   if (pattern->entries.empty()) {
     return fail(options.file +

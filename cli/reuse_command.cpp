@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <memory>
 #include <print>
@@ -11,6 +10,7 @@
 
 #include "analysis/reuse.h"
 #include "api/reuse_json.h"
+#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
 #include "tracer/format/session_reader.h"
 
@@ -19,39 +19,26 @@ namespace {
 
 struct ReuseOptions {
   std::string file;
-  Grain grain = Grain::Part;
+  ReuseQuery query;
   std::vector<std::uint64_t> sizes;
   bool json = false;
 };
 
-constexpr int kPoints = 10;  // of the curve, when no sizes are asked for
-
-std::vector<Bytes> capacities_of(const ReuseOptions& options, const ReadSequence& sequence) {
-  std::vector<Bytes> capacities;
-  for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
-  if (capacities.empty()) {
-    for (std::uint64_t i = 1; i <= kPoints; ++i)
-      capacities.push_back(Bytes{sequence.distinct_bytes().v * i / kPoints});
-  }
-  return capacities;
-}
-
 double megabytes(Bytes bytes) { return static_cast<double>(bytes.v) / 1e6; }
 
-void print_table(const ReadSequence& sequence, const ReuseCurves& curves) {
-  std::println("{} reads of {} parts: {:.1f} MB read, {:.1f} MB distinct", sequence.reads.size(),
-               sequence.items.size(), megabytes(sequence.bytes()),
-               megabytes(sequence.distinct_bytes()));
+void print_table(const Reuse& reuse) {
+  std::println("{} reads of {} parts: {:.1f} MB read, {:.1f} MB distinct", reuse.reads, reuse.items,
+               megabytes(reuse.bytes), megabytes(reuse.distinct));
   std::println("");
   std::println("share of the bytes read that so much memory would have saved");
   std::println("{:>12} {:>8} {:>8} {:>8}", "MB", "LRU", "pinned", "best");
   const auto share = [&](const CachePoint& point) {
-    const auto all = static_cast<double>(sequence.bytes().v);
+    const auto all = static_cast<double>(reuse.bytes.v);
     return all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0;
   };
-  for (std::size_t i = 0; i < curves.lru.size(); ++i) {
-    std::println("{:>12.1f} {:>6.1f} % {:>6.1f} % {:>6.1f} %", megabytes(curves.lru[i].capacity),
-                 share(curves.lru[i]), share(curves.pin[i]), share(curves.belady[i]));
+  for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
+    std::println("{:>12.1f} {:>6.1f} % {:>6.1f} % {:>6.1f} %", megabytes(reuse.lru[i].capacity),
+                 share(reuse.lru[i]), share(reuse.pin[i]), share(reuse.belady[i]));
   }
   std::println("");
   std::println(
@@ -59,28 +46,23 @@ void print_table(const ReadSequence& sequence, const ReuseCurves& curves) {
   std::println("cache can beat, since it knows the future (Belady).");
 }
 
-int run(const ReuseOptions& options) {
+int fail(const TraceError& error) {
+  std::println(stderr, "tt reuse: {}", error.message);
+  return 1;
+}
+
+int run(ReuseOptions& options) {
   const auto reader = SessionReader::open(options.file);
-  if (!reader) {
-    std::println(stderr, "tt reuse: {}", reader.error().message);
-    return 1;
-  }
-  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-  const auto sequence = weight_reads(*reader, kAllSteps, options.grain);
-  if (!sequence) {
-    std::println(stderr, "tt reuse: {}", sequence.error().message);
-    return 1;
-  }
-  const auto distances = reuse_distances(*sequence);
-  const auto capacities = capacities_of(options, *sequence);
-  const ReuseCurves curves{.lru = lru_curve(*sequence, distances, capacities),
-                           .belady = belady_curve(*sequence, capacities),
-                           .pin = pin_curve(*sequence, capacities)};
+  if (!reader) return fail(reader.error());
+  for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
+  const InterruptGuard guard;
+  const auto found = reuse(*reader, options.query, [] { return !was_interrupted(); });
+  if (was_interrupted()) return 130;
+  if (!found) return fail(found.error());
   if (options.json) {
-    std::println("{}", text_of(to_json(*sequence, options.grain,
-                                       reuse_histogram(*sequence, distances), curves)));
+    std::println("{}", text_of(to_json(*found)));
   } else {
-    print_table(*sequence, curves);
+    print_table(*found);
   }
   return 0;
 }
@@ -95,7 +77,7 @@ CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
   const std::map<std::string, Grain> grains = {{"tensor", Grain::Tensor}, {"part", Grain::Part}};
   command
-      ->add_option("--grain", options->grain,
+      ->add_option("--grain", options->query.grain,
                    "What is kept: whole tensors, or the parts that are read by themselves, as "
                    "experts are (tensor, part; default: part)")
       ->transform(CLI::CheckedTransformer(grains, CLI::ignore_case).description(""))

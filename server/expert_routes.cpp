@@ -67,8 +67,7 @@ void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
   http.Get("/api/v1/sessions/:id/experts/pinning",
            [&sessions](const Request& request, Response& response) {
              about_session(sessions, request, response, [&](ParameterReader& read) {
-               constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 53) - 1;
-               const auto bytes = read.take(number_parameter(request, "capacity", kMostBytes));
+               const auto bytes = read.take(number_parameter(request, "capacity", kMostNumber));
                std::vector<Bytes> capacities;
                if (bytes) capacities.push_back(Bytes{*bytes});
                return [capacities, &request](const SessionReader& reader) {

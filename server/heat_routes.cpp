@@ -23,7 +23,6 @@ using OrProblem = std::expected<Value, Problem>;
 
 constexpr std::uint64_t kMostPixels = 4096;  // of each side
 constexpr std::uint64_t kUsualWidth = 1400, kUsualHeight = 800, kUsualRows = 1000;
-constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;  // as JSON has them everywhere
 
 OrProblem<std::vector<LayerId>> layers_parameter(const Request& request) {
   std::vector<LayerId> layers;

@@ -214,6 +214,7 @@ int main(int argc, char** argv) {
   tt::add_graph_routes(door.http(), sessions);
   tt::add_expert_routes(door.http(), sessions);
   tt::add_head_routes(door.http(), sessions);
+  tt::add_pattern_routes(door.http(), sessions);
   tt::add_report_routes(door.http(), sessions, indexes);
   tt::add_metrics_routes(door.http(), metrics,
                          {.live_clients = [&] { return hub.connected(); },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <ranges>
 
 namespace tt {
 
@@ -28,6 +29,27 @@ std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
         Fault::BadRequest, std::format("\"{}\" takes a whole number from 0 to {}.", name, most)});
   }
   return value;
+}
+
+std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count) {
+  std::vector<std::uint64_t> numbers;
+  if (!request.has_param(name)) return numbers;
+  const std::string text = request.get_param_value(name);
+  for (const auto word : std::views::split(text, ',')) {
+    const char *begin = word.data(), *end = begin + word.size();
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(begin, end, value);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || value > most || numbers.size() == count) {
+      return std::unexpected(Problem{
+          Fault::BadRequest,
+          std::format(
+              "\"{}\" takes at most {} whole numbers from 0 to {}, with commas between them.", name,
+              count, most)});
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
 }
 
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "analysis/page.h"
 #include "api/problem.h"
@@ -25,6 +26,13 @@ namespace tt {
 // A query parameter that is a whole number from 0 to `most`; none when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
     const httplib::Request& request, const char* name, std::uint64_t most);
+
+// As JSON has them everywhere.
+inline constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;
+
+// Numbers from 0 to `most` with commas between them, at most `count`; empty when absent.
+std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count);
 
 // A text of at most `most` characters, kMostText as a rule; empty when absent.
 inline constexpr std::size_t kMostText = 200;

@@ -47,6 +47,8 @@ void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 void add_expert_routes(httplib::Server& http, SessionStore& sessions);
 // Attention heads and the KV cache.
 void add_head_routes(httplib::Server& http, SessionStore& sessions);
+// The order in which weights are read, and what memory would save of it.
+void add_pattern_routes(httplib::Server& http, SessionStore& sessions);
 // What is said about sessions as a whole: whether a recording is sound, what two
 // of them have in common, and the report.
 void add_report_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);

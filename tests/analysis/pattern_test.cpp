@@ -100,6 +100,15 @@ TEST(AccessPattern, IsThatOfAWalkOverEveryAccess) {
   }
 }
 
+TEST(AccessPattern, EndsWhenNobodyWantsIt) {
+  const SmallSession session({generated(0, {3, 5}), generated(1, {3, 5})});
+  const SessionReader reader = session.reader();
+  const auto nobody = [] { return false; };
+  for (const auto kind :
+       {determinism(reader, nobody).error().kind, access_pattern(reader, nobody).error().kind})
+    EXPECT_EQ(kind, TraceError::Kind::Cancelled);
+}
+
 TEST(AccessPattern, IsEmptyWithoutAGeneratedToken) {
   const SmallSession session({small_step(0)});
   const auto reader = SessionReader::open(session.path);

@@ -153,6 +153,27 @@ TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
   EXPECT_EQ(parts->items[1].file, (FileRange{.file = 0, .offset = 1000 + 5 * 32, .length = 32}));
 }
 
+TEST(Reuse, OfASessionIsWhatItsPartsAre) {
+  const SmallSession session({small_step(0), small_step(1), small_step(2)});
+  const SessionReader reader = session.reader();
+  for (const Grain grain : {Grain::Tensor, Grain::Part}) {
+    const std::vector<Bytes> capacities = {Bytes{0}, Bytes{600}, Bytes{1567}, Bytes{1568}};
+    const auto sequence = weight_reads(reader, {.from = 0, .limit = 10}, grain).value();
+    const auto distances = reuse_distances(sequence);
+    const auto found = reuse(reader, {.grain = grain, .capacities = capacities}).value();
+    EXPECT_EQ(found.lru, lru_curve(sequence, distances, capacities));
+    EXPECT_EQ(found.belady, belady_curve(sequence, capacities));
+    EXPECT_EQ(found.pin, pin_curve(sequence, capacities));
+    EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances).first);
+    EXPECT_EQ(found.reads, sequence.reads.size());
+    EXPECT_EQ(reuse(reader, {.grain = grain}).value().lru.back().capacity, found.distinct);
+    int asked = 0;  // all of the steps are walked, then nobody wants the curves
+    const auto late = reuse(reader, {.grain = grain}, [&] { return ++asked <= 3; });
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().kind, TraceError::Kind::Cancelled);
+  }
+}
+
 TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -108,6 +108,7 @@ class TestServer {
     add_graph_routes(door.http(), sessions);
     add_expert_routes(door.http(), sessions);
     add_head_routes(door.http(), sessions);
+    add_pattern_routes(door.http(), sessions);
     add_report_routes(door.http(), sessions, indexes);
     add_metrics_routes(door.http(), metrics,
                        {.live_clients = [this] { return hub.connected(); },

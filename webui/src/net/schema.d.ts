@@ -1228,6 +1228,71 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/api/v1/sessions/{id}/reuse": {
+        readonly parameters: {
+            readonly query?: {
+                /** @description What is kept: the parts that are read by themselves, as experts are, or whole tensors */
+                readonly grain?: "part" | "tensor";
+                /** @description Memory to reckon with, at most 100 numbers of bytes with commas between them; without it, tenths of the distinct bytes */
+                readonly sizes?: string;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** What memory would have saved of the reads of weights - least recently used, pinned, and the best possible (Belady) */
+        readonly get: operations["reuse"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/pattern": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** access_pattern.json - the order in which a token reads the weights, and how well it tells the next read */
+        readonly get: operations["pattern"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/api/v1/sessions/{id}/determinism": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        /** Whether a generated token touches what the one before did, access by access, and why not */
+        readonly get: operations["determinism"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/login": {
         readonly parameters: {
             readonly query?: never;
@@ -2195,6 +2260,108 @@ export interface components {
                 readonly offset: components["schemas"]["Bytes"];
                 readonly reads: number;
                 readonly bytes_read: components["schemas"]["Bytes"];
+            }[];
+        };
+        readonly ReadCount: {
+            readonly reads: number;
+            readonly bytes: components["schemas"]["Bytes"];
+        };
+        readonly SavedReads: {
+            /** @description Wholly saved */
+            readonly reads_saved: number;
+            /** @description Of reads that are saved in part, too */
+            readonly bytes_saved: components["schemas"]["Bytes"];
+        };
+        readonly Reuse: {
+            /** @enum {unknown} */
+            readonly grain: "part" | "tensor";
+            /** @description That were read */
+            readonly items: number;
+            readonly reads: number;
+            readonly bytes_read: components["schemas"]["Bytes"];
+            /** @description Of all items: with so much only first reads remain */
+            readonly distinct_bytes: components["schemas"]["Bytes"];
+            /** @description First reads - nothing could have saved them */
+            readonly first: components["schemas"]["ReadCount"];
+            /** @description Reads by the sizes of the distinct items read since the same one was, its own included */
+            readonly distances: readonly {
+                readonly from_bytes: components["schemas"]["Bytes"];
+                readonly to_bytes: components["schemas"]["Bytes"];
+                readonly reads: number;
+                readonly bytes: components["schemas"]["Bytes"];
+            }[];
+            readonly curve: readonly {
+                readonly capacity_bytes: components["schemas"]["Bytes"];
+                readonly lru: components["schemas"]["SavedReads"];
+                /** @description What no cache can beat, since it knows the future */
+                readonly belady: components["schemas"]["SavedReads"];
+                /** @description The most read are kept */
+                readonly pin: components["schemas"]["SavedReads"];
+            }[];
+        };
+        readonly Determinism: {
+            /** @description Of generated tokens that follow one another */
+            readonly pairs: number;
+            readonly identical: number;
+            /** @description Differing at most in rows of weights and cells of caches */
+            readonly same_weights: number;
+            /** @description Compared */
+            readonly accesses: number;
+            /** @description Accesses by cause */
+            readonly differing: {
+                /** @description Another row of a weight */
+                readonly token: number;
+                /** @description Other cells of a cache, and what grows with it */
+                readonly "kv-window": number;
+                readonly experts: number;
+                /** @description Other ops */
+                readonly graph: number;
+                /** @description A step was cancelled */
+                readonly unfinished: number;
+            };
+            readonly first_differences: readonly {
+                /** @enum {unknown} */
+                readonly cause: "token" | "kv-window" | "experts" | "graph" | "unfinished";
+                readonly step: number;
+                /** @description The step that it was compared with */
+                readonly before: number;
+                readonly op: number;
+                readonly tensor_name: string;
+            }[];
+        };
+        readonly AccessPattern: {
+            /** @constant */
+            readonly version: 1;
+            readonly session: string;
+            readonly model_files: readonly {
+                readonly path: string;
+                readonly size: components["schemas"]["Bytes"];
+                readonly header_hash: string;
+            }[];
+            readonly prediction: {
+                /** @description right of reads */
+                readonly accuracy: number;
+                readonly steps_learned: number;
+                readonly steps_tried: number;
+                readonly reads: number;
+                readonly right: number;
+                readonly bytes: components["schemas"]["Bytes"];
+                readonly right_bytes: components["schemas"]["Bytes"];
+            };
+            readonly determinism: components["schemas"]["Determinism"];
+            readonly per_token_pattern: readonly {
+                readonly tensor_name: string;
+                /** @enum {unknown} */
+                readonly kind: "fixed" | "routed" | "row";
+                readonly file_index: number;
+                readonly file_offset: components["schemas"]["Bytes"];
+                /** @description parts x part_bytes */
+                readonly size_bytes: components["schemas"]["Bytes"];
+                readonly parts: number;
+                readonly part_bytes: components["schemas"]["Bytes"];
+                readonly tensor_bytes: components["schemas"]["Bytes"];
+                readonly layer_id: number | null;
+                readonly component: components["schemas"]["Component"];
             }[];
         };
         readonly KvStep: {
@@ -4087,6 +4254,92 @@ export interface operations {
                         readonly total: components["schemas"]["Total"];
                         readonly steps: readonly components["schemas"]["KvStep"][];
                     };
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly reuse: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description What is kept: the parts that are read by themselves, as experts are, or whole tensors */
+                readonly grain?: "part" | "tensor";
+                /** @description Memory to reckon with, at most 100 numbers of bytes with commas between them; without it, tenths of the distinct bytes */
+                readonly sizes?: string;
+            };
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Distances and curves */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Reuse"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly pattern: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description docs/access-pattern.md says what it holds. Without a generated token whose accesses were recorded there are no entries */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["AccessPattern"];
+                };
+            };
+            readonly 400: components["responses"]["Problem"];
+            readonly 401: components["responses"]["Problem"];
+            readonly 404: components["responses"]["Problem"];
+            readonly 500: components["responses"]["Problem"];
+        };
+    };
+    readonly determinism: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description Of the session */
+                readonly id: components["parameters"]["id"];
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description Counts by cause, and the first difference of each */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Determinism"];
                 };
             };
             readonly 400: components["responses"]["Problem"];

@@ -194,6 +194,7 @@ const GIVEN: Readonly<Record<string, Given>> = {
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   stepGraph: LAYERS,
   templateGraph: LAYERS,
+  reuse: { sizes: ['', '0', '1000,9007199254740991'] },
   query: {
     sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
     timeout_ms: [60_000], // with less it depends on the machine what comes
