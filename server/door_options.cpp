@@ -9,9 +9,11 @@ DoorOptions door_options(const ServerOptions& options) {
   DoorOptions door;
   door.rules.cors_origins = options.cors_origins;
   door.rules.https = options.public_url.starts_with("https:");
-  door.rules.other_bodies = {{.path = "/api/v1/sessions",
-                              .type = "application/octet-stream",
-                              .max_bytes = options.max_import}};
+  // A session's file, or its log.
+  for (const char* type : {"application/octet-stream", "application/x-ndjson"}) {
+    door.rules.other_bodies.push_back(
+        {.path = "/api/v1/sessions", .type = type, .max_bytes = options.max_import});
+  }
   door.renderer = &render_refusal;
   door.key = options.api_key.key;
   door.allowed_hosts = options.allowed_hosts;

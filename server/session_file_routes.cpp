@@ -16,9 +16,11 @@
 #include "server/answers.h"
 #include "server/byte_range.h"
 #include "server/door/range_field.h"
+#include "server/fold_case.h"
 #include "server/move_file.h"
 #include "server/routes.h"
 #include "server/session_import.h"
+#include "server/session_question.h"
 #include "server/work_folder.h"
 #include "tracer/format/session_edit.h"
 
@@ -161,9 +163,17 @@ std::uint64_t announced_bytes(const Request& request) {
   return bytes;
 }
 
+// What a media type is, without its parameters, in any case.
+ImportForm form_of(const Request& request) {
+  std::string type = request.get_header_value("Content-Type");
+  type.resize(std::min(type.size(), type.find_first_of("; \t")));
+  return fold_case(type) == "application/x-ndjson" ? ImportForm::Log : ImportForm::File;
+}
+
 void take_in(const Request& request, Response& response, const httplib::ContentReader& body,
              SessionStore& sessions, Retention& retention) {
-  auto incoming = SessionImport::begin(sessions, retention, announced_bytes(request));
+  auto incoming =
+      SessionImport::begin(sessions, retention, announced_bytes(request), form_of(request));
   if (!incoming) return answer(response, incoming.error());
   std::optional<Problem> problem;
   const bool whole = body([&](const char* data, std::size_t bytes) {
@@ -175,7 +185,7 @@ void take_in(const Request& request, Response& response, const httplib::ContentR
     return answer(response,
                   Problem{Fault::BadRequest, "The file did not come whole. Send it again."});
   }
-  const auto taken = incoming->finish();
+  const auto taken = incoming->finish(while_connected(request));
   if (!taken) return answer(response, taken.error());
   response.set_header("Location", "/api/v1/sessions/" + taken->session.id);
   answer(response, to_json(taken->session), taken->is_new ? 201 : 200);

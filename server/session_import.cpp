@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exchange/import.h"
 #include "server/move_file.h"
 #include "tracer/format/session_reader.h"
 
@@ -36,6 +37,10 @@ Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   return problem;
 }
 
+const char* name_of(ImportForm form) {
+  return form == ImportForm::Log ? "upload.ndjson" : "upload.ttrace";
+}
+
 Problem damaged(const std::vector<std::string>& problems) {
   return {
       Fault::Damaged,
@@ -51,29 +56,32 @@ Problem damaged(const std::vector<std::string>& problems) {
 
 std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& sessions,
                                                            Retention& retention,
-                                                           std::uint64_t announced) {
+                                                           std::uint64_t announced,
+                                                           ImportForm form) {
   if (auto refused = retention.refuse_file(announced, 0))
     return std::unexpected(*std::move(refused));
   auto folder = WorkFolder::make(sessions.folder());
   if (!folder) return std::unexpected(problem_of(folder.error()));
-  const std::filesystem::path path = folder->path() / "upload.ttrace";
+  const std::filesystem::path path = folder->path() / name_of(form);
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return std::unexpected(problem_of(system_error(path)));
-  return SessionImport(sessions, retention, *std::move(folder), file);
+  return SessionImport(sessions, retention, *std::move(folder), file, form);
 }
 
 SessionImport::SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder,
-                             int file)
+                             int file, ImportForm form)
     : sessions_(sessions),
       retention_(retention),
       folder_(std::move(folder)),
-      path_(folder_.path() / "upload.ttrace"),
+      form_(form),
+      path_(folder_.path() / name_of(form)),
       file_(file) {}
 
 SessionImport::SessionImport(SessionImport&& other) noexcept
     : sessions_(other.sessions_),
       retention_(other.retention_),
       folder_(std::move(other.folder_)),
+      form_(other.form_),
       path_(std::move(other.path_)),
       file_(std::exchange(other.file_, -1)) {}
 
@@ -97,9 +105,24 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   return {};
 }
 
-std::expected<SessionStore::Taken, Problem> SessionImport::finish() {
+// From here on it is the file of a session that is looked at.
+std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
+  // A session is smaller than its log, but for one that was made not to be.
+  if (auto refused = retention_.refuse_file(2 * bytes_, bytes_))
+    return std::unexpected(*std::move(refused));
+  const auto session = folder_.path() / "imported.ttrace";  // its id, where the log has none
+  const auto made = exchange::import_log(path_, session, keep_going);
+  if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
+  path_ = session;
+  return {};
+}
+
+std::expected<SessionStore::Taken, Problem> SessionImport::finish(const KeepGoing& keep_going) {
   const bool closed = close(std::exchange(file_, -1)) == 0;
   if (!closed) return std::unexpected(problem_of(system_error(path_)));
+  if (form_ == ImportForm::Log) {
+    if (auto converted = convert(keep_going); !converted) return std::unexpected(converted.error());
+  }
   const auto problems = check_session(path_);
   if (!problems) return std::unexpected(problem_of_upload(problems.error(), path_));
   if (!problems->empty()) {

@@ -1,6 +1,6 @@
-// A session file on its way in: bytes as they come, to a file of their own in the
-// data folder; the whole is checked, and only then it is a session. Whatever goes
-// wrong, nothing is left behind. One thread.
+// A session on its way in, its file or the log of one: bytes as they come, to a file of their own
+// in the data folder; the whole is checked, and only then it is a session. Of a log one is made
+// (api/exchange/import.h). Whatever goes wrong, nothing is left behind. One thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "analysis/page.h"
 #include "api/problem.h"
 #include "server/retention.h"
 #include "server/session_store.h"
@@ -16,29 +17,35 @@
 
 namespace tt {
 
+enum class ImportForm : std::uint8_t { File, Log };
+
 class SessionImport {
  public:
   // `announced`: how large the file will be, when that is known; 507 when there
   // is no room for it. What it is given outlives it.
   static std::expected<SessionImport, Problem> begin(SessionStore& sessions, Retention& retention,
-                                                     std::uint64_t announced);
+                                                     std::uint64_t announced, ImportForm form);
   SessionImport(SessionImport&& other) noexcept;
   SessionImport& operator=(SessionImport&&) = delete;
   ~SessionImport();
 
   // After a problem nothing more is taken.
   std::expected<void, Problem> add(std::span<const char> bytes);
-  // 422 when it is no session, or not a whole one.
-  std::expected<SessionStore::Taken, Problem> finish();
+  // 422 when it is no session, or not a whole one; no log of one. A log takes as
+  // long as its lines, as long as `keep_going` says so.
+  std::expected<SessionStore::Taken, Problem> finish(const KeepGoing& keep_going = always);
 
  private:
-  SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file);
+  SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file,
+                ImportForm form);
+  std::expected<void, Problem> convert(const KeepGoing& keep_going);
 
   SessionStore& sessions_;
   Retention& retention_;
   WorkFolder folder_;
-  std::filesystem::path path_;
-  int file_;  // descriptor; -1: closed
+  ImportForm form_;
+  std::filesystem::path path_;  // of what is sent
+  int file_;                    // descriptor; -1: closed
   std::uint64_t bytes_ = 0;
   std::uint64_t room_looked_at_ = 0;  // of `bytes_`
 };

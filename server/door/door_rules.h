@@ -8,7 +8,7 @@
 
 namespace tt {
 
-// A path whose requests have another body than JSON.
+// A path whose requests have another body than JSON; of several types a rule each.
 struct BodyRule {
   std::string path;
   std::string type;  // media type; empty: any

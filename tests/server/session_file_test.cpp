@@ -312,6 +312,74 @@ TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], whole.size());
 }
 
+// What an exported row has to keep on its way through a log, by line.
+std::vector<std::string> kept_columns(const std::string& csv) {
+  std::vector<std::string> lines;
+  std::vector<bool> kept;
+  std::istringstream text(csv);
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream fields(line);
+    std::string field, out;
+    for (std::size_t i = 0; std::getline(fields, field, ','); ++i) {
+      if (lines.empty()) {
+        static const std::vector<std::string> kNames = {
+            "step",        "timestamp_ns", "duration_ns", "token_id",   "phase",    "write",
+            "tensor_name", "tensor_ptr",   "file_offset", "file_bytes", "layer_id", "size_bytes"};
+        kept.push_back(std::ranges::contains(kNames, field));
+      }
+      if (i < kept.size() && kept[i]) out += field + ",";
+    }
+    lines.push_back(out);
+  }
+  return lines;
+}
+
+TEST_F(SessionFile, MayComeAsALog) {
+  std::string log, csv, id;
+  json tokens;
+  const auto exported = [](TestServer& server, const std::string& of, const char* format) {
+    const auto sent = server.client().Get("/api/v1/sessions/" + of + "/export?format=" + format);
+    EXPECT_TRUE(sent && sent->status == 200);
+    return sent ? sent->body : "";
+  };
+  {
+    TestServer server;
+    ASSERT_TRUE(server.loaded());
+    id = record(server);
+    log = exported(server, id, "ndjson");
+    csv = exported(server, id, "csv");
+    tokens = server.get("/api/v1/sessions/" + id + "/tokens").body;
+  }
+  TestServer server;
+  const auto send_log = [&](const std::string& lines, const std::string& type) {
+    return server.post("/api/v1/sessions", lines, type);
+  };
+  const Answer taken = send_log(log, "application/x-ndjson");
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body["id"], id);
+  EXPECT_EQ(taken.body["state"], "done");
+  EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/tokens").body, tokens);
+  const auto rows = kept_columns(exported(server, id, "csv"));
+  EXPECT_GT(rows.size(), 1000U);
+  EXPECT_EQ(rows, kept_columns(csv));
+  EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
+  // Half a log is of half a session; in any case of its type, and with a charset.
+  const std::string half = log.substr(0, log.rfind('\n', log.size() / 2) + 1);
+  const Answer broken_off = send_log(half, "Application/X-NDJSON; charset=utf-8");
+  EXPECT_EQ(broken_off.status, 201) << broken_off.body;
+  EXPECT_EQ(broken_off.body["id"], id + "-2");
+  EXPECT_EQ(broken_off.body["state"], "recovered");
+  const std::vector<std::string> both = files_below(server.data);
+  for (const std::string& bad : {std::string(), std::string("hello\n"), half + "{\n"}) {
+    const Answer refused = send_log(bad, "application/x-ndjson");
+    EXPECT_EQ(refused.status, 422) << refused.body;
+    EXPECT_EQ(refused.body["code"], "session_damaged");
+    EXPECT_FALSE(refused.body["detail"].get<std::string>().contains(server.data.string()))
+        << refused.body["detail"];
+    EXPECT_EQ(files_below(server.data), both);
+  }
+}
+
 TEST_F(SessionFile, WhoseSenderVanishesLeavesNothing) {
   TestServer server;
   ASSERT_TRUE(server.loaded());

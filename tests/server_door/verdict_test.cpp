@@ -22,6 +22,7 @@ VerdictRules usual_rules() {
               .cors_origins = {"https://notes.example"},
               .other_bodies = {
                   {.path = "/import", .type = "application/octet-stream", .max_bytes = 1u << 30},
+                  {.path = "/import", .type = "application/x-ndjson", .max_bytes = 1u << 30},
                   {.path = "/any", .type = "", .max_bytes = 10}}}};
 }
 
@@ -173,6 +174,14 @@ TEST(Verdict, OnOneHead) {
        "POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
        "Content-Length: 99999999\r\n\r\n",
        "serve"},
+      {"the other type that is taken there",
+       "POST /import HTTP/1.1\r\nHost: localhost\r\n"
+       "content-type: Application/X-NDJSON; charset=utf-8\r\nContent-Length: 2\r\n\r\n",
+       "serve"},
+      {"both at once",
+       "POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+       "Content-Type: application/octet-stream\r\nContent-Length: 2\r\n\r\n",
+       "415"},
       {"JSON where a file is taken",
        "POST /import HTTP/1.1\r\nHost: localhost\r\n" + json + "Content-Length: 2\r\n\r\n", "415"},
       {"a file where JSON is taken",

@@ -188,10 +188,21 @@ Verdict judge_upgrade(const RequestHead& head, std::string_view websocket_path) 
 }
 
 Verdict judge_request(const RequestHead& head, const DoorRules& rules, bool stranger) {
-  const auto other = std::ranges::find(rules.other_bodies, head.path(), &BodyRule::path);
-  const bool is_json = other == rules.other_bodies.end();
-  const std::string_view wanted = is_json ? "application/json" : std::string_view(other->type);
-  const std::uint64_t most = is_json ? rules.max_body_bytes : other->max_bytes;
+  const auto type = head.first("Content-Type");
+  const std::string_view media = trim(type.value_or("").substr(0, type.value_or("").find(';')));
+  std::string wanted;  // media types
+  bool is_wanted = false;
+  std::uint64_t most = 0;
+  const auto take = [&](const BodyRule& rule) {
+    wanted += (wanted.empty() ? "" : " or ") + rule.type;
+    is_wanted = is_wanted || rule.type.empty() ||
+                (head.count("Content-Type") == 1 && same_name(media, rule.type));
+    most = std::max(most, rule.max_bytes);
+  };
+  for (const BodyRule& rule : rules.other_bodies)
+    if (rule.path == head.path()) take(rule);
+  const bool is_json = !std::ranges::contains(rules.other_bodies, head.path(), &BodyRule::path);
+  if (is_json) take({.path = {}, .type = "application/json", .max_bytes = rules.max_body_bytes});
 
   const std::string_view length_text = head.first("Content-Length").value_or("0");
   std::uint64_t length = 0;
@@ -202,10 +213,7 @@ Verdict judge_request(const RequestHead& head, const DoorRules& rules, bool stra
   }
   // The types that a form can have are refused without a body, too.
   const bool has_body = length > 0 || head.count("Transfer-Encoding") > 0;
-  const auto type = head.first("Content-Type");
-  const std::string_view media = trim(type.value_or("").substr(0, type.value_or("").find(';')));
-  const bool is_wanted = head.count("Content-Type") == 1 && same_name(media, wanted);
-  if (changes_state(head.method) && (has_body || type) && !wanted.empty() && !is_wanted) {
+  if (changes_state(head.method) && (has_body || type) && !is_wanted) {
     return Refusal{RefusalReason::BodyType,
                    std::format("The body has to be sent as Content-Type: {}.", wanted)};
   }

@@ -221,7 +221,7 @@ export interface paths {
         /** Recorded sessions, one being recorded included */
         readonly get: operations["sessions"];
         readonly put?: never;
-        /** Add a .ttrace file. It is checked whole before it is taken */
+        /** Add a .ttrace file, or a log (NDJSON, docs/exports.md) of which a session is made. It is checked whole before it is taken */
         readonly post: operations["import"];
         readonly delete?: never;
         readonly options?: never;
@@ -2865,6 +2865,7 @@ export interface operations {
         readonly requestBody: {
             readonly content: {
                 readonly "application/octet-stream": string;
+                readonly "application/x-ndjson": string;
             };
         };
         readonly responses: {

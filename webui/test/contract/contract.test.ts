@@ -356,6 +356,21 @@ describe('beside the walk', () => {
     // There is one of that id again.
     await refuse('restore', { id: deleted }, [409]);
     await take(own.subarray(0, 4096), 422);
+    const log = targetOf(operation('export'), { id: finished }, { format: 'ndjson' });
+    const { body: lines } = await probe(operation('export'), { target: log }, [200]);
+    const tell = (body: Buffer, expected: number) =>
+      probe(
+        operation('import'),
+        {
+          target: '/api/v1/sessions',
+          headers: { 'Content-Type': 'application/x-ndjson; charset=utf-8' },
+          body,
+        },
+        [expected],
+      );
+    const { id: again } = jsonOf(await tell(lines, 201)) as { id: string };
+    await perform('delete', { id: again });
+    await tell(Buffer.from('no log'), 422);
     await refuse('import', {}, [413], small);
   });
 
