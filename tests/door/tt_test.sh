@@ -94,7 +94,7 @@ test_test_ends_with_the_summary_of_ctest() {
 test_test_all_adds_the_sanitizers() {
   inside
   "$tree/tt" test --all >/dev/null 2>&1
-  equals "$(sed -nE 's/^ctest --preset ([a-z]+).*/\1/p' "$calls" | xargs)" 'asan tsan dev'
+  equals "$(sed -nE 's/^ctest --preset ([a-z-]+).*/\1/p' "$calls" | xargs)" 'asan-all tsan dev'
 }
 
 test_failing_test_is_a_failure() {
