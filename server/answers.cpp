@@ -16,9 +16,9 @@ namespace {
 bool holds_tag(std::string_view tags, std::string_view tag) {
   for (std::size_t at = 0; at < tags.size();) {
     const std::size_t open = tags.find('"', at);
-    if (open == tags.npos) return false;
+    if (open == std::string_view::npos) return false;
     const std::size_t close = tags.find('"', open + 1);
-    if (close == tags.npos) return false;
+    if (close == std::string_view::npos) return false;
     if (tags.substr(open, close + 1 - open) == tag) return true;
     at = close + 1;
   }

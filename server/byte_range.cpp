@@ -24,7 +24,7 @@ std::expected<ByteRange, NoSuchRange> byte_range(std::string_view field, std::ui
   if (!field.starts_with(kUnit)) return all;
   field.remove_prefix(kUnit.size());
   const std::size_t dash = field.find('-');
-  if (dash == field.npos) return all;
+  if (dash == std::string_view::npos) return all;
   const std::string_view from = field.substr(0, dash), to = field.substr(dash + 1);
   if (from.empty()) {
     const auto last_bytes = number(to);

@@ -1,7 +1,7 @@
 #include "server/fold_case.h"
 
-#include <locale.h>
-#include <wctype.h>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): POSIX's newlocale()
+#include <wctype.h>  // NOLINT(modernize-deprecated-headers): POSIX's towlower_l()
 
 #include <array>
 #include <cstdint>

@@ -132,6 +132,7 @@ std::string repacking_fault(const GgufIndex& model) {
 
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
+  names.reserve(ggml_backend_reg_count());
   for (std::size_t i = 0; i < ggml_backend_reg_count(); ++i)
     names.emplace_back(ggml_backend_reg_name(ggml_backend_reg_get(i)));
   return names;

@@ -337,6 +337,8 @@ void WebSocketService::take_orders() {
   for (Client* client : adopted) {
     lws_adopt_desc_t description{};
     description.vh = library_->vhost;
+    // A set of flags, as the library's own callers make it.
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
     description.type = static_cast<lws_adoption_type>(LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP);
     description.fd.sockfd = client->connection->fd.release();  // the library's, also when it fails
     description.opaque = client;

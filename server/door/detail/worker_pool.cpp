@@ -13,7 +13,7 @@ void WorkerPool::run(Task task) {
   if (tasks_.size() > idle_ && threads_.size() < max_threads_) {
     try {
       threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): nothing is lost
       // No more threads to be had: the task waits for one of those there are.
     }
   }
