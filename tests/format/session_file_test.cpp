@@ -8,6 +8,7 @@
 #include <format>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "tests/format/random_session.h"
 #include "tests/format/temp_folder.h"
@@ -233,6 +234,32 @@ TEST(SessionReader, TellsTheEndFromAHole) {
   });
   EXPECT_TRUE(done.has_value());
   EXPECT_EQ(seen, (std::vector{n - 3, n - 2}));
+}
+
+TEST(SessionReader, TakesNoStepThatIsBeingWrittenForAHole) {
+  TempFolder folder;
+  constexpr std::uint32_t kSteps = 4000;
+  const RandomSession session = random_session(6);
+  auto writer = SessionWriter::create(folder / "s.ttrace", session.info);
+  ASSERT_TRUE(writer.has_value());
+  ASSERT_TRUE((*writer)->commit().has_value());
+  std::jthread writing([&] {
+    Step step;
+    step.timing = Timing::Fast;
+    for (step.id = StepId{0}; step.id.v < kSteps; ++step.id.v)
+      if (!(*writer)->add_step(step) || !(*writer)->commit()) return;
+  });
+  const auto reader = SessionReader::open(folder / "s.ttrace");
+  ASSERT_TRUE(reader.has_value());
+  // The end is reached again and again while it moves.
+  std::uint32_t at = 0;
+  while (at < kSteps) {
+    const auto steps = reader->for_each_step(StepId{at}, UINT32_MAX, [&](const Step& step) {
+      EXPECT_EQ(step.id.v, at);
+      return ++at < kSteps;
+    });
+    ASSERT_TRUE(steps.has_value()) << steps.error().message;
+  }
 }
 
 // A finished session whose header says `version` or another application.

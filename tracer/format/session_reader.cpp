@@ -283,15 +283,17 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
 
 std::expected<Step, TraceError> SessionReader::step(StepId id) const {
   auto step = impl_->read_step(id);
-  if (!step) {
-    // A hole among the rows is damage; past the last one is the end.
-    if (step.error().kind == TraceError::Kind::NotFound) {
-      const auto n = step_count();
-      if (!n) return std::unexpected(n.error());
-      if (id.v < *n) return std::unexpected(impl_->damage(std::format("step {} is missing", id.v)));
-    }
-    return step;
+  if (!step && step.error().kind == TraceError::Kind::NotFound) {
+    // A hole among the rows is damage; past the last one is the end. A step that is
+    // before the end now may have been written since it was looked for.
+    const auto n = step_count();
+    if (!n) return std::unexpected(n.error());
+    if (id.v >= *n) return step;
+    step = impl_->read_step(id);
+    if (!step && step.error().kind == TraceError::Kind::NotFound)
+      return std::unexpected(impl_->damage(std::format("step {} is missing", id.v)));
   }
+  if (!step) return step;
   // Callers index these by OpId and SlotId.
   std::size_t ops = 0, slots = 0;
   if (step->graph.v != 0) {
