@@ -88,7 +88,7 @@ async function generate(body: Body): Promise<string> {
 }
 
 const stateOf = async (id: string) => (await get(`/api/v1/generate/${id}`)).state;
-const until = (state: () => Promise<unknown>, wanted: string) =>
+const until = (state: () => Promise<unknown>, wanted: unknown) =>
   vi.waitFor(
     async () => {
       expect(await state()).toBe(wanted);
@@ -291,6 +291,7 @@ describe('beside the walk', () => {
     await tell({ sql: 'SELECT nothing FROM access' }, [400]);
     await tell({ sql: "ATTACH '/tmp/other' AS other" }, [403]);
     await tell({ sql: forever, timeout_ms: 50 }, [422]);
+    await tell({ sql: 'SELECT 1', timeout_ms: 1 }, [200, 422]);
     const answers = await Promise.all(
       [1, 2, 3, 4].map(() => tell({ sql: forever, timeout_ms: 2000 }, [422, 503])),
     );
@@ -304,9 +305,8 @@ describe('beside the walk', () => {
     const long = { prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
     const id = await generate(long);
     await until(() => stateOf(id), 'running');
-    await vi.waitFor(async () => {
-      expect((await get(`/api/v1/sessions/${id}/steps`)).total).toBeGreaterThan(1);
-    });
+    const grown = async () => Number((await get(`/api/v1/sessions/${id}/steps`)).total) > 1;
+    await until(grown, true);
     await look(id);
     await refuse('rename', { id }, [409]);
     await refuse('delete', { id }, [409]);

@@ -20,6 +20,8 @@ export interface Server {
 }
 
 const START_MS = 90_000;
+// A line per request would bury what a failed test says.
+const QUIET = ['--log-level', 'error'];
 
 // With a folder of its own for sessions, that goes when it is stopped.
 export async function startServer(args: readonly string[] = []): Promise<Server> {
@@ -28,7 +30,7 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
   const data = await mkdtemp(join(tmpdir(), 'tt-webui-'));
   const more = (process.env.TT_SERVER_ARGS ?? '').split(' ').filter(Boolean);
   const start = (port: string): ChildProcess =>
-    spawn(program, ['--port', port, '--data-dir', data, '-t', '1', ...more, ...args], {
+    spawn(program, ['--port', port, '--data-dir', data, '-t', '1', ...QUIET, ...more, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
   let child = start('0');
