@@ -154,8 +154,18 @@ export class Live {
       if (event.type === 'state' && isLast(event.state)) this.wanted.delete(event.session);
     } else if (event.code === 'not_live' && event.session !== undefined) {
       this.wanted.delete(event.session);
+    } else if (event.code === 'unreadable' && event.session !== undefined) {
+      this.tryAgain(event.session);
     }
     this.sink.event(event);
+  }
+
+  // The server ended the subscription, as it could not read the session's file.
+  private tryAgain(session: string): void {
+    const watched = this.wanted.get(session);
+    setTimeout(() => {
+      if (watched && this.wanted.get(session) === watched) this.subscribe(session, watched);
+    }, LAST_RETRY_MS);
   }
 
   private greet(server: string, window: number): void {

@@ -104,6 +104,29 @@ describe('Live', () => {
     expect(FakeSocket.made).toHaveLength(delays.length + 2);
   });
 
+  it('goes on where it was once a file that could not be read can be', () => {
+    const live = new Live('ws://x', sink);
+    live.connect();
+    socket().says(HELLO);
+    live.watch('s1', ['token'], { from: FROM });
+    socket().says({ type: 'subscribed', number: 1, session: 's1', kinds: ['token'], from: FROM });
+    socket().says(token(3));
+    const before = socket().sent.length;
+    socket().says({ type: 'error', code: 'unreadable', session: 's1', detail: 'Too many files.' });
+    vi.advanceTimersByTime(8000);
+    expect(socket().sent).toHaveLength(before + 1);
+    expect(JSON.parse(socket().sent.at(-1) ?? '')).toMatchObject({
+      type: 'subscribe',
+      session: 's1',
+      from: { ...FROM, token: 4 },
+    });
+    socket().says({ type: 'error', code: 'unreadable', session: 's1', detail: 'Too many files.' });
+    live.watch('s2', ['token']);
+    const other = socket().sent.length;
+    vi.advanceTimersByTime(8000);
+    expect(socket().sent).toHaveLength(other);
+  });
+
   it('leaves the old session when it watches another', () => {
     const live = new Live('ws://x', sink);
     live.connect();
