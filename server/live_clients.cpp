@@ -81,8 +81,8 @@ void LiveClients::step(const std::string& session, Step step, KnownGraphPtr grap
                       return slot.kind == SlotKind::Experts;
                     }));
   if (!of.heard) return;
-  of.log.add(std::make_shared<StepRecord>(session, std::move(step), std::move(graph),
-                                          ports_.n_layers(session)));
+  of.log.add(
+      std::make_shared<StepRecord>(session, std::move(step), std::move(graph), of.status.n_layers));
 }
 
 void LiveClients::reached(const std::string& session, const LiveExtent& extent) {

@@ -44,7 +44,6 @@ struct LivePorts {
   // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  std::function<std::uint32_t(const std::string& session)> n_layers;  // of the model it runs on
   std::function<void(ArchiveRequest)> read;  // answered by LiveClients::piece()
   // How much of a session there is now, also what nobody heard of.
   std::function<LiveExtent(const std::string& session)> extent;

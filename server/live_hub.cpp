@@ -42,7 +42,6 @@ void LiveHub::start(LiveHubPorts ports, LiveLimits limits) {
                 .close = std::move(ports.close),
                 .status = std::move(ports.status),
                 .in_flight = std::move(ports.in_flight),
-                .n_layers = std::move(ports.n_layers),
                 .read = [this](ArchiveRequest request) { archive_->read(std::move(request)); },
                 .extent = [this](const std::string& session) { return extent_of(session); }},
       limits);

@@ -42,8 +42,7 @@ struct LiveHubPorts {
   // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  std::function<std::uint32_t(const std::string& session)> n_layers;  // of the model it runs on
-  LiveArchive::Open open;                                             // a session's file
+  LiveArchive::Open open;  // a session's file
 };
 
 // A message from a client that is larger is none (DoorOptions::websocket_message_bytes).

@@ -97,7 +97,6 @@ void tell_change(const tt::ModelEntry& model, const tt::Log& log) {
   } else if (model.facts) {
     log.info("the model is loaded", {{"model", model.id},
                                      {"description", model.facts->description},
-                                     {"layers", model.facts->n_layers},
                                      {"context", model.facts->context},
                                      {"threads", model.facts->threads}});
   } else {
@@ -194,7 +193,6 @@ int main(int argc, char** argv) {
              .status = [&](const std::string& id) { return shelf.status(id); },
              .in_flight = [&](const std::string& id,
                               std::uint32_t from) { return shelf.in_flight(id, from); },
-             .n_layers = [&](const std::string& id) { return shelf.n_layers(id); },
              .open = [&](const std::string& id) { return sessions.open(id); }});
   tt::add_model_routes(door.http(), shelf);
   tt::add_gguf_routes(door.http(), shelf);

@@ -504,11 +504,6 @@ const JobStatus* ModelShelf::ended(const std::string& session) const {
   return found == ended_.end() ? nullptr : &*found;
 }
 
-std::uint32_t ModelShelf::n_layers(const std::string& session) const {
-  const auto known = status(session);
-  return known ? known->n_layers : 0;
-}
-
 std::vector<JobStatus> ModelShelf::statuses() const {
   std::vector<JobStatus> all;
   {

@@ -80,8 +80,6 @@ class ModelShelf {
   bool cancel(const std::string& session);  // false: no such request
   std::optional<StepInFlight> in_flight(const std::string& session, std::uint32_t from_op) const;
 
-  std::uint32_t n_layers(const std::string& session) const;  // of the model it runs on
-
   // Cancels everything, finishes the running sessions' files, frees the models. Idempotent.
   void stop();
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <format>
 #include <stop_token>
+#include <utility>
 
 #include "tracer/file_stamp.h"
 #include "tracer/model_check.h"
@@ -14,7 +15,15 @@ namespace tt {
 
 namespace {
 
-constexpr auto kCheckPatience = std::chrono::minutes(2);
+// How long a model may take to load before it counts as damaged: some time for its
+// tables, and its bytes from a slow disk. Loading can be cancelled meanwhile.
+std::chrono::milliseconds check_patience(const std::filesystem::path& model) {
+  constexpr std::uint64_t kBytesPerMs = 10'000;
+  std::error_code none;
+  const std::uintmax_t bytes = std::filesystem::file_size(model, none);
+  return std::chrono::minutes(2) + std::chrono::milliseconds(none ? 0 : bytes / kBytesPerMs);
+}
+
 constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
 
 struct Job {
@@ -37,8 +46,9 @@ struct GenerationQueue::Impl final : GenerationListener {
   std::shared_ptr<Job> next_job();
   void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
   JobStatus status_of(const Job& job) const;                           // mutex held
+  JobStatus without_text(Job& job) const;                              // mutex held
   std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);    // mutex held
-  void forget_old();                                                   // mutex held
+  void end(Job& job);                                                  // mutex held
   bool idle() const { return waiting.empty() && running == nullptr; }  // mutex held
 
   void on_token(const Token& token, std::string_view piece) override;
@@ -91,8 +101,8 @@ bool GenerationQueue::Impl::load() {
     return false;
   };
   if (!options.checker.empty()) {
-    const auto sound =
-        check_model(options.checker, options.model.path, kCheckPatience, stop_loading.get_token());
+    const auto sound = check_model(options.checker, options.model.path,
+                                   check_patience(options.model.path), stop_loading.get_token());
     if (!sound) return fail(sound.error());
   }
   std::string warning;
@@ -212,14 +222,17 @@ void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
                                                               : JobState::Done;
     running.reset();
     last_ended = std::chrono::steady_clock::now();
-    finished.push_back(job.status.id);
-    forget_old();
+    end(job);
     status = status_of(job);
   }
   listener.on_state(status);
 }
 
-void GenerationQueue::Impl::forget_old() {
+// Of a job that has ended the status is remembered; its prompt may be long.
+void GenerationQueue::Impl::end(Job& job) {
+  job.request = {};
+  job.info = {};
+  finished.push_back(job.status.id);
   while (finished.size() > kRemembered) {
     jobs.erase(finished.front());
     finished.pop_front();
@@ -254,8 +267,7 @@ void GenerationQueue::Impl::on_progress(std::uint32_t prompt_done, std::uint32_t
     running->status.prompt_done = prompt_done;
     running->status.prompt_tokens = prompt_tokens;
     running->status.generated = generated;
-    status = status_of(*running);
-    status.text.clear();
+    status = without_text(*running);
   }
   listener.on_progress(status);
 }
@@ -272,17 +284,24 @@ JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
   return status;
 }
 
+// Asked for with every token: the answer so far may be long and is not copied.
+JobStatus GenerationQueue::Impl::without_text(Job& job) const {
+  std::string text = std::exchange(job.status.text, {});
+  JobStatus status = status_of(job);
+  job.status.text = std::move(text);
+  return status;
+}
+
 // Takes a waiting job out. What changed: it, and the position of everyone behind it.
 std::vector<JobStatus> GenerationQueue::Impl::withdraw(const std::shared_ptr<Job>& job) {
   job->status.state = JobState::Cancelled;
   job->status.stop_reason = StopReason::Cancelled;
-  finished.push_back(job->status.id);
   std::vector<JobStatus> changed = {status_of(*job)};
   for (auto other = waiting.erase(std::ranges::find(waiting, job)); other != waiting.end();
        ++other) {
     changed.push_back(status_of(**other));
   }
-  forget_old();
+  end(*job);
   return changed;
 }
 

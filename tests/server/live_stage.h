@@ -59,7 +59,6 @@ struct LiveStage {
                    look.ends.begin() + std::min<std::ptrdiff_t>(from, std::ssize(look.ends)));
                return look;
              },
-             .n_layers = [](const std::string&) { return 1u; },
              .read = [this](ArchiveRequest request) { requests.push_back(std::move(request)); },
              .extent = [](const std::string&) { return LiveExtent{}; },
              .now = [this] { return now; }},
@@ -67,6 +66,7 @@ struct LiveStage {
 
   void state(const std::string& id, JobState job_state) {
     JobStatus status;
+    status.n_layers = 1;
     status.id = id;
     status.state = job_state;
     statuses[id] = status;

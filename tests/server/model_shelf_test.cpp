@@ -124,7 +124,7 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
             break;
           case 6:
             (void)shelf.in_flight(some_session(dice()), 0);
-            (void)shelf.n_layers(some_session(dice()));
+            (void)shelf.status(some_session(dice()));
             break;
           default: {
             std::size_t in_memory = 0;

@@ -87,7 +87,6 @@ class TestServer {
                .status = [this](const std::string& id) { return shelf.status(id); },
                .in_flight = [this](const std::string& id,
                                    std::uint32_t from) { return shelf.in_flight(id, from); },
-               .n_layers = [this](const std::string& id) { return shelf.n_layers(id); },
                .open = [this](const std::string& id) { return sessions.open(id); }},
               options.live);
     add_model_routes(door.http(), shelf);
