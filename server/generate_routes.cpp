@@ -80,7 +80,9 @@ void add_generate_routes(httplib::Server& http, ModelShelf& shelf, GenerationStr
             [&shelf, &streams, &retention](const Request& request, Response& response) {
               auto wanted = parse_generation_body(request.body);
               if (!wanted) return answer(response, wanted.error());
-              if (const auto full = retention.refuse_session()) return answer(response, *full);
+              if (wanted->request.level != Level::Off) {
+                if (const auto full = retention.refuse_session()) return answer(response, *full);
+              }
               if (wanted->stream) {
                 generate_as_stream(shelf, streams, *std::move(wanted), response);
               } else {

@@ -6,6 +6,7 @@
 
 #include "analysis/step_summary.h"
 #include "api/live_events.h"
+#include "server/live_records.h"
 #include "tracer/known_graph.h"
 
 namespace tt {
@@ -16,10 +17,6 @@ constexpr std::size_t kSmall = 256;  // bytes of an event with a few numbers
 
 std::string sse(const char* name, const std::string& data) {
   return std::format("event: {}\ndata: {}\n\n", name, data);
-}
-
-std::size_t cost_of(const Step& step) {
-  return kSmall + step.op_ends.size() * sizeof(Ns) + step.slots.size() * sizeof(SlotValues);
 }
 
 }  // namespace
@@ -141,7 +138,7 @@ void GenerationStreams::on_step(const std::string& session, const Step& step,
   };
   stream->push({.name = "step",
                 .data = [session, summary] { return step_event(session, summary()); },
-                .bytes = cost_of(step),
+                .bytes = bytes_of(step),
                 .loss = &LiveLosses::steps});
 }
 

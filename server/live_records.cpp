@@ -13,6 +13,14 @@ std::size_t cost_of(const TokenRecord& token) { return 64 + token.message.size()
 
 // ---------------------------------------------------------------- a step
 
+std::size_t bytes_of(const Step& step) {
+  std::size_t bytes = 512 + step.op_ends.size() * sizeof(Ns);
+  for (const SlotValues& slot : step.slots)
+    bytes +=
+        sizeof slot + slot.ints.size() * sizeof(std::int64_t) + slot.floats.size() * sizeof(float);
+  return bytes + step.stats.size() * sizeof(ValueStats);
+}
+
 StepRecord::StepRecord(std::string session, Step step, KnownGraphPtr graph, std::uint32_t n_layers)
     : session_(std::move(session)),
       step_(std::move(step)),
@@ -42,12 +50,7 @@ std::span<const RoutingRow> StepRecord::routing() {
 }
 
 std::size_t StepRecord::bytes() const {
-  std::size_t bytes = 512 + step_.op_ends.size() * sizeof(Ns) + message_.size() +
-                      routing_.size() * sizeof(RoutingRow);
-  for (const SlotValues& slot : step_.slots)
-    bytes +=
-        sizeof slot + slot.ints.size() * sizeof(std::int64_t) + slot.floats.size() * sizeof(float);
-  return bytes + step_.stats.size() * sizeof(ValueStats);
+  return bytes_of(step_) + message_.size() + routing_.size() * sizeof(RoutingRow);
 }
 
 void StepRecord::settle(bool with_message, bool with_routing) {

@@ -23,6 +23,9 @@ struct TokenRecord {
   std::string message;
 };
 
+// What a step that waits for somebody takes of the memory, about.
+std::size_t bytes_of(const Step& step);
+
 // A written step. Its message and its routing are made when they are first asked
 // for: not thread-safe.
 class StepRecord {

@@ -95,7 +95,6 @@ void run(SessionStore& sessions, const std::shared_ptr<std::atomic<int>>& runnin
   if (!reader) return answer(response, problem_of(reader.error()));
   auto turn = Turn::take(running);
   if (!turn) {
-    response.set_header("Retry-After", "1");
     return answer(response, Problem{Fault::QueriesBusy,
                                     "Other statements are running. Try again in a moment."});
   }

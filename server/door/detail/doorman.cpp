@@ -354,10 +354,14 @@ void Doorman::sweep(Clock::time_point now) {
     control(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), EPOLLIN);
   }
   if (now < next_deadline_) return;
-  std::erase_if(parked_, [&](const auto& entry) { return entry.second.deadline <= now; });
   next_deadline_ = Clock::time_point::max();
-  for (const auto& [fd, parked] : parked_) {
-    next_deadline_ = std::min(next_deadline_, parked.deadline);
+  for (auto at = parked_.begin(); at != parked_.end();) {
+    const auto one = at++;
+    if (one->second.deadline <= now) {
+      unpark(one);
+    } else {
+      next_deadline_ = std::min(next_deadline_, one->second.deadline);
+    }
   }
 }
 
