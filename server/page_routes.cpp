@@ -16,7 +16,8 @@ bool is_api(const Request& request) { return std::string_view(request.path).star
 void answer_not_there(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (methods.empty()) {
-    return answer(response, Problem{Fault::NotFound, "There is nothing at " + request.path + "."});
+    return answer(response, Problem{Fault::NotFound, "There is nothing at " + request.path +
+                                                         ". /api/docs lists what there is."});
   }
   response.set_header("Allow", methods);
   answer(response, Problem{Fault::MethodNotAllowed, request.path + " takes " + methods + "."});

@@ -10,6 +10,7 @@
 #include <print>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/server/mutator.h"
 #include "tests/server/test_server.h"
@@ -186,10 +187,20 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
     const std::scoped_lock lock(mutex);
     ++complaints[text];
   };
-  const std::array<std::string_view, 4> commands = {
+  // Everything that a client can say, of all sessions, of one in its file and of none.
+  const std::string recorded = server.generate({{"prompt", "Once"}, {"max_tokens", 8}});
+  ASSERT_EQ(server.when_ended(recorded)["state"], "done");
+  const std::array<std::string, 7> said = {
       R"({"type":"subscribe","session":"*","kinds":["token","step","op","progress"]})",
+      R"({"type":"subscribe","session":")" + recorded +
+          R"(","kinds":["step","op","routing"],"thin":"latest",)"
+          R"("from":{"token":0,"step":1,"op":2,"routing":0}})",
       R"({"type":"subscribe","session":"20261121-000000-abcdef","kinds":[]})",
-      R"({"type":"unsubscribe","session":"*"})", R"({"type":"unsubscribe","session":"x"})"};
+      R"({"type":"ack","bytes":4096})",
+      R"({"type":"unsubscribe","session":"*"})",
+      R"({"type":"unsubscribe","session":")" + recorded + R"("})",
+      R"({"type":"unsubscribe","session":"x"})"};
+  const std::vector<std::string_view> commands(said.begin(), said.end());
 
   const auto one_connection = [&](Mutator& mutator) {
     ++connections;

@@ -186,7 +186,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     if (entry.path().extension() == ".gguf") models.push_back(entry.path());
   }
   std::ranges::sort(models);
-  ASSERT_GE(models.size(), 100U);
+  ASSERT_GE(models.size(), 131U);  // Debian's program writes so many
   Counts counts;
   for (const auto& model : models) {
     trace(model, 17, counts);

@@ -74,7 +74,8 @@ class Sink final : public SessionListener {
 
 class Queue : public ::testing::Test {
  protected:
-  GenerationQueue& start(std::filesystem::path model = {}, std::size_t max_queued = 64) {
+  GenerationQueue& start(std::filesystem::path model = {}, std::size_t max_queued = 64,
+                         std::filesystem::path self_check_model = {}) {
     need_backends();
     if (model.empty()) {
       modelgen::ModelSpec spec;
@@ -86,6 +87,7 @@ class Queue : public ::testing::Test {
                                  .context = TracedModel::small_context(),
                                  .data_dir = folder.path() / "sessions",
                                  .checker = {},
+                                 .self_check_model = std::move(self_check_model),
                                  .max_queued = max_queued},
         sink);
     const auto begin = std::chrono::steady_clock::now();
@@ -118,6 +120,27 @@ class Queue : public ::testing::Test {
   Sink sink;
   std::unique_ptr<GenerationQueue> queue;
 };
+
+TEST_F(Queue, TimesExactlyWhereTheSelfCheckFails) {
+  const auto& of = start({}, 64, folder.path() / "no-such-model.gguf");
+  EXPECT_NE(of.load_state().warning.find("timed exactly"), std::string::npos);
+  const JobStatus job = submit(5, 4);
+  ASSERT_TRUE(sink.wait_for([&] { return finished(job.id); }));
+  const auto reader = SessionReader::open(file(job.id));
+  ASSERT_TRUE(reader.has_value());
+  const auto facts = reader->info()->facts;
+  const auto said =
+      std::ranges::find(facts, "trace.self_check", [](const auto& fact) { return fact.first; });
+  ASSERT_NE(said, facts.end());
+  EXPECT_NE(said->second.find("no-such-model"), std::string::npos);
+  std::size_t exact = 0;
+  ASSERT_TRUE(reader->for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    EXPECT_NE(step.timing, Timing::Fast);
+    exact += step.timing == Timing::Exact;
+    return true;
+  }));
+  EXPECT_GE(exact, 1U) << "what is not learned";
+}
 
 TEST_F(Queue, KeepsTheOrderAndShowsThePositions) {
   start();

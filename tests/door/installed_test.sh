@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What `cmake --install` leaves, in a folder that nobody knows of: installed_test.sh
+# BUILD. And that a system whose libraries are too old is told so.
+set -euo pipefail
+
+build=$1
+tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+work=$(mktemp -d)
+server=
+finish() {
+  [[ -z $server ]] || kill "$server" 2>/dev/null || true
+  rm -rf -- "$work"
+}
+trap finish EXIT
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+export PATH=$work/prefix/bin:$PATH HOME=$work
+cd /
+
+# The command line finds the bundled model, the server its page and its checker.
+[[ $(command -v tt) == "$work/prefix/bin/tt" ]] || fail 'tt is not the installed one'
+tt record --prompt 'Once upon a time' --n-predict 4 --output "$work/s.ttrace" >/dev/null 2>&1 ||
+  fail 'tt record does not find the bundled model'
+tt show "$work/s.ttrace" >/dev/null || fail 'tt show'
+extension=$(find "$work/prefix" -name 'tensor_trace.so')
+[[ -n $extension ]] || fail 'there is no extension for sqlite3'
+
+said=$work/said
+: >"$said"
+tt-server --port 0 --data-dir "$work/sessions" --log-level error >"$said" &
+server=$!
+for ((tries = 0; tries < 600; ++tries)); do
+  address=$(sed -n '/^http:/p' "$said")
+  [[ -z $address ]] || break
+  kill -0 "$server" 2>/dev/null || fail 'the server ended'
+  sleep 0.05
+done
+[[ -n $address ]] || fail "no address: $(cat "$said")"
+page=$(curl --fail --silent "$address/")
+script=$(sed -nE 's/.*src="\.\/(assets\/[^"]+\.js)".*/\1/p' <<<"$page" | head -n 1)
+[[ -n $script ]] || fail "the page has no script: $page"
+curl --fail --silent --output /dev/null "$address/$script" || fail "no $script"
+for ((tries = 0; tries < 600; ++tries)); do
+  health=$(curl --fail --silent "$address/api/v1/health" || true)
+  [[ $health != *'"status":"ok"'* ]] || break
+  sleep 0.1
+done
+[[ $health == *'"status":"ok"'* ]] || fail "the model was not loaded: $health"
+
+# A library that is too old: configuring names it, the package and what to do.
+mkdir "$work/old"
+cat >"$work/old/pkg-config" <<'BODY'
+#!/bin/sh
+case "$*" in
+  *libzstd*'>='*) echo 'Package libzstd is 1.0.0' >&2; exit 1 ;;
+esac
+exec /usr/bin/pkg-config "$@"
+BODY
+chmod +x "$work/old/pkg-config"
+if told=$(cmake -S "$tree" -B "$work/build" -G Ninja -DTT_WEBUI=OFF \
+  -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config" 2>&1); then
+  fail 'configuring takes a library that is too old'
+fi
+told=$(tr -s ' \n' ' ' <<<"$told")  # CMake breaks lines
+[[ $told == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] || fail "$told"
