@@ -138,6 +138,7 @@ TEST(DamagedSession, NoticesRowsThatChanged) {
       {"DELETE FROM tt_token WHERE idx >= 25", "token 25"},
       {"UPDATE tt_token SET text = x'41' WHERE idx = 5", "token 5"},
       {"UPDATE tt_template SET n_ops = 1 WHERE id = 1", "template 1"},
+      {"UPDATE tt_template SET id = 0 WHERE id = 1", "template"},
       {"UPDATE tt_allocation SET template = 1 WHERE id = (SELECT max(id) FROM tt_allocation)",
        "allocation"},
       {"UPDATE tt_meta SET value = 'x' WHERE key = 'title'", "tt_meta"},

@@ -226,7 +226,8 @@ std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids()
     if (!row) return std::unexpected(row.error());
     if (!*row) return ids;
     const std::int64_t id = sqlite3_column_int64(statement->get(), 0);
-    if (!std::in_range<std::uint32_t>(id))
+    // 0 stands for none.
+    if (id == 0 || !std::in_range<std::uint32_t>(id))
       return std::unexpected(impl_->damage("a row of tt_template"));
     ids.push_back(TemplateId{static_cast<std::uint32_t>(id)});
   }
