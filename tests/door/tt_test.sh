@@ -12,7 +12,7 @@ case $1 in
   -S) mkdir -p "$2/build/$4"; : >"$2/build/$4/build.ninja" ;;
   --build)
     mkdir -p "$2/bin"
-    for name in tt tt-server step_queue_bench; do
+    for name in tt tt-server step_queue_bench sql_fuzz; do
       [[ -x $2/bin/$name ]] || printf '#!/bin/bash\necho "%s: $*"\n' "$name" >"$2/bin/$name"
       chmod +x "$2/bin/$name"
     done ;;
@@ -95,6 +95,21 @@ test_test_all_adds_the_sanitizers() {
   inside
   "$tree/tt" test --all >/dev/null 2>&1
   equals "$(sed -nE 's/^ctest --preset ([a-z-]+).*/\1/p' "$calls" | xargs)" 'asan-all tsan dev'
+}
+
+test_fuzz_gives_each_target_its_seconds() {
+  inside
+  local output
+  output=$("$tree/tt" test --fuzz 7 2>&1)
+  contains "$output" 'sql_fuzz: -max_total_time=7'
+  contains "$output" 'nothing found'
+  contains "$(cat "$calls")" '--preset fuzz'
+  equals "$(calls_of ctest)" 0
+  refused "$tree/tt" test --fuzz soon
+  contains "$said" 'a number of seconds'
+  echo 'exit 1' >>"$tree/build/fuzz/bin/sql_fuzz"
+  refused "$tree/tt" test --fuzz 7 sql
+  contains "$said" 'found in sql'
 }
 
 test_failing_test_is_a_failure() {

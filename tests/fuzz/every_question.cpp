@@ -1,0 +1,193 @@
+#include "tests/fuzz/every_question.h"
+
+#include <array>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "analysis/access_table.h"
+#include "analysis/breakdown.h"
+#include "analysis/comparison.h"
+#include "analysis/compression.h"
+#include "analysis/expert_pinning.h"
+#include "analysis/experts.h"
+#include "analysis/graph_part.h"
+#include "analysis/heads.h"
+#include "analysis/kv_use.h"
+#include "analysis/node_table.h"
+#include "analysis/op_table.h"
+#include "analysis/pattern.h"
+#include "analysis/raster.h"
+#include "analysis/report.h"
+#include "analysis/reuse.h"
+#include "analysis/sequentiality.h"
+#include "analysis/session_overview.h"
+#include "analysis/step_summary.h"
+#include "analysis/template_list.h"
+#include "analysis/tensor_table.h"
+#include "analysis/validation.h"
+#include "api/exchange/export.h"
+#include "api/graph_dot.h"
+#include "tests/fuzz/limits.h"
+#include "tracer/format/access.h"
+
+namespace tt::fuzz {
+
+namespace {
+
+constexpr PageRange kPage{.from = 0, .limit = 100};
+constexpr std::uint32_t kEverything = std::numeric_limits<std::uint32_t>::max();
+
+class Questions {
+ public:
+  Questions(const std::filesystem::path& file, const SessionReader& reader)
+      : file_(file), reader_(reader) {}
+
+  std::uint32_t ask_all() {
+    rows();
+    graphs();
+    weights();
+    experts();
+    exports();
+    const auto index = answer("index", [&] { return SessionIndex::build(reader_); });
+    if (index) sums(*index);
+    return answered_;
+  }
+
+ private:
+  // Each within its own limits.
+  template <class Question>
+  std::invoke_result_t<Question> answer(const char* name, Question question) {
+    const Limits limits(name);
+    auto answer = question();
+    answered_ += answer.has_value();
+    return answer;
+  }
+  template <class Question>
+  void ask(const char* name, Question question) {
+    static_cast<void>(answer(name, question));
+  }
+
+  void rows() {
+    ask("info", [&] { return reader_.info(); });
+    ask("losses", [&] { return reader_.losses(); });
+    ask("overview", [&] { return session_overview(reader_); });
+    ask("steps", [&] { return step_summaries(reader_, kPage); });
+    ask("templates", [&] { return template_list(reader_); });
+    ask("tokens", [&] { return reader_.tokens(0, kEverything); });
+    ask("ops", [&] { return op_table(reader_, StepId{0}, {}, {.by = OpSort::ByDuration}, kPage); });
+    for (const AccessSort by : {AccessSort::ByTime, AccessSort::ByOffset}) {
+      ask("accesses",
+          [&] { return access_page(reader_, {.order = {.by = by}}, std::nullopt, 100); });
+    }
+    ask("walk", [&] {
+      return reader_.for_each_step(StepId{0}, kEverything, [&](const Step& step) {
+        answered_ += reader_.allocation(step.allocation).has_value();
+        const auto graph = reader_.graph(step.graph);
+        if (!graph) return true;
+        std::uint64_t touched = 0;
+        for_each_access(**graph, accesses_of(**graph), step,
+                        [&](const StepAccess& row) { touched += row.touched.v; });
+        answered_ += touched > 0;
+        return true;
+      });
+    });
+  }
+
+  void graphs() {
+    const auto ids = answer("template ids", [&] { return reader_.template_ids(); });
+    if (!ids) return;
+    for (const TemplateId id : *ids) {
+      ask("nodes", [&] { return node_table(reader_, id, kPage); });
+      ask("tensors",
+          [&] { return tensor_table(reader_, id, {}, {.by = TensorSort::BySize}, kPage); });
+      ask("graph", [&] {
+        auto part = part_of_template(reader_, id, LayerSet::all());
+        if (part) answered_ += !to_dot(*part).empty() && !collapsed_dot(*part).empty();
+        return part;
+      });
+    }
+  }
+
+  void weights() {
+    ask("compression", [&] {
+      auto sizes = session_weights(reader_);
+      if (sizes) answered_ += compression(*sizes).total.tensors > 0;
+      return sizes;
+    });
+    ask("heads", [&] { return head_table(reader_); });
+    ask("kv", [&] { return kv_use(reader_, kPage); });
+    ask("determinism", [&] { return determinism(reader_); });
+    ask("pattern", [&] { return access_pattern(reader_); });
+    for (const Grain grain : {Grain::Tensor, Grain::Part}) {
+      const auto reads = answer(
+          "reads", [&] { return weight_reads(reader_, {.from = 0, .limit = kEverything}, grain); });
+      if (!reads) continue;
+      const Limits limits("reuse");
+      const std::array<Bytes, 2> sizes{Bytes{1000}, reads->distinct_bytes()};
+      const auto distances = reuse_distances(*reads);
+      reuse_histogram(*reads, distances);
+      lru_curve(*reads, distances, sizes);
+      belady_curve(*reads, sizes);
+      pin_curve(*reads, sizes);
+    }
+  }
+
+  void experts() {
+    const auto use = answer("experts", [&] { return expert_use(reader_, std::nullopt); });
+    if (use && !use->empty()) {
+      ask("router", [&] {
+        return router_detail(reader_, use->front().layer, use->front().router, std::nullopt, {});
+      });
+    }
+    ask("token experts", [&] { return token_experts(reader_, std::nullopt, kPage); });
+    ask("pinning", [&] { return expert_pinning(reader_, {}); });
+  }
+
+  void exports() {
+    for (const exchange::FormatFacts& format : exchange::formats()) {
+      ask(format.extension.data(), [&] {
+        return exchange::export_session(
+            reader_, {.format = format.format, .level = exchange::LogLevel::Verbose},
+            [](std::string_view) { return std::expected<void, TraceError>{}; });
+      });
+    }
+  }
+
+  void sums(const SessionIndex& index) {
+    for (const Axis by : {Axis::Token, Axis::Tensor, Axis::OpKind, Axis::Layer, Axis::Expert})
+      ask("breakdown", [&] { return breakdown(index, reader_, {.by = by}); });
+    ask("hot", [&] { return hot_cold(index, reader_, {}); });
+    const std::array<std::pair<Axis, Axis>, 4> pictures{{{Axis::Token, Axis::Layer},
+                                                         {Axis::Time, Axis::File},
+                                                         {Axis::Step, Axis::Buffer},
+                                                         {Axis::Expert, Axis::Op}}};
+    for (const auto& [x, y] : pictures) {
+      ask("raster", [&] {
+        return raster(index, reader_,
+                      {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}});
+      });
+    }
+    ask("sequentiality", [&] { return sequentiality(index, {}, kUsualGap, kPage); });
+    const ComparedSession self{.index = index, .reader = reader_};
+    ask("comparison", [&] { return compare(self, self, kPage); });
+    ask("report", [&] {
+      auto figures = report_figures(file_, index, reader_);
+      if (figures) answered_ += !report_of(*figures).title.empty();
+      return figures;
+    });
+  }
+
+  const std::filesystem::path& file_;
+  const SessionReader& reader_;
+  std::uint32_t answered_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t ask_every_question(const std::filesystem::path& file, const SessionReader& reader) {
+  return Questions(file, reader).ask_all();
+}
+
+}  // namespace tt::fuzz

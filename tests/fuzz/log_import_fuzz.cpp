@@ -1,0 +1,14 @@
+// A log of any bytes: it becomes a sound session, or there is none.
+#include "api/exchange/import.h"
+#include "tests/fuzz/imported.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tt;
+  static const fuzz::Scratch scratch;
+  fuzz::store(scratch / "log.ndjson", {data, size});
+  fuzz::expect_sound(
+      [] { return exchange::import_log(scratch / "log.ndjson", scratch / "s.ttrace"); },
+      scratch / "s.ttrace");
+  scratch.clear();
+  return 0;
+}

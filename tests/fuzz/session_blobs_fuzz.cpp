@@ -1,0 +1,108 @@
+// A graph and steps as their blobs have them, in a file that is sound in all else:
+// what no damage of a file's bytes would get past its checksums.
+//
+// An input: 4 bytes that say how long the template is, little-endian, the template
+// (unpacked), then a step's blob.
+#include <zstd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/fuzz/every_question.h"
+#include "tests/fuzz/limits.h"
+#include "tests/fuzz/scratch.h"
+#include "tracer/format/blob_codec.h"
+#include "tracer/format/session_writer.h"
+
+namespace tt {
+namespace {
+
+Blob compressed(std::span<const std::uint8_t> bytes) {
+  Blob out(ZSTD_compressBound(bytes.size()));
+  out.resize(ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 1));
+  return out;
+}
+
+std::vector<Step> steps_of(const GraphTemplate& graph, std::span<const std::uint8_t> blob) {
+  std::vector<Step> steps;
+  for (const Phase phase : {Phase::Prompt, Phase::Generate, Phase::Generate}) {
+    const auto id = static_cast<std::uint32_t>(steps.size());
+    Step step;
+    step.id = StepId{id};
+    step.phase = phase;
+    step.timing = Timing::Fast;
+    step.graph = TemplateId{1};
+    step.allocation = AllocationId{1};
+    step.begin = step.first_op = Ns{1000 * id};
+    step.first_token = id;
+    step.n_tokens = 1;
+    if (!unpack_step(std::as_bytes(blob), step) || step.op_ends.size() > graph.ops.size() ||
+        (!step.slots.empty() && step.slots.size() != graph.slots.size())) {
+      step.op_ends.clear();
+      step.slots.clear();
+      step.stats.clear();
+    }
+    step.end = step.op_ends.empty() ? step.begin : step.op_ends.back();
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+bool write(const std::filesystem::path& file, const GraphTemplate& graph,
+           const std::vector<Step>& steps) {
+  SessionInfo info;
+  info.id = "s";
+  info.n_layers = 2;
+  info.n_heads = 4;
+  info.n_heads_kv = 2;
+  info.n_experts = 8;
+  auto writer = SessionWriter::create(file, info);
+  if (!writer) fuzz::finding("no file to write to");
+  Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    allocation.addresses.push_back(0x1000 * (i + 1));
+  if (!(*writer)->add_template(TemplateId{1}, graph)) return false;
+  if (!(*writer)->add_allocation(allocation)) return false;
+  std::vector<Token> tokens;
+  for (std::uint32_t i = 0; i < steps.size(); ++i)
+    tokens.push_back({.index = i, .id = 3, .text = "a"});
+  if (!(*writer)->add_tokens(tokens)) return false;
+  for (const Step& step : steps)
+    if (!(*writer)->add_step(step)) return false;
+  info.state = SessionState::Done;
+  return (*writer)->finish(info, {}).has_value();
+}
+
+// Whether a session came of it.
+bool made_of(std::span<const std::uint8_t> input, const std::filesystem::path& file) {
+  const fuzz::Limits limits("blobs");
+  std::uint32_t length = 0;
+  if (input.size() < sizeof length) return false;
+  std::memcpy(&length, input.data(), sizeof length);
+  input = input.subspan(sizeof length);
+  length = std::min<std::uint32_t>(length, static_cast<std::uint32_t>(input.size()));
+  const auto graph = unpack_template(compressed(input.first(length)));
+  if (!graph) return false;
+  const auto again = unpack_template(pack_template(*graph).value());
+  if (!again || *again != *graph) fuzz::finding("a template does not come back as it was packed");
+  if (!write(file, *graph, steps_of(*graph, input.subspan(length)))) return false;
+  const auto problems = check_session(file);
+  if (!problems || !problems->empty()) fuzz::finding("the writer wrote what is not sound");
+  return true;
+}
+
+}  // namespace
+}  // namespace tt
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tt;
+  static const fuzz::Scratch scratch;
+  const auto file = scratch / "s.ttrace";
+  if (made_of({data, size}, file)) {
+    const auto reader = SessionReader::open(file);
+    if (!reader) fuzz::finding("the writer wrote what cannot be opened");
+    fuzz::ask_every_question(file, *reader);
+  }
+  scratch.clear();
+  return 0;
+}

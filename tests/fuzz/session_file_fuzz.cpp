@@ -1,0 +1,26 @@
+// The bytes of a .ttrace, whoever wrote them: a file that the check calls sound is
+// read to its end, of any other what can be read is; every question is asked.
+#include "tests/fuzz/every_question.h"
+#include "tests/fuzz/limits.h"
+#include "tests/fuzz/scratch.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tt;
+  static const fuzz::Scratch scratch;
+  const auto file = scratch / "s.ttrace";
+  fuzz::store(file, {data, size});
+  const auto opened = [&] {
+    const fuzz::Limits limits("check");
+    const auto problems = check_session(file);
+    auto reader = SessionReader::open(file);
+    if (problems && problems->empty()) {
+      const bool read =
+          reader && reader->for_each_step(StepId{0}, UINT32_MAX, [](const Step&) { return true; });
+      if (!read) fuzz::finding("a session that is called sound cannot be read");
+    }
+    return reader;
+  };
+  if (const auto reader = opened()) fuzz::ask_every_question(file, *reader);
+  scratch.clear();
+  return 0;
+}
