@@ -48,4 +48,8 @@ OpPart op_part(const GraphTemplate& graph, const Op& op) {
   return {output.component, output.role};
 }
 
+bool may_read_file(const GraphTemplate& graph, const Access& access) {
+  return !access.write && !graph.tensor(graph.root(access.tensor)).file.empty();
+}
+
 }  // namespace tt

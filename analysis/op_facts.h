@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tracer/format/access.h"
 #include "tracer/format/graph_template.h"
 
 namespace tt {
@@ -20,5 +21,9 @@ struct OpPart {
   Role role = Role::None;
 };
 OpPart op_part(const GraphTemplate& graph, const Op& op);
+
+// Whether rows of the access in a step may read bytes of the model's files. Lists of
+// cache cells are long: who asks about weights leaves the others out.
+bool may_read_file(const GraphTemplate& graph, const Access& access);
 
 }  // namespace tt

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/derived_graphs.h"
+#include "analysis/op_facts.h"
 
 namespace tt {
 
@@ -44,15 +45,43 @@ struct Touched {
   friend bool operator==(const Touched&, const Touched&) = default;
 };
 
-std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
-  std::vector<Touched> touched(derived.accesses.size());
-  for_each_access(*derived.graph, derived.accesses, step, [&](const StepAccess& access) {
+std::vector<Touched> touched_in(const GraphTemplate& graph, std::span<const Access> accesses,
+                                const Step& step) {
+  std::vector<Touched> touched(accesses.size());
+  for_each_access(graph, accesses, step, [&](const StepAccess& access) {
     Touched& one = touched[access.access];
     one.bytes += access.touched;
     if (access.range.length > 0) one.ranges.push_back(access.range);
   });
   return touched;
 }
+std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
+  return touched_in(*derived.graph, derived.accesses, step);
+}
+
+// Some accesses of a template: what a cache's cells are costs as much as there are of
+// them, so it is asked where it matters.
+struct SomeAccesses {
+  DerivedPtr of;
+  std::vector<Access> accesses;
+  std::vector<std::size_t> places;  // in of->accesses
+
+  template <class Wanted>
+  void pick(const DerivedPtr& derived, Wanted wanted) {
+    if (of == derived) return;
+    of = derived;
+    accesses.clear();
+    places.clear();
+    for (std::size_t i = 0; i < derived->accesses.size(); ++i) {
+      if (!wanted(derived->accesses[i])) continue;
+      accesses.push_back(derived->accesses[i]);
+      places.push_back(i);
+    }
+  }
+  std::vector<Touched> touched_in(const Step& step) const {
+    return tt::touched_in(*of->graph, accesses, step);
+  }
+};
 
 // ---------------------------------------------------------------- determinism
 
@@ -75,29 +104,37 @@ Cause cause_of(const DerivedGraph& derived, const Access& access) {
 class Comparison {
  public:
   void add(const DerivedPtr& derived, const Step& step) {
-    auto touched = touched_in(*derived, step);
-    if (derived_ != nullptr) compare(*derived, step, touched);
+    // In two steps of a template that ran equally many ops, what no list decides is equal.
+    listed_.pick(derived, [](const Access& access) { return access.slot != kNoSlot; });
+    auto touched = listed_.touched_in(step);
+    if (derived_ != nullptr) compare(derived, step, touched);
     derived_ = derived;
+    before_ = step;
     touched_ = std::move(touched);
-    step_ = step.id;
-    aborted_ = step.aborted;
   }
   Determinism take() { return std::move(result_); }
 
  private:
-  void compare(const DerivedGraph& derived, const Step& step, std::span<const Touched> touched) {
+  // `touched`: by the accesses of listed_; touched_ is, too, where the template is the same.
+  void compare(const DerivedPtr& now, const Step& step, std::span<const Touched> touched) {
+    const DerivedGraph& derived = *now;
+    const std::size_t accesses = derived.accesses.size();
     ++result_.pairs;
-    result_.accesses += touched.size();
+    result_.accesses += accesses;
     const auto before = result_.differing;
-    if (step.aborted || aborted_) {
-      differs(Cause::Unfinished, touched.size(), derived, step, 0);
-    } else if (derived_.get() != &derived && !same_order(*derived_, derived)) {
-      differs(Cause::Graph, touched.size(), derived, step, 0);
-    } else {
+    if (step.aborted || before_.aborted) {
+      differs(Cause::Unfinished, accesses, derived, step, 0);
+    } else if (derived_ == now && before_.op_ends.size() == step.op_ends.size()) {
       for (std::size_t i = 0; i < touched.size(); ++i) {
-        if (touched[i] == touched_[i]) continue;
-        differs(cause_of(derived, derived.accesses[i]), 1, derived, step, i);
+        if (touched[i] != touched_[i])
+          differs(cause_of(derived, listed_.accesses[i]), 1, derived, step, listed_.places[i]);
       }
+    } else if (derived_ != now && !same_order(*derived_, derived)) {
+      differs(Cause::Graph, accesses, derived, step, 0);
+    } else {
+      const auto was = touched_in(*derived_, before_), is = touched_in(derived, step);
+      for (std::size_t i = 0; i < accesses; ++i)
+        if (is[i] != was[i]) differs(cause_of(derived, derived.accesses[i]), 1, derived, step, i);
     }
     const auto grew = [&](Cause cause) {
       const auto at = static_cast<std::size_t>(cause);
@@ -114,7 +151,7 @@ class Comparison {
     if (sum == 0 && at < derived.accesses.size()) {
       const Access& access = derived.accesses[at];
       result_.firsts.push_back({.step = step.id,
-                                .before = step_,
+                                .before = before_.id,
                                 .op = access.op,
                                 .tensor = derived.graph->tensor(access.tensor).name,
                                 .cause = cause});
@@ -124,9 +161,9 @@ class Comparison {
 
   Determinism result_;
   DerivedPtr derived_;  // of the step before
-  std::vector<Touched> touched_;
-  StepId step_;
-  bool aborted_ = false;
+  Step before_;
+  SomeAccesses listed_;
+  std::vector<Touched> touched_;  // in before_
 };
 
 // ---------------------------------------------------------------- pattern
@@ -150,12 +187,12 @@ PatternEntry entry_of(const GraphTemplate& graph, const Access& access, const To
   return entry;
 }
 
-std::vector<PatternEntry> entries_of(const DerivedGraph& derived, const Step& step) {
+std::vector<PatternEntry> entries_of(const SomeAccesses& reads, const Step& step) {
   std::vector<PatternEntry> entries;
-  const auto touched = touched_in(derived, step);
+  const auto touched = reads.touched_in(step);
   for (std::size_t i = 0; i < touched.size(); ++i) {
-    if (is_weight_read(derived.accesses[i], touched[i]))
-      entries.push_back(entry_of(*derived.graph, derived.accesses[i], touched[i]));
+    if (is_weight_read(reads.accesses[i], touched[i]))
+      entries.push_back(entry_of(*reads.of->graph, reads.accesses[i], touched[i]));
   }
   return entries;
 }
@@ -167,12 +204,13 @@ class Predictor {
       : entries_(entries), last_(entries.size()) {}
 
   // `count` null: only what routed parts and rows it saw is kept for the next step.
-  void follow(const DerivedGraph& derived, const Step& step, Prediction* count) {
-    const auto touched = touched_in(derived, step);
+  void follow(const SomeAccesses& reads, const Step& step, Prediction* count) {
+    const auto touched = reads.touched_in(step);
+    const GraphTemplate& graph = *reads.of->graph;
     std::size_t at = 0;
     for (std::size_t i = 0; i < touched.size(); ++i) {
-      if (!is_weight_read(derived.accesses[i], touched[i])) continue;
-      const Tensor& tensor = derived.graph->tensor(derived.graph->root(derived.accesses[i].tensor));
+      if (!is_weight_read(reads.accesses[i], touched[i])) continue;
+      const Tensor& tensor = graph.tensor(graph.root(reads.accesses[i].tensor));
       const bool expected = at < entries_.size() && entries_[at].tensor == tensor.name;
       if (count != nullptr) {
         for (const FileRange& range : touched[i].ranges) {
@@ -254,15 +292,19 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
 
   // The pattern is that of the last step that is learned from; the steps after it try it.
   std::optional<Predictor> predictor;
+  SomeAccesses reads;
   const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,
                                      [&](const DerivedPtr& derived, const Step& step) {
                                        if (step.aborted) return true;
+                                       reads.pick(derived, [&](const Access& access) {
+                                         return may_read_file(*derived->graph, access);
+                                       });
                                        Prediction* const count = predictor ? &prediction : nullptr;
                                        if (!predictor) {
-                                         pattern.entries = entries_of(*derived, step);
+                                         pattern.entries = entries_of(reads, step);
                                          predictor.emplace(pattern.entries);
                                        }
-                                       predictor->follow(*derived, step, count);
+                                       predictor->follow(reads, step, count);
                                        return true;
                                      });
   if (!walked) return std::unexpected(walked.error());

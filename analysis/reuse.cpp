@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/derived_graphs.h"
+#include "analysis/op_facts.h"
 #include "tracer/format/access.h"
 
 namespace tt {
@@ -41,15 +42,27 @@ class SequenceBuilder {
  public:
   explicit SequenceBuilder(Grain grain) : grain_(grain) {}
 
-  void add_step(const DerivedGraph& derived, const Step& step) {
+  void add_step(const std::shared_ptr<const DerivedGraph>& of, const Step& step) {
+    const DerivedGraph& derived = *of;
     const GraphTemplate& graph = *derived.graph;
+    if (derived_ != of) {
+      derived_ = of;
+      accesses_.clear();
+      for (const Access& access : derived.accesses) {
+        if (may_read_file(graph, access)) accesses_.push_back(access);
+      }
+      known_.assign(accesses_.size(), kNone);
+    }
     OpId op{kNoOp};
     std::vector<std::uint32_t> of_op;
-    for_each_access(graph, derived.accesses, step, [&](const StepAccess& access) {
+    for_each_access(graph, accesses_, step, [&](const StepAccess& access) {
       if (access.write || access.range.length == 0) return;
       if (access.op.v != op.v) of_op.clear();
       op = access.op;
-      const std::uint32_t item = item_of(graph, access);
+      // What no list decides is the same item in every step of the template.
+      std::uint32_t item = known_[access.access];
+      if (item == kNone) item = item_of(graph, access);
+      if (accesses_[access.access].slot == kNoSlot) known_[access.access] = item;
       // The experts of one tensor are one read of the tensor.
       if (std::ranges::find(of_op, item) != of_op.end()) return;
       of_op.push_back(item);
@@ -79,6 +92,9 @@ class SequenceBuilder {
 
   const Grain grain_;
   ReadSequence sequence_;
+  std::shared_ptr<const DerivedGraph> derived_;  // of the step before
+  std::vector<Access> accesses_;                 // its, that may read weights
+  std::vector<std::uint32_t> known_;             // items by them
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> items_;
 };
 
@@ -151,7 +167,7 @@ std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader
                                derived_all = std::unexpected(derived.error());
                                return false;
                              }
-                             if (*derived != nullptr) builder.add_step(**derived, step);
+                             if (*derived != nullptr) builder.add_step(*derived, step);
                              return true;
                            });
   if (!walked) return std::unexpected(walked.error());
