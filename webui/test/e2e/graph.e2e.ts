@@ -88,4 +88,45 @@ describe('the layer graph', () => {
     await table.locator('[aria-selected=true]').getByText('attn_q.weight').waitFor();
     expect(await stage.faults()).toEqual([]);
   });
+
+  it('has a legend of colours and shapes', async () => {
+    await shown();
+    const { page } = stage;
+    await canvas().focus();
+    await page.keyboard.press('}');
+    await page.getByRole('application', { name: /^Layer 1: / }).waitFor();
+    const legend = page.getByRole('list', { name: 'Kinds of nodes' });
+    // The hue of each sample's outline, in degrees.
+    const hue = (name: RegExp) =>
+      legend
+        .getByRole('listitem')
+        .filter({ hasText: name })
+        .locator('canvas')
+        .evaluate((sample: HTMLCanvasElement) => {
+          const shown = sample.getContext('2d');
+          const data = shown?.getImageData(0, 0, sample.width, sample.height).data ?? [];
+          let [best, hue] = [0, -1];
+          for (let i = 0; i < data.length; i += 4) {
+            const [r = 0, g = 0, b = 0, a = 0] = data.slice(i, i + 4);
+            const [most, least] = [Math.max(r, g, b), Math.min(r, g, b)];
+            if (a < 200 || most - least <= best) continue;
+            best = most - least;
+            const sixth =
+              most === r ? (g - b) / best : most === g ? 2 + (b - r) / best : 4 + (r - g) / best;
+            hue = (sixth * 60 + 360) % 360;
+          }
+          return hue;
+        });
+    const between = async (name: RegExp, low: number, high: number) => {
+      const found = await hue(name);
+      expect(found, String(name)).toBeGreaterThan(low);
+      expect(found, String(name)).toBeLessThan(high);
+    };
+    await between(/^layer/, 200, 230); // blue
+    await between(/^shared/, 110, 165); // green
+    await between(/^input/, 15, 45); // orange
+    await between(/^output/, 255, 300); // purple
+    const dashed = legend.locator('.dashed');
+    expect(await dashed.evaluate((line) => getComputedStyle(line).borderTopStyle)).toBe('dashed');
+  });
 });

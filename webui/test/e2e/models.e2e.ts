@@ -26,6 +26,7 @@ describe('a mixture of experts', () => {
     const { page } = stage;
     await stage.page.locator('.model-button').click();
     await page.getByRole('dialog', { name: 'Models' }).getByText('Mixture of experts').waitFor();
+    expect(await stage.faults()).toEqual([]);
     await page.keyboard.press('Escape');
     await stage.textToEnd('Experts', 4);
     await page.getByLabel('Filter the ops').fill('op:mul_mat_id');
@@ -36,6 +37,7 @@ describe('a mixture of experts', () => {
       .waitFor();
     await stage.tab('Layer graph').click();
     await page.getByRole('application', { name: /^Layer 0: / }).waitFor();
+    expect(await stage.faults()).toEqual([]);
   });
 });
 

@@ -158,6 +158,7 @@ describe('a server that goes away', () => {
     expect(await stage.ops.locator('.vgrid-row').count()).toBeGreaterThan(5);
     await page.locator('.heatmap canvas').click({ position: { x: 70, y: 100 } });
     await page.getByText('This loads by itself when it is back').first().waitFor();
+    expect(await stage.faults()).toEqual([]);
     await stage.server.resume();
     // It tries by itself, too, and may have found it by now.
     await page

@@ -111,6 +111,7 @@ describe('the palette', () => {
     await page.keyboard.type('light th');
     const list = page.getByRole('listbox', { name: 'Commands' });
     await expect.poll(() => list.getByRole('option').first().innerText()).toContain('Light theme');
+    expect(await stage.faults()).toEqual([]);
     await press('Enter');
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light');
     await page.reload();

@@ -1,7 +1,15 @@
 import { describe, expect, it, vi } from 'vitest';
 import { layoutGraph, type Layout, type LayoutGraph } from '../../src/graph/layout';
 import { Layouts, structureOf, type LayoutWorker } from '../../src/graph/layouts';
-import { found, layoutGraphOf, sceneOf, shortName, timesOf } from '../../src/graph/scene';
+import { paintGraph, traceShape, type GraphPalette } from '../../src/graph/paint';
+import {
+  CATEGORIES,
+  found,
+  layoutGraphOf,
+  sceneOf,
+  shortName,
+  timesOf,
+} from '../../src/graph/scene';
 import { begun, cameraOf, fitted, hit, revealing, windowOf, zoomed } from '../../src/graph/view';
 import { neighbour } from '../../src/graph/walk';
 import type { LayoutAnswer, LayoutQuestion } from '../../src/workers/layout.worker';
@@ -174,6 +182,71 @@ describe('a layer’s scene', () => {
       expect(hit(drawn.layout, scene.items, camera, x, y)).toBe(i);
     });
     expect(hit(drawn.layout, scene.items, camera, 1, 1)).toBeNull();
+  });
+});
+
+// Remembers every call, and what was set when it came.
+function recordingContext() {
+  const calls: { name: string; args: readonly unknown[]; stroke: unknown; dash: unknown }[] = [];
+  const set: Record<string, unknown> = {};
+  let dash: unknown = [];
+  const target = new Proxy(set, {
+    get: (_, name: string) =>
+      name in set
+        ? set[name]
+        : (...args: readonly unknown[]) => {
+            if (name === 'setLineDash') dash = args[0];
+            calls.push({ name, args, stroke: set.strokeStyle, dash });
+            return { width: 10 };
+          },
+    set: (_, name: string, value: unknown) => {
+      set[name] = value;
+      return true;
+    },
+  });
+  return { calls, ctx: target as unknown as CanvasRenderingContext2D };
+}
+
+describe('what is painted', () => {
+  const scene = sceneOf(llamaLayer(5, 22));
+  const drawn = { scene, layout: layoutGraph(layoutGraphOf(scene)) };
+  const each = (of: string) =>
+    Object.fromEntries(
+      CATEGORIES.map(({ category }) => [category, `${of} ${category}`]),
+    ) as GraphPalette['line'];
+  const palette: GraphPalette = {
+    ...{ panel: 'panel', text: 'text', dim: 'dim', accent: 'accent', edge: 'edge', bar: 'bar' },
+    ...{ line: each('line'), back: each('back'), sans: 'sans', mono: 'mono' },
+  };
+
+  it('dashes the edges that cross layers, and no other', () => {
+    const { calls, ctx } = recordingContext();
+    const { width, height } = drawn.layout;
+    const marks = {
+      times: new Float64Array(scene.items.length),
+      selected: new Set<number>(),
+      ...{ hovered: null, focused: null, found: null },
+    };
+    paintGraph(ctx, { w: width, h: height }, drawn, { left: 0, top: 0, scale: 1 }, marks, palette);
+    const strokes = calls.filter(({ name }) => name === 'stroke');
+    const dashed = strokes.filter(({ dash }) => (dash as readonly number[]).length > 0);
+    const across = scene.edges.filter(({ crossLayer }) => crossLayer).length;
+    expect(across).toBeGreaterThan(0);
+    expect(dashed).toHaveLength(across);
+    expect(new Set(dashed.map(({ stroke }) => stroke))).toEqual(
+      new Set(['line cross_layer_input']),
+    );
+    const strokesOf = new Set(strokes.map(({ stroke }) => stroke));
+    for (const { node } of scene.items) expect(strokesOf).toContain(`line ${node.category}`);
+  });
+
+  it('has a shape for each category', () => {
+    const shapes = CATEGORIES.map(({ category }) => {
+      const { calls, ctx } = recordingContext();
+      traceShape(ctx, category, 0, 0, 100, 40);
+      return JSON.stringify(calls.map(({ name, args }) => [name, args]));
+    });
+    expect(new Set(shapes).size).toBe(CATEGORIES.length);
   });
 });
 
