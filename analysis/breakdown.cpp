@@ -25,7 +25,6 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
 // A session of more tokens is asked about by a window of them.
 constexpr std::size_t kMostRows = std::size_t{1} << 20;
 
-using Done = std::expected<void, TraceError>;
 using Amounts = std::array<double, kParts.size()>;  // per value, in the order of kParts
 
 void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
@@ -68,11 +67,11 @@ class Summing {
 };
 
 // All rows that say where, or the only one.
-Done sum_up(const SessionIndex& index, const SessionReader& reader, const TraceFilter& filter,
-            const AxisRows* rows, const TracePicks& picks, std::span<BreakdownRow> out) {
+void sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
+            const TracePicks& picks, std::span<BreakdownRow> out) {
   Summing summing(index, picks, rows);
-  StepShares shares(index, reader, filter.phase, StepShares::Times::Yes);
-  return shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
+  StepShares shares(index, filter.phase, StepShares::Times::Yes);
+  shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
     for (std::size_t v = 0; v < kParts.size(); ++v) {
       const double all = summing.sum(share, v);
       if (rows == nullptr) {
@@ -88,14 +87,14 @@ Done sum_up(const SessionIndex& index, const SessionReader& reader, const TraceF
 // Rows that say when: steps, or the tokens that a step stands for, to equal shares.
 class Walk {
  public:
-  Walk(const SessionIndex& index, const SessionReader& reader, const BreakdownQuery& query)
+  Walk(const SessionIndex& index, const BreakdownQuery& query)
       : index_(index),
         query_(query),
         picks_(index, query.filter),
         summing_(index, picks_),
         // The index knows what all ops of a step took together.
         knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
-        shares_(index, reader, query.filter.phase,
+        shares_(index, query.filter.phase,
                 knows_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
 
   std::expected<std::vector<BreakdownRow>, TraceError> rows(const KeepGoing& keep_going) {
@@ -104,9 +103,7 @@ class Walk {
     for (std::uint64_t i = steps.from; i < steps.to; ++i) {
       if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
       window.steps = {i, i + 1};
-      const auto visited =
-          shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
-      if (!visited) return std::unexpected(visited.error());
+      shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
       if (rows_.size() >= kMostRows)
         return std::unexpected(
             TraceError{TraceError::Kind::NotFound,
@@ -169,9 +166,7 @@ class Walk {
 };
 
 // Rows that say where.
-std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
-                                                            const SessionReader& reader,
-                                                            const BreakdownQuery& query) {
+std::vector<BreakdownRow> places(const SessionIndex& index, const BreakdownQuery& query) {
   const TracePicks picks(index, query.filter);
   const AxisRows axis(index, query.by, picks, query.filter.phase);
   std::vector<BreakdownRow> rows(axis.names().size());
@@ -179,14 +174,15 @@ std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& 
     rows[i].key = axis.keys()[i];
     rows[i].name = axis.names()[i];
   }
-  if (auto summed = sum_up(index, reader, query.filter, &axis, picks, rows); !summed)
-    return std::unexpected(summed.error());
+  sum_up(index, query.filter, &axis, picks, rows);
   return rows;
 }
 
-Done total(const SessionIndex& index, const SessionReader& reader, const TraceFilter& filter,
-           BreakdownRow& out) {
-  return sum_up(index, reader, filter, nullptr, TracePicks(index, filter), std::span(&out, 1));
+BreakdownRow total(const SessionIndex& index, const TraceFilter& filter) {
+  BreakdownRow row;
+  row.name = "total";
+  sum_up(index, filter, nullptr, TracePicks(index, filter), std::span(&row, 1));
+  return row;
 }
 
 bool comes_before(const BreakdownRow& a, const BreakdownRow& b, Order<Value> order) {
@@ -210,25 +206,22 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
 }
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
-                                               const SessionReader& reader,
                                                const BreakdownQuery& query,
                                                const KeepGoing& keep_going) {
   Breakdown out{.by = query.by, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
   out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
-  out.total.name = "total";
-  auto rows = says_when(query.by) ? Walk(index, reader, query).rows(keep_going)
-                                  : places(index, reader, query);
-  if (!rows) return std::unexpected(rows.error());
-  out.rows = *std::move(rows);
-  if (auto summed = total(index, reader, query.filter, out.total); !summed)
-    return std::unexpected(summed.error());
+  if (says_when(query.by)) {
+    auto rows = Walk(index, query).rows(keep_going);
+    if (!rows) return std::unexpected(rows.error());
+    out.rows = *std::move(rows);
+  } else {
+    out.rows = places(index, query);
+  }
+  out.total = total(index, query.filter);
   TraceFilter mapped = query.filter;
   if (!mapped.source || *mapped.source == Source::Disk) {
     mapped.source = Source::Disk;
-    BreakdownRow disk;
-    if (auto summed = total(index, reader, mapped, disk); !summed)
-      return std::unexpected(summed.error());
-    out.disk = disk.all;
+    out.disk = total(index, mapped).all;
   }
   for (const auto& [value, part] : kParts) out.buffer.*part = out.total.all.*part - out.disk.*part;
   std::erase_if(out.rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
@@ -245,9 +238,9 @@ const char* to_text(Heat heat) {
   return kWords[std::to_underlying(heat)];
 }
 
-std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const SessionReader& reader,
-                                            const HotQuery& query, const KeepGoing& keep_going) {
-  auto rows = breakdown(index, reader,
+std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
+                                            const KeepGoing& keep_going) {
+  auto rows = breakdown(index,
                         {.by = query.by,
                          .filter = query.filter,
                          .order = Order<Value>{.by = query.value, .descending = true}},

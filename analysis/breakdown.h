@@ -53,7 +53,6 @@ struct Breakdown {
 };
 
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
-                                               const SessionReader& reader,
                                                const BreakdownQuery& query,
                                                const KeepGoing& keep_going = always);
 
@@ -86,8 +85,7 @@ struct HotCold {
   std::array<Class, 3> classes;  // by Heat
 };
 
-std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const SessionReader& reader,
-                                            const HotQuery& query,
+std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
                                             const KeepGoing& keep_going = always);
 
 }  // namespace tt

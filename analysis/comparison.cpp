@@ -191,9 +191,9 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
   comparison.templates = pair_up(*left_shapes, *right_shapes);
   for (const Axis by : kAxes) {
     const BreakdownQuery query{.by = by};
-    const auto left_sums = breakdown(left.index, left.reader, query, keep_going);
+    const auto left_sums = breakdown(left.index, query, keep_going);
     if (!left_sums) return std::unexpected(left_sums.error());
-    const auto right_sums = breakdown(right.index, right.reader, query, keep_going);
+    const auto right_sums = breakdown(right.index, query, keep_going);
     if (!right_sums) return std::unexpected(right_sums.error());
     comparison.left = left_sums->total.all;
     comparison.right = right_sums->total.all;

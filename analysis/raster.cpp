@@ -43,13 +43,12 @@ RasterAxis described(Axis axis, Stretch<std::int64_t> all, const AxisQuery& quer
 
 class Painter {
  public:
-  Painter(const SessionIndex& index, const SessionReader& reader, const RasterQuery& query,
-          const KeepGoing& keep_going)
+  Painter(const SessionIndex& index, const RasterQuery& query, const KeepGoing& keep_going)
       : index_(index),
         query_(query),
         keep_going_(keep_going),
         picks_(index, query.filter),
-        shares_(index, reader, query.filter.phase,
+        shares_(index, query.filter.phase,
                 query.value == Value::Time ? StepShares::Times::Yes : StepShares::Times::No),
         layouts_(index.series().size()) {}
 
@@ -94,12 +93,13 @@ class Painter {
 
   Done add(const StepWindow& window, std::span<double> cells, double& total) {
     if (!keep_going_()) return std::unexpected(cancelled_error());
-    return shares_.visit(window, [&](const SeriesShare& share) {
+    shares_.visit(window, [&](const SeriesShare& share) {
       auto& layout = layouts_[share.number];
       if (!layout)
         layout = std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, picks_);
       layout->add(share, cells, total);
     });
+    return {};
   }
 
   // The axis that says when is walked pixel by pixel.
@@ -146,9 +146,9 @@ class Painter {
 
 }  // namespace
 
-std::expected<Raster, TraceError> raster(const SessionIndex& index, const SessionReader& reader,
-                                         const RasterQuery& query, const KeepGoing& keep_going) {
-  return Painter(index, reader, query, keep_going).paint();
+std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,
+                                         const KeepGoing& keep_going) {
+  return Painter(index, query, keep_going).paint();
 }
 
 }  // namespace tt

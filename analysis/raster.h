@@ -57,8 +57,7 @@ struct Raster {
   std::uint32_t damaged_steps = 0;  // of the session; they are in no sum
 };
 
-std::expected<Raster, TraceError> raster(const SessionIndex& index, const SessionReader& reader,
-                                         const RasterQuery& query,
+std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,
                                          const KeepGoing& keep_going = always);
 
 }  // namespace tt

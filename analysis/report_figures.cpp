@@ -51,8 +51,8 @@ std::expected<void, TraceError> gather_reuse(const SessionReader& reader, Report
 }
 
 std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
-                                        const SessionReader& reader, const KeepGoing& keep_going) {
-  return breakdown(index, reader, {.by = axis}, keep_going);
+                                        const KeepGoing& keep_going) {
+  return breakdown(index, {.by = axis}, keep_going);
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
     return std::unexpected(error);
   };
   if (!got(reader.losses(), figures.losses)) return stop();
-  if (!got(by(Axis::OpKind, index, reader, keep_going), figures.by_op_kind)) return stop();
-  if (!got(by(Axis::Component, index, reader, keep_going), figures.by_component)) return stop();
-  if (!got(by(Axis::Layer, index, reader, keep_going), figures.by_layer)) return stop();
-  if (!got(by(Axis::Tensor, index, reader, keep_going), figures.by_tensor)) return stop();
+  if (!got(by(Axis::OpKind, index, keep_going), figures.by_op_kind)) return stop();
+  if (!got(by(Axis::Component, index, keep_going), figures.by_component)) return stop();
+  if (!got(by(Axis::Layer, index, keep_going), figures.by_layer)) return stop();
+  if (!got(by(Axis::Tensor, index, keep_going), figures.by_tensor)) return stop();
   if (!got(sequentiality(index, {}, kUsualGap, {.from = 0, .limit = 0}, keep_going), order))
     return stop();
   figures.read_order = order.total;

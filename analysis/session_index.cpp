@@ -1,6 +1,7 @@
 #include "analysis/session_index.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -195,7 +196,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   step.place = static_cast<std::uint32_t>(series.steps.size());
   step.timed = !row_.op_ns.empty();
   if (auto added = add_parts(reader, series, step); !added) return added;
-  add_times(series);
+  add_times(series, row.packed.first(row_.times_bytes));
   for (const std::uint64_t ns : row_.op_ns) step.op_ns += ns;
   series.timed += step.timed;
   series.steps.push_back(head.id.v);
@@ -228,6 +229,7 @@ Series& SessionIndex::series_of(const Key& key,
                   .hits = std::vector<std::uint32_t>(outline->rules.size()),
                   .number_ends = {0},
                   .numbers = {},
+                  .packed_times = {},
                   .times = {},
                   .time_sum = std::vector<std::uint64_t>(ran),
                   .fixed = {},
@@ -250,7 +252,8 @@ Series& SessionIndex::series_of(const Key& key,
   return series_[known->second];
 }
 
-void SessionIndex::add_times(Series& series) {
+void SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
+  series.packed_times.add(packed);
   if (series.steps.size() % kStride == 0)
     series.times.insert(series.times.end(), series.time_sum.begin(), series.time_sum.end());
   for (std::size_t i = 0; i < row_.op_ns.size(); ++i) series.time_sum[i] += row_.op_ns[i];
@@ -319,8 +322,8 @@ std::size_t SessionIndex::memory_bytes() const {
   std::size_t bytes = bytes_of(steps_);
   for (const Series& s : series_)
     bytes += sizeof(s) + bytes_of(s.steps) + bytes_of(s.parts) + bytes_of(s.hits) +
-             bytes_of(s.number_ends) + bytes_of(s.numbers) + bytes_of(s.times) +
-             bytes_of(s.time_sum) + bytes_of(s.per_part);
+             bytes_of(s.number_ends) + bytes_of(s.numbers) + s.packed_times.memory_bytes() +
+             bytes_of(s.times) + bytes_of(s.time_sum) + bytes_of(s.per_part);
   for (const auto& [id, outline] : outlines_)
     bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
   for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
@@ -328,16 +331,10 @@ std::size_t SessionIndex::memory_bytes() const {
   return bytes + kPerName * (names_.tensors().size() + names_.ops().size());
 }
 
-Done OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
+void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
   constexpr std::size_t kStride = SessionIndex::kStride;
   const Series& of_series = index_.series()[series];
   const std::size_t ran = of_series.ran, steps = of_series.steps.size();
-  const auto add = [&](std::size_t at, bool plus) -> Done {
-    const auto ns = of(StepId{of_series.steps[at]});
-    if (!ns) return std::unexpected(ns.error());
-    for (std::size_t i = 0; i < ran; ++i) sum.ns[i] += plus ? (*ns)[i] : ~(*ns)[i] + 1;
-    return {};
-  };
   // The nearest place whose sum is known: where it stands, a kept one, the end.
   const std::size_t kept = std::min((place + kStride / 2) / kStride * kStride,
                                     (steps == 0 ? 0 : (steps - 1) / kStride * kStride));
@@ -354,45 +351,28 @@ Done OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
     sum.place = kept;
   }
   for (; sum.place < place; ++sum.place)
-    if (auto done = add(sum.place, true); !done) return done;
+    std::ranges::transform(sum.ns, of(series, sum.place), sum.ns.begin(), std::plus{});
   for (; sum.place > place; --sum.place)
-    if (auto done = add(sum.place - 1, false); !done) return done;
-  return {};
+    std::ranges::transform(sum.ns, of(series, sum.place - 1), sum.ns.begin(), std::minus{});
 }
 
-std::expected<std::span<const std::uint64_t>, TraceError> OpTimes::between(std::uint32_t series,
-                                                                           std::size_t from,
-                                                                           std::size_t to) {
+std::span<const std::uint64_t> OpTimes::between(std::uint32_t series, std::size_t from,
+                                                std::size_t to) {
+  if (from + 1 == to) return of(series, from);
   Sum& sum = last_[series];
-  if (from + 1 == to) return of(StepId{index_.series()[series].steps[from]});
-  if (sum.ns.empty() || sum.place != from)
-    if (auto done = move_to(series, from, sum); !done) return std::unexpected(done.error());
-  answer_.resize(sum.ns.size());
-  std::ranges::transform(sum.ns, answer_.begin(), [](std::uint64_t ns) { return ~ns + 1; });
-  if (auto done = move_to(series, to, sum); !done) return std::unexpected(done.error());
-  for (std::size_t i = 0; i < answer_.size(); ++i) answer_[i] += sum.ns[i];
-  return std::span<const std::uint64_t>(answer_);
+  if (sum.ns.empty() || sum.place != from) move_to(series, from, sum);
+  answer_ = sum.ns;
+  move_to(series, to, sum);
+  std::ranges::transform(sum.ns, answer_, answer_.begin(), std::minus{});
+  return answer_;
 }
 
-std::expected<std::span<const std::uint64_t>, TraceError> OpTimes::of(StepId step) {
-  if (step != read_) {
-    read_ = StepId{kNone};
-    bool sound = true;
-    const auto read = reader_.for_each_step_row(step, 1, [&](const SessionReader::StepRow& row) {
-      sound = unpack_outline(row.packed, row_).has_value();
-      return false;
-    });
-    if (!read) return std::unexpected(read.error());
-    const IndexedStep& known = index_.steps()[step.v];
-    const std::size_t ran = known.series == kNone ? 0 : index_.series()[known.series].ran;
-    if (!sound || (row_.op_ns.size() != ran && !row_.op_ns.empty()))
-      return std::unexpected(TraceError{TraceError::Kind::Damaged,
-                                        "A step of the session's file has changed. Ask again."});
-    drop_negative(row_.op_ns);
-    row_.op_ns.resize(ran);
-    read_ = step;
-  }
-  return std::span<const std::uint64_t>(row_.op_ns);
+std::span<const std::uint64_t> OpTimes::of(std::uint32_t series, std::size_t place) {
+  const Series& of_series = index_.series()[series];
+  (void)unpack_times(of_series.packed_times[place], op_ns_);  // once it was read before
+  drop_negative(op_ns_);
+  op_ns_.resize(of_series.ran);
+  return op_ns_;
 }
 
 }  // namespace tt

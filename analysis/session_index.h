@@ -18,11 +18,12 @@
 //     is kept (12 bytes): the bytes of an access between two steps are a difference
 //     times its unit. Where parts are accesses of their own (experts, rows of an
 //     embedding) the list is kept, too (4 bytes a part).
-//   - Times. Per op the sum of its time over all steps of the series before it is
-//     kept at every kStride-th step (total ops / kStride * 8 bytes). At a step
-//     between two of these the steps from the nearer one are read again from the
-//     file: kStride / 2 at most, so that the time of every op between any two
-//     steps costs a difference of two vectors and a few microseconds.
+//   - Times. Each step's are kept as they are packed in the file (1 to 2 bytes an
+//     op), and per op the sum over all steps of the series before it at every
+//     kStride-th step (total ops / kStride * 8 bytes). At a step between two of
+//     these the steps from the nearer one are added: kStride / 2 at most, so that
+//     the time of every op between any two steps costs a difference of two vectors
+//     and a few microseconds.
 //
 // So a picture's column costs what a template's accesses cost, not what its
 // steps' do. Nothing of it is stored in the file. bench/analysis/raster_bench says
@@ -42,6 +43,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/byte_pieces.h"
 #include "analysis/page.h"
 #include "analysis/template_outline.h"
 #include "tracer/format/blob_codec.h"
@@ -91,6 +93,7 @@ struct Series {
   std::vector<std::uint32_t> hits;         // (steps + 1) x rules
   std::vector<std::uint64_t> number_ends;  // steps + 1
   std::vector<std::uint32_t> numbers;
+  BytePieces packed_times;              // per step, as unpack_times() takes them
   std::vector<std::uint64_t> times;     // before step 0, kStride, 2 * kStride...: ran ops each
   std::vector<std::uint64_t> time_sum;  // before the next step
   // What one of its steps makes: always, and by the parts of each rule.
@@ -118,7 +121,7 @@ void Series::for_each_numbers(std::size_t from, std::size_t to, Each each) const
 
 class SessionIndex {
  public:
-  static constexpr std::size_t kStride = 8;
+  static constexpr std::size_t kStride = 16;
 
   // `reader` reads one and the same session in every call of this object.
   static std::expected<SessionIndex, TraceError> build(const SessionReader& reader,
@@ -156,7 +159,7 @@ class SessionIndex {
   std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
       const SessionReader& reader, TemplateId id);
   Series& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
-  void add_times(Series& series);
+  void add_times(Series& series, std::span<const std::byte> packed);
   std::expected<void, TraceError> add_parts(const SessionReader& reader, Series& series,
                                             IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
@@ -175,33 +178,28 @@ class SessionIndex {
   std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
 };
 
-// The times of ops, summed over steps of an index: lives as long as one question,
-// and reads from the file what the index does not keep.
+// The times of ops, summed over steps of an index: lives as long as one question.
 class OpTimes {
  public:
-  OpTimes(const SessionIndex& index, const SessionReader& reader)
-      : index_(index), reader_(reader), last_(index.series().size()) {}
+  explicit OpTimes(const SessionIndex& index) : index_(index), last_(index.series().size()) {}
 
   // Per op that ran, in the steps [from, to) of a series. Cheapest when `from` is
   // where the last question about this series ended. Valid until the next call.
-  std::expected<std::span<const std::uint64_t>, TraceError> between(std::uint32_t series,
-                                                                    std::size_t from,
-                                                                    std::size_t to);
-  // Of one step; ops without a time have 0. Valid until the next call.
-  std::expected<std::span<const std::uint64_t>, TraceError> of(StepId step);
+  std::span<const std::uint64_t> between(std::uint32_t series, std::size_t from, std::size_t to);
+  // Of the step at that place of the series; ops without a time have 0. Valid until
+  // the next call.
+  std::span<const std::uint64_t> of(std::uint32_t series, std::size_t place);
 
  private:
   struct Sum {
     std::size_t place = 0;
     std::vector<std::uint64_t> ns;  // of all steps before `place`; empty: not asked for yet
   };
-  std::expected<void, TraceError> move_to(std::uint32_t series, std::size_t place, Sum& sum);
+  void move_to(std::uint32_t series, std::size_t place, Sum& sum);
 
   const SessionIndex& index_;
-  const SessionReader& reader_;
-  std::vector<Sum> last_;  // per series
-  StepId read_{kNone};     // the step in `row_`
-  StepOutline row_;
+  std::vector<Sum> last_;             // per series
+  std::vector<std::uint64_t> op_ns_;  // of one step
   std::vector<std::uint64_t> answer_;
 };
 

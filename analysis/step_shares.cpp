@@ -83,7 +83,7 @@ std::size_t StepShares::place_at(std::uint32_t series, std::uint64_t step) {
   return last.place;
 }
 
-StepShares::Done StepShares::whole(Stretch<std::uint64_t> steps, const Visit& visit) {
+void StepShares::whole(Stretch<std::uint64_t> steps, const Visit& visit) {
   for (std::uint32_t s = 0; s < index_.series().size(); ++s) {
     const Series& series = index_.series()[s];
     if (phase_ && series.phase != *phase_) continue;
@@ -91,31 +91,25 @@ StepShares::Done StepShares::whole(Stretch<std::uint64_t> steps, const Visit& vi
     if (from == to) continue;
     std::span<const std::uint64_t> op_ns;
     if (times_ == Times::Yes) {
-      const auto sums = op_times_.between(s, from, to);
-      if (!sums) return std::unexpected(sums.error());
-      op_ns = *sums;
+      op_ns = op_times_.between(s, from, to);
     }
     visit({series, s, from, to, 1, {}, op_ns, 0, series.ran});
   }
-  return {};
 }
 
-StepShares::Done StepShares::partly(std::uint32_t id, const StepWindow& window,
-                                    const Visit& visit) {
+void StepShares::partly(std::uint32_t id, const StepWindow& window, const Visit& visit) {
   const IndexedStep& step = index_.steps()[id];
-  if (step.series == kNone || (phase_ && step.phase != *phase_)) return {};
+  if (step.series == kNone || (phase_ && step.phase != *phase_)) return;
   const Series& series = index_.series()[step.series];
   double share =
       window.tokens ? part_within(token_begin(step), token_end(step), *window.tokens) : 1;
   const bool cut = inside(step.begin.v, time_end(step), window.time) != Inside::Wholly;
   if (cut && !step.timed) share *= part_within(step.begin.v, time_end(step), *window.time);
-  if (share == 0) return {};
+  if (share == 0) return;
   SeriesShare out{series, step.series, step.place, std::size_t{step.place} + 1, share, {},
                   {},     0,           series.ran};
   if ((cut && step.timed) || times_ == Times::Yes) {
-    const auto ns = op_times_.of(StepId{id});
-    if (!ns) return std::unexpected(ns.error());
-    out.op_ns = *ns;
+    out.op_ns = op_times_.of(step.series, step.place);
   }
   if (cut && step.timed) {
     op_shares_.assign(series.ran, 0);
@@ -133,15 +127,14 @@ StepShares::Done StepShares::partly(std::uint32_t id, const StepWindow& window,
       out.end_op = op + 1;
       op_shares_[op] = part * share;
     }
-    if (out.end_op == 0) return {};
+    if (out.end_op == 0) return;
   }
   visit(out);
-  return {};
 }
 
-StepShares::Done StepShares::visit(const StepWindow& window, const Visit& visit) {
+void StepShares::visit(const StepWindow& window, const Visit& visit) {
   const std::span<const IndexedStep> all = index_.steps();
-  if (window.steps.from >= window.steps.to) return {};
+  if (window.steps.from >= window.steps.to) return;
   const bool in_order =
       (!window.time || index_.in_time_order()) && (!window.tokens || index_.in_token_order());
   Stretch<std::uint64_t> touched = window.steps, wholly = window.steps;
@@ -154,11 +147,10 @@ StepShares::Done StepShares::visit(const StepWindow& window, const Visit& visit)
   } else {
     wholly = {touched.to, touched.to};
   }
-  Done done;
-  for (std::uint64_t i = touched.from; done && i < touched.to; ++i) {
+  for (std::uint64_t i = touched.from; i < touched.to; ++i) {
     // One step is found sooner than looked for in every series.
     if (i == wholly.from && wholly.to > wholly.from + 1) {
-      done = whole(wholly, visit);
+      whole(wholly, visit);
       i = wholly.to - 1;
       continue;
     }
@@ -166,9 +158,8 @@ StepShares::Done StepShares::visit(const StepWindow& window, const Visit& visit)
     if (inside(step.begin.v, time_end(step), window.time) == Inside::No ||
         inside(token_begin(step), token_end(step), window.tokens) == Inside::No)
       continue;
-    done = partly(static_cast<std::uint32_t>(i), window, visit);
+    partly(static_cast<std::uint32_t>(i), window, visit);
   }
-  return done;
 }
 
 }  // namespace tt

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <span>
 #include <vector>
@@ -50,27 +49,25 @@ StepWindow within(StepWindow a, const StepWindow& b);
 class StepShares {
  public:
   enum class Times : bool { No, Yes };  // whether op_ns is wanted
-  StepShares(const SessionIndex& index, const SessionReader& reader, std::optional<Phase> phase,
-             Times times)
+  StepShares(const SessionIndex& index, std::optional<Phase> phase, Times times)
       : index_(index),
         phase_(phase),
         times_(times),
-        op_times_(index, reader),
+        op_times_(index),
         places_(index.series().size()) {}
 
   using Visit = std::function<void(const SeriesShare&)>;
-  std::expected<void, TraceError> visit(const StepWindow& window, const Visit& visit);
+  void visit(const StepWindow& window, const Visit& visit);
 
  private:
-  using Done = std::expected<void, TraceError>;
   struct Place {
     std::uint64_t step =
         0;  // all steps of the series before `place` are before it, the rest is not
     std::size_t place = 0;
   };
   std::size_t place_at(std::uint32_t series, std::uint64_t step);
-  Done whole(Stretch<std::uint64_t> steps, const Visit& visit);
-  Done partly(std::uint32_t step, const StepWindow& window, const Visit& visit);
+  void whole(Stretch<std::uint64_t> steps, const Visit& visit);
+  void partly(std::uint32_t step, const StepWindow& window, const Visit& visit);
 
   const SessionIndex& index_;
   const std::optional<Phase> phase_;

@@ -99,14 +99,13 @@ int run(const HotOptions& options) {
   query.cold_share = options.cold_percent / 100;
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
-  const auto hot = hot_cold(*index, *reader, query);
+  const auto hot = hot_cold(*index, query);
   if (!hot) return fail(hot.error());
   if (options.json) {
     std::println("{}", text_of(to_json(*hot, {.from = 0, .limit = options.top})));
     return 0;
   }
-  const auto all =
-      breakdown(*index, *reader, {.by = Axis::All, .filter = query.filter, .order = {}});
+  const auto all = breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}});
   if (!all) return fail(all.error());
   print_tables(*hot, *all, options.top);
   return 0;

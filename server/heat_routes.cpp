@@ -100,24 +100,24 @@ Axis place_of(const Request& request, ParameterReader& read, Axis usual) {
   return axis;
 }
 
-// As about_session(), with the session's index: the question is a function of
-// both. `Answer` makes JSON or bytes of what it finds.
+// As about_session(), with the session's index, which the question is a function of. `Answer` makes
+// JSON or bytes of what it finds.
 class Asking {
  public:
   Asking(SessionStore& sessions, IndexShelf& indexes, const Request& request)
       : sessions_(sessions), indexes_(indexes), request_(request) {}
 
-  // `ask(index, reader, keep_going)` finds, `form(found)` gives Json or TextAnswer.
+  // `ask(index, keep_going)` finds, `form(found)` gives Json or TextAnswer.
   template <class Ask, class Form>
   auto question(Ask ask, Form form) const {
     return [=, *this](const SessionReader& reader) {
-      using Found = decltype(ask(std::declval<const SessionIndex&>(), reader, KeepGoing()));
+      using Found = decltype(ask(std::declval<const SessionIndex&>(), KeepGoing()));
       using Formed = std::expected<decltype(form(*std::declval<Found>())), TraceError>;
       const std::string& id = request_.path_params.at("id");
       const KeepGoing keep_going = while_connected(request_);
       const auto index = indexes_.lend(id, sessions_.tag(id), reader, keep_going);
       if (!index) return Formed(std::unexpected(index.error()));
-      auto found = ask(**index, reader, keep_going);
+      auto found = ask(**index, keep_going);
       if (!found) return Formed(std::unexpected(found.error()));
       return Formed(form(*found));
     };
@@ -135,8 +135,8 @@ auto picture(const Asking& asking, const Request& request, ParameterReader& read
   static constexpr std::string_view kFormats[] = {"json", "columns"};
   const bool columns = read.take(word_parameter(request, "format", kFormats, "json")) == "columns";
   return asking.question(
-      [query](const SessionIndex& index, const SessionReader& reader, const KeepGoing& keep_going) {
-        return raster(index, reader, query, keep_going);
+      [query](const SessionIndex& index, const KeepGoing& keep_going) {
+        return raster(index, query, keep_going);
       },
       [columns](const Raster& found) {
         return columns ? TextAnswer{columns_of(found), kColumnsType}
@@ -230,9 +230,8 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
       const PageRange range = read.take(page_parameters(request, kUsualRows));
       return Asking(sessions, indexes, request)
           .question(
-              [=](const SessionIndex& index, const SessionReader& reader,
-                  const KeepGoing& keep_going) {
-                return breakdown(index, reader, query, keep_going);
+              [=](const SessionIndex& index, const KeepGoing& keep_going) {
+                return breakdown(index, query, keep_going);
               },
               [=](const Breakdown& found) { return to_json(found, range); });
     });
@@ -247,12 +246,9 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
                            .filter = trace_filter(request, read)};
       const PageRange range = read.take(page_parameters(request, kUsualRows));
       return Asking(sessions, indexes, request)
-          .question(
-              [=](const SessionIndex& index, const SessionReader& reader,
-                  const KeepGoing& keep_going) {
-                return hot_cold(index, reader, query, keep_going);
-              },
-              [=](const HotCold& found) { return to_json(found, range); });
+          .question([=](const SessionIndex& index,
+                        const KeepGoing& keep_going) { return hot_cold(index, query, keep_going); },
+                    [=](const HotCold& found) { return to_json(found, range); });
     });
   });
 
@@ -263,7 +259,7 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
       const PageRange range = read.take(page_parameters(request, kUsualRows));
       return Asking(sessions, indexes, request)
           .question(
-              [=](const SessionIndex& index, const SessionReader&, const KeepGoing& keep_going) {
+              [=](const SessionIndex& index, const KeepGoing& keep_going) {
                 return sequentiality(index, filter, gap, range, keep_going);
               },
               [](const Sequentiality& found) { return to_json(found); });

@@ -18,8 +18,7 @@ struct RunPicture {
 constexpr RunPicture kPictures[] = {
     {"heatmap_token_layer.png", "bytes touched, token by layer of the op", Axis::Token,
      Axis::Layer},
-    {"timeline_offset.png", "bytes touched, time by offset in the files", Axis::Time,
-     Axis::File},
+    {"timeline_offset.png", "bytes touched, time by offset in the files", Axis::Time, Axis::File},
 };
 
 // What of the axis the steps stand for. None: no step.
@@ -54,7 +53,7 @@ Written write_run_pictures(const SessionRows& rows, const std::filesystem::path&
                       .filter = {}};
     query.x.range = extent_of(*index, steps, wanted.x);
     query.filter.steps = steps;
-    const auto found = raster(*index, rows.reader(), query, keep_going);
+    const auto found = raster(*index, query, keep_going);
     if (!found) return std::unexpected(found.error());
     const auto png = picture_of(*found, wanted.title).png();
     if (!png) return std::unexpected(png.error());

@@ -140,14 +140,16 @@ std::expected<BigSession, TraceError> make_big_session(const std::filesystem::pa
   return made;
 }
 
-std::filesystem::path usual_session(const char* program, std::uint64_t accesses) {
+std::filesystem::path usual_session(const char* program, UsualModel of, std::uint64_t accesses) {
   namespace fs = std::filesystem;
+  const bool dense = of == UsualModel::Dense;
+  const std::string name = dense ? "dense" : "experts";
   std::error_code none;
   const fs::path folder = fs::temp_directory_path() / "tensor-trace-bench";
-  const fs::path big = folder / std::format("{}M.ttrace", accesses / 1'000'000);
+  const fs::path big = folder / std::format("{}-{}M.ttrace", name, accesses / 1'000'000);
   if (fs::exists(big, none)) return big;
   fs::create_directories(folder, none);
-  const fs::path model = folder / "narrow.gguf", small = folder / "narrow.ttrace";
+  const fs::path model = folder / (name + ".gguf"), small = folder / (name + ".ttrace");
   const std::string tt = (fs::path(program).parent_path() / "tt").string();
   const auto run = [&](const std::string& arguments) {
     const std::string command = "'" + tt + "' " + arguments + " >/dev/null";
@@ -155,9 +157,10 @@ std::filesystem::path usual_session(const char* program, std::uint64_t accesses)
     std::println(stderr, "{} failed; is tt built beside this program?", command);
     return false;
   };
+  const std::string shape =
+      dense ? "tinyllama-1.1b --embd 256 --heads 8 --kv-heads 4 --ff 768" : "qwen3-moe-like";
   if (!fs::exists(small, none) &&
-      (!run(std::format("model tinyllama-1.1b --embd 256 --heads 8 --kv-heads 4 --ff 768 -o '{}'",
-                        model.string())) ||
+      (!run(std::format("model {} -o '{}'", shape, model.string())) ||
        !run(std::format("record -q --force -m '{}' -p 'Once upon a time' -n 500 --ignore-eos "
                         "-o '{}'",
                         model.string(), small.string()))))

@@ -21,10 +21,13 @@ std::expected<BigSession, TraceError> make_big_session(const std::filesystem::pa
                                                        const std::filesystem::path& to,
                                                        std::uint64_t accesses);
 
-// Such a session in the folder for temporary files, made when it is not there yet:
-// a llama of 22 layers (the graph of tinyllama-1.1b, narrow) writes 500 tokens. Needs
-// `tt` beside `program`, the path that this process was started by. Empty: it failed,
-// and stderr says why.
-std::filesystem::path usual_session(const char* program, std::uint64_t accesses);
+// Such a session in the folder for temporary files, made when it is not there yet: a
+// model writes 500 tokens. Needs `tt` beside `program`, the path that this process was
+// started by. Empty: it failed, and stderr says why.
+enum class UsualModel {
+  Dense,   // a llama of 22 layers: the graph of tinyllama-1.1b, narrow
+  Experts  // 8 of 32 experts in every layer
+};
+std::filesystem::path usual_session(const char* program, UsualModel model, std::uint64_t accesses);
 
 }  // namespace tt::bench

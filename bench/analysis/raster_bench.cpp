@@ -71,7 +71,7 @@ void measure(const std::string& name, int rounds, double budget, Ask ask) {
 int main(int argc, char** argv) {
   using namespace tt;
   const std::filesystem::path session =
-      argc > 1 ? argv[1] : bench::usual_session(argv[0], 100'000'000);
+      argc > 1 ? argv[1] : bench::usual_session(argv[0], bench::UsualModel::Dense, 100'000'000);
   if (session.empty()) return 1;
   const int rounds = argc > 2 ? std::stoi(argv[2]) : 100;
   const double before = anonymous_mb();
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   const AxisQuery time{.axis = Axis::Time, .pixels = 1400};
   const AxisQuery token{.axis = Axis::Token, .pixels = 1400};
   const AxisQuery file{.axis = Axis::File, .pixels = 800};
-  if (!raster(*index, *reader, {.x = time, .y = file, .value = Value::Touched})) return 1;
+  if (!raster(*index, {.x = time, .y = file, .value = Value::Touched})) return 1;
   std::uint64_t accesses = 0, ops = 0;
   for (const IndexedStep& step : index->steps()) accesses += step.totals.accesses;
   for (const Series& series : index->series())
@@ -129,10 +129,10 @@ int main(int argc, char** argv) {
       RasterQuery query{.x = p.x, .y = {.axis = p.y, .pixels = 800}, .value = value};
       const std::string name = std::string(p.name) + ", " + to_text(value);
       measure(name + ", whole", std::max(3, rounds / 5), 50,
-              [&] { return raster(*index, *reader, query).has_value(); });
+              [&] { return raster(*index, query).has_value(); });
       measure(name + ", windows", rounds, 50, [&] {
         query.x.range = window(p.x.axis == Axis::Time ? end : tokens, 1e-6);
-        return raster(*index, *reader, query).has_value();
+        return raster(*index, query).has_value();
       });
     }
   }
@@ -141,25 +141,23 @@ int main(int argc, char** argv) {
                       .y = {.axis = Axis::Component, .pixels = 800},
                       .value = Value::Time};
     query.filter.time = window(end, 1e-6);
-    return raster(*index, *reader, query).has_value();
+    return raster(*index, query).has_value();
   });
   measure("memory map of the file, zoomed", rounds, 50, [&] {
     RasterQuery query{.x = {.axis = Axis::File, .pixels = 1400},
                       .y = {.axis = Axis::All, .pixels = 1},
                       .value = Value::Accesses};
-    return raster(*index, *reader, query).has_value();
+    return raster(*index, query).has_value();
   });
   for (const Axis by : {Axis::Layer, Axis::OpKind, Axis::Component, Axis::Tensor, Axis::Expert}) {
     measure(std::string("breakdown by ") + to_text(by), rounds, 50, [&] {
-      return breakdown(*index, *reader,
-                       {.by = by, .filter = {}, .order = Order<Value>{Value::Time, true}})
+      return breakdown(*index, {.by = by, .filter = {}, .order = Order<Value>{Value::Time, true}})
           .has_value();
     });
   }
   measure("breakdown by token", std::max(3, rounds / 20), 50,
-          [&] { return breakdown(*index, *reader, {.by = Axis::Token}).has_value(); });
-  measure("hot and cold tensors", rounds, 50,
-          [&] { return hot_cold(*index, *reader, {}).has_value(); });
+          [&] { return breakdown(*index, {.by = Axis::Token}).has_value(); });
+  measure("hot and cold tensors", rounds, 50, [&] { return hot_cold(*index, {}).has_value(); });
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
     return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
   });

@@ -304,7 +304,7 @@ void expect_picture(const SessionReader& reader, const SessionIndex& index,
                     const RasterQuery& query) {
   SCOPED_TRACE(std::string(to_text(query.x.axis)) + " x " + to_text(query.y.axis) + ", " +
                to_text(query.value));
-  const auto fast = raster(index, reader, query);
+  const auto fast = raster(index, query);
   ASSERT_TRUE(fast.has_value()) << fast.error().message;
   ASSERT_LE(fast->x.pixels, query.x.pixels);
   ASSERT_LE(fast->y.pixels, query.y.pixels);
@@ -362,7 +362,7 @@ RasterQuery random_picture(Dice& dice, const SessionIndex& index) {
 void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,
                       const TraceFilter& filter) {
   SCOPED_TRACE(to_text(by));
-  const auto found = breakdown(index, reader, {.by = by, .filter = filter});
+  const auto found = breakdown(index, {.by = by, .filter = filter});
   ASSERT_TRUE(found.has_value()) << found.error().message;
   struct Column {
     Value value;
@@ -386,7 +386,7 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
         if (filter.phase && filter.phase != phase) continue;
         query.filter.phase = phase;
       }
-      const auto like = raster(index, reader, query);
+      const auto like = raster(index, query);
       ASSERT_TRUE(like.has_value());
       const Naive slow = naive(reader, index, query, *like);
       std::map<std::int64_t, double> left;  // by key
@@ -407,11 +407,10 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
   }
 }
 
-void expect_hot_and_cold(const SessionReader& reader, const SessionIndex& index,
-                         const HotQuery& query) {
-  const auto found = hot_cold(index, reader, query);
+void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
+  const auto found = hot_cold(index, query);
   ASSERT_TRUE(found.has_value()) << found.error().message;
-  const auto whole = breakdown(index, reader, {.by = query.by, .filter = query.filter});
+  const auto whole = breakdown(index, {.by = query.by, .filter = query.filter});
   ASSERT_TRUE(whole.has_value());
   ASSERT_EQ(found->rows.size(), whole->rows.size());
   std::vector<double> amounts;

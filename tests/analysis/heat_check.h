@@ -23,8 +23,7 @@ RasterQuery random_picture(Dice& dice, const SessionIndex& index);
 void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,
                       const TraceFilter& filter = {});
 // Against the breakdown, sorted.
-void expect_hot_and_cold(const SessionReader& reader, const SessionIndex& index,
-                         const HotQuery& query);
+void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query);
 
 // Returns how many reads there were.
 std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,

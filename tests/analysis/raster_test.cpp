@@ -74,10 +74,9 @@ TEST(Raster, APromptIsSpreadEvenlyOverItsTokens) {
   const SessionReader reader = small.reader();
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
-  const auto found = raster(*index, reader,
-                            {.x = {.axis = Axis::Token, .pixels = 100},
-                             .y = {.axis = Axis::Layer, .pixels = 100},
-                             .value = Value::Time});
+  const auto found = raster(*index, {.x = {.axis = Axis::Token, .pixels = 100},
+                                     .y = {.axis = Axis::Layer, .pixels = 100},
+                                     .value = Value::Time});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->x.pixels, 2U);
   EXPECT_EQ(found->y.rows, (std::vector<std::string>{"0", "1", "none"}));
@@ -126,16 +125,14 @@ TEST(SessionIndex, TakesAnySession) {
     });
     ASSERT_TRUE(read.has_value());
     for (int x = 0; x <= static_cast<int>(Axis::All); ++x) {
-      const auto found = raster(*session->index, *session->reader,
-                                {.x = {.axis = static_cast<Axis>(x), .pixels = 40},
-                                 .y = {.axis = Axis::Op, .pixels = 30},
-                                 .value = Value::Accesses});
+      const auto found = raster(*session->index, {.x = {.axis = static_cast<Axis>(x), .pixels = 40},
+                                                  .y = {.axis = Axis::Op, .pixels = 30},
+                                                  .value = Value::Accesses});
       ASSERT_TRUE(found.has_value());
     }
-    const auto total = raster(*session->index, *session->reader,
-                              {.x = {.axis = Axis::All, .pixels = 1},
-                               .y = {.axis = Axis::All, .pixels = 1},
-                               .value = Value::Accesses});
+    const auto total = raster(*session->index, {.x = {.axis = Axis::All, .pixels = 1},
+                                                .y = {.axis = Axis::All, .pixels = 1},
+                                                .value = Value::Accesses});
     ASSERT_TRUE(total.has_value());
     EXPECT_GE(total->total, accesses);
   }
@@ -152,10 +149,9 @@ TEST(SessionIndex, ADamagedStepIsLeftOutAndSaid) {
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
   EXPECT_EQ(index->damaged(), std::vector<StepId>{StepId{1}});
-  const auto found = raster(*index, reader,
-                            {.x = {.axis = Axis::Step, .pixels = 10},
-                             .y = {.axis = Axis::All, .pixels = 1},
-                             .value = Value::Time});
+  const auto found = raster(*index, {.x = {.axis = Axis::Step, .pixels = 10},
+                                     .y = {.axis = Axis::All, .pixels = 1},
+                                     .value = Value::Time});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->cells, (std::vector<double>{150, 0, 150}));
   EXPECT_EQ(found->damaged_steps, 1U);
@@ -195,17 +191,16 @@ TEST(SessionIndex, StepsKnowTheirTotals) {
 void expect_breakdown(const Opened& session, Axis by, const TraceFilter& filter) {
   SCOPED_TRACE(to_text(by));
   constexpr std::uint32_t kEvery = 1u << 16;
-  const auto found = breakdown(*session.index, *session.reader, {.by = by, .filter = filter});
+  const auto found = breakdown(*session.index, {.by = by, .filter = filter});
   ASSERT_TRUE(found.has_value()) << found.error().message;
   std::map<std::string, const BreakdownRow*> rows;
   for (const BreakdownRow& row : found->rows) rows[row.name + "/" + std::to_string(row.key)] = &row;
   EXPECT_EQ(rows.size(), found->rows.size());
   const auto drawn = [&](Axis x, const TraceFilter& of, Value value) {
-    auto picture = raster(*session.index, *session.reader,
-                          {.x = {.axis = x, .pixels = kEvery},
-                           .y = {.axis = Axis::Phase, .pixels = kEvery},
-                           .value = value,
-                           .filter = of});
+    auto picture = raster(*session.index, {.x = {.axis = x, .pixels = kEvery},
+                                           .y = {.axis = Axis::Phase, .pixels = kEvery},
+                                           .value = value,
+                                           .filter = of});
     EXPECT_TRUE(picture.has_value());
     return *std::move(picture);
   };
@@ -268,8 +263,8 @@ TEST(Breakdown, AStepOfTooManyTokensIsRefused) {
   const SessionReader reader = small.reader();
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
-  EXPECT_FALSE(breakdown(*index, reader, {.by = Axis::Token}).has_value());
-  EXPECT_EQ(breakdown(*index, reader, {.by = Axis::Step})->rows.size(), 1U);
+  EXPECT_FALSE(breakdown(*index, {.by = Axis::Token}).has_value());
+  EXPECT_EQ(breakdown(*index, {.by = Axis::Step})->rows.size(), 1U);
 }
 
 TEST(Breakdown, RowsAddUpToTheTotalWhateverTheyAreGroupedBy) {
@@ -285,7 +280,7 @@ TEST(Breakdown, RowsAddUpToTheTotalWhateverTheyAreGroupedBy) {
     for (const Axis by : {Axis::Step, Axis::Token, Axis::Layer, Axis::Component, Axis::OpKind,
                           Axis::Op, Axis::Phase, Axis::Tensor, Axis::Source, Axis::All}) {
       SCOPED_TRACE(to_text(by));
-      const auto found = breakdown(*session->index, *session->reader, {.by = by});
+      const auto found = breakdown(*session->index, {.by = by});
       ASSERT_TRUE(found.has_value());
       TraceSums sum, prompt;
       for (const BreakdownRow& row : found->rows) {
@@ -316,14 +311,14 @@ TEST(Breakdown, EveryRowIsTheSumOfItsAccesses) {
                                     filter);
     }
     for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::OpKind})
-      tt::testing::expect_hot_and_cold(*session->reader, *session->index,
+      tt::testing::expect_hot_and_cold(*session->index,
                                        {.by = by, .value = Value::Touched, .hot_share = 0.2});
   }
 }
 
 TEST(Breakdown, HotIsTheFirstTenthAndColdTheLastHalf) {
   const auto session = opened(plausible_session(3));
-  const auto found = hot_cold(*session->index, *session->reader, {.value = Value::Touched});
+  const auto found = hot_cold(*session->index, {.value = Value::Touched});
   ASSERT_TRUE(found.has_value());
   const std::size_t n = found->rows.size();
   ASSERT_GT(n, 10U);

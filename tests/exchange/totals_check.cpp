@@ -68,7 +68,7 @@ void expect_totals_agree(const std::filesystem::path& file) {
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value()) << index.error().message;
   for (const Axis by : {Axis::Tensor, Axis::OpKind, Axis::Step}) {
-    const auto found = breakdown(*index, reader, {.by = by});
+    const auto found = breakdown(*index, {.by = by});
     ASSERT_TRUE(found.has_value()) << found.error().message;
     TraceSums sum;
     for (const BreakdownRow& row : found->rows) sum += row.all;
@@ -76,10 +76,9 @@ void expect_totals_agree(const std::filesystem::path& file) {
     EXPECT_EQ(sum.bytes_read, static_cast<double>(walked.read)) << to_text(by);
     EXPECT_EQ(sum.bytes_written, static_cast<double>(walked.written)) << to_text(by);
   }
-  const auto picture = raster(*index, reader,
-                              {.x = {.axis = Axis::Time, .pixels = 700},
-                               .y = {.axis = Axis::Op, .pixels = 300},
-                               .value = Value::Touched});
+  const auto picture = raster(*index, {.x = {.axis = Axis::Time, .pixels = 700},
+                                       .y = {.axis = Axis::Op, .pixels = 300},
+                                       .value = Value::Touched});
   ASSERT_TRUE(picture.has_value()) << picture.error().message;
   const auto all = static_cast<double>(walked.read + walked.written);
   EXPECT_NEAR(picture->shown, all, 1e-9 * all);

@@ -312,6 +312,9 @@ TEST(StepOutline, SaysWhatTheWholeStepSays) {
     const Step step = testing::random_step(dice, graph);
     const Blob blob = pack_step(step).value();
     ASSERT_TRUE(unpack_outline(blob, outline).has_value());
+    std::vector<std::uint64_t> times;
+    ASSERT_TRUE(unpack_times(std::span(blob).first(outline.times_bytes), times).has_value());
+    EXPECT_EQ(times, outline.op_ns);
     ASSERT_EQ(outline.op_ns.size(), step.op_ends.size());
     auto at = static_cast<std::uint64_t>(step.first_op.v);
     for (std::size_t i = 0; i < step.op_ends.size(); ++i)

@@ -157,16 +157,15 @@ class Questions {
 
   void sums(const SessionIndex& index) {
     for (const Axis by : {Axis::Token, Axis::Tensor, Axis::OpKind, Axis::Layer, Axis::Expert})
-      ask("breakdown", [&] { return breakdown(index, reader_, {.by = by}); });
-    ask("hot", [&] { return hot_cold(index, reader_, {}); });
+      ask("breakdown", [&] { return breakdown(index, {.by = by}); });
+    ask("hot", [&] { return hot_cold(index, {}); });
     const std::array<std::pair<Axis, Axis>, 4> pictures{{{Axis::Token, Axis::Layer},
                                                          {Axis::Time, Axis::File},
                                                          {Axis::Step, Axis::Buffer},
                                                          {Axis::Expert, Axis::Op}}};
     for (const auto& [x, y] : pictures) {
       ask("raster", [&] {
-        return raster(index, reader_,
-                      {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}});
+        return raster(index, {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}});
       });
     }
     ask("sequentiality", [&] { return sequentiality(index, {}, kUsualGap, kPage); });

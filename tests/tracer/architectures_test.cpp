@@ -85,7 +85,7 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
                             Axis::Tensor, Axis::Expert, Axis::Op};
   const Axis by = kAxes[static_cast<std::size_t>(model) % std::size(kAxes)];
   expect_breakdown(reader, *index, by);
-  expect_hot_and_cold(reader, *index, {.by = by, .value = Value::Touched});
+  expect_hot_and_cold(*index, {.by = by, .value = Value::Touched});
   expect_read_order(reader, *index, {}, kUsualGap);
   expect_pattern(reader);
   expect_reuse(reader, 3);

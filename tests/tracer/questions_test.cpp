@@ -63,7 +63,7 @@ TEST_P(Questions, SumsOverSteps) {
   }
   for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::Component, Axis::Expert, Axis::Token})
     for (const Value value : {Value::Touched, Value::Accesses})
-      expect_hot_and_cold(reader_, index_, {.by = by, .value = value});
+      expect_hot_and_cold(index_, {.by = by, .value = value});
   expect_totals_agree(run_.file);
 }
 

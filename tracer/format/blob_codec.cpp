@@ -376,6 +376,7 @@ std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob,
   ByteReader in(blob);
   out.op_ns.resize(in.count(1));
   in.varints(out.op_ns);
+  out.times_bytes = in.position();
 
   out.slots.clear();
   out.runs.clear();
@@ -387,6 +388,15 @@ std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob,
     budget -= std::min(budget, floats);
     in.skip(floats * 4);
   }
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
+                                              std::vector<std::uint64_t>& op_ns) {
+  ByteReader in(times);
+  op_ns.resize(in.count(1));
+  in.varints(op_ns);
   if (!in.ok()) return std::unexpected(in.error());
   return {};
 }

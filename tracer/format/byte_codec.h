@@ -63,6 +63,7 @@ class ByteReader {
 
   bool ok() const { return error_.what[0] == '\0'; }
   const DecodeError& error() const { return error_; }
+  std::size_t position() const { return at_; }
   std::size_t remaining() const { return bytes_.size() - at_; }
   void fail(const char* what) {
     if (!ok()) return;
