@@ -31,7 +31,7 @@ TEST(Crc32, IsThatOfZlib) {
 TEST(Crc32, DoesNotDependOnThePiecesItIsFedIn) {
   Dice dice(7);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::byte> data(dice.size(100));
+    std::vector<std::byte> data(dice.size(dice.one_in(2) ? 100 : 1000));
     for (auto& b : data) b = static_cast<std::byte>(dice.bits());
     Crc32 whole, pieces, single;
     whole.add(data);
@@ -315,6 +315,11 @@ TEST(StepOutline, SaysWhatTheWholeStepSays) {
     std::vector<std::uint64_t> times;
     ASSERT_TRUE(unpack_times(std::span(blob).first(outline.times_bytes), times).has_value());
     EXPECT_EQ(times, outline.op_ns);
+    StepOutline without;
+    ASSERT_TRUE(unpack_outline(blob, without, OutlineTimes::Skip).has_value());
+    EXPECT_TRUE(without.op_ns.empty());
+    EXPECT_EQ(without.ops, outline.ops);
+    EXPECT_EQ(without.times_bytes, outline.times_bytes);
     ASSERT_EQ(outline.op_ns.size(), step.op_ends.size());
     auto at = static_cast<std::uint64_t>(step.first_op.v);
     for (std::size_t i = 0; i < step.op_ends.size(); ++i)

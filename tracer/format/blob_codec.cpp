@@ -372,10 +372,16 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
   return {};
 }
 
-std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out) {
+std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
+                                                OutlineTimes times) {
   ByteReader in(blob);
-  out.op_ns.resize(in.count(1));
-  in.varints(out.op_ns);
+  out.ops = in.count(1);
+  out.op_ns.resize(times == OutlineTimes::Unpack ? out.ops : 0);
+  if (times == OutlineTimes::Unpack) {
+    in.varints(out.op_ns);
+  } else {
+    in.skip_varints(out.ops);
+  }
   out.times_bytes = in.position();
 
   out.slots.clear();

@@ -48,6 +48,7 @@ struct StepOutline {
   // Per executed op, from the end of the one before (the first: from first_op) to
   // its end, modulo 2^64 as everything in a blob.
   std::vector<std::uint64_t> op_ns;
+  std::size_t ops = 0;          // that have a time
   std::size_t times_bytes = 0;  // at the blob's begin, which hold op_ns
   std::vector<Slot> slots;
   std::vector<Run> runs;
@@ -56,7 +57,9 @@ struct StepOutline {
     return std::span(runs).subspan(slot.first_run, slot.runs);
   }
 };
-std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out);
+enum class OutlineTimes : bool { Skip, Unpack };  // Skip: op_ns is left empty
+std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
+                                                OutlineTimes times = OutlineTimes::Unpack);
 // From these bytes alone.
 std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
                                               std::vector<std::uint64_t>& op_ns);

@@ -107,6 +107,18 @@ class ByteReader {
     }
     for (; i < out.size(); ++i) out[i] = varint();
   }
+  // Past as many, whatever they are: only where they end is looked at.
+  void skip_varints(std::size_t n) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    while (n >= 8 && remaining() >= 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes_.data() + at_, 8);
+      n -= static_cast<std::size_t>((((~word >> 7) & kOnes) * kOnes) >> 56);  // ends among these
+      at_ += 8;
+    }
+    for (; ok() && n > 0; --n)
+      while (u8() >= 0x80) continue;
+  }
   void skip(std::size_t n) {
     if (n > remaining()) return fail("the blob ends too early");
     at_ += n;
