@@ -179,22 +179,22 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   if (!outline && outline.error().kind != TraceError::Kind::Damaged &&
       outline.error().kind != TraceError::Kind::NotFound)
     return std::unexpected(outline.error());
-  if (!outline || !unpack_outline(row.packed, row_) || row_.op_ns.size() != row.ops ||
-      row_.op_ns.size() > (*outline)->ops.size() ||
+  const auto times = keep_ == Keep::Nothing ? OutlineTimes::Skip : OutlineTimes::Unpack;
+  if (!outline || !unpack_outline(row.packed, row_, times) || row_.ops != row.ops ||
+      row_.ops > (*outline)->ops.size() ||
       (!row_.slots.empty() && row_.slots.size() != (*outline)->slots)) {
     add_damaged(head.id);
     return {};
   }
   drop_negative(row_.op_ns);
   // Times that were not kept say nothing: such a step ran whole unless it was cancelled.
-  const std::size_t ran =
-      row_.op_ns.empty() && !head.aborted ? (*outline)->ops.size() : row_.op_ns.size();
+  const std::size_t ran = row_.ops == 0 && !head.aborted ? (*outline)->ops.size() : row_.ops;
   Series& series = series_of(
       {head.graph, head.allocation, head.phase, static_cast<std::uint32_t>(ran)}, *outline);
   if (series.steps.empty()) add_allocation(reader, head.allocation);
   step.series = static_cast<std::uint32_t>(&series - series_.data());
   step.place = static_cast<std::uint32_t>(series.steps.size());
-  step.timed = !row_.op_ns.empty();
+  step.timed = row_.ops != 0;
   if (auto added = add_parts(reader, series, step); !added) return added;
   add_times(series, row.packed.first(row_.times_bytes));
   for (const std::uint64_t ns : row_.op_ns) step.op_ns += ns;
@@ -253,8 +253,8 @@ Series& SessionIndex::series_of(const Key& key,
 }
 
 void SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
-  series.packed_times.add(packed);
-  if (series.steps.size() % kStride == 0)
+  if (keep_ == Keep::Windows) series.packed_times.add(packed);
+  if (keep_ == Keep::Windows && series.steps.size() % kStride == 0)
     series.times.insert(series.times.end(), series.time_sum.begin(), series.time_sum.end());
   for (std::size_t i = 0; i < row_.op_ns.size(); ++i) series.time_sum[i] += row_.op_ns[i];
 }

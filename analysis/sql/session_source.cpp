@@ -77,16 +77,17 @@ std::expected<std::shared_ptr<const Allocation>, TraceError> SessionSource::allo
   return allocation_ = std::make_shared<const Allocation>(*std::move(read));
 }
 
-std::expected<const SessionIndex*, TraceError> SessionSource::index() {
+std::expected<const SessionIndex*, TraceError> SessionSource::index(SessionIndex::Keep keep) {
   const auto opened = reader();
   if (!opened) return std::unexpected(opened.error());
-  if (auto extended = index_.extend(**opened, keep_going_); !extended)
+  SessionIndex& index = indexes_.try_emplace(keep, keep).first->second;
+  if (auto extended = index.extend(**opened, keep_going_); !extended)
     return std::unexpected(extended.error());
-  if (!index_.damaged().empty()) {
-    if (const auto lost = (*opened)->step(index_.damaged().front()); !lost)
+  if (!index.damaged().empty()) {
+    if (const auto lost = (*opened)->step(index.damaged().front()); !lost)
       return std::unexpected(lost.error());
   }
-  return &index_;
+  return &index;
 }
 
 std::expected<void, TraceError> SessionSource::go_on() const {

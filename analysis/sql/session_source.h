@@ -53,7 +53,7 @@ class SessionSource {
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
   // For sums over all steps, as the session is now; valid until the next call.
   // Damaged: a step cannot be read, the first one says how.
-  std::expected<const SessionIndex*, TraceError> index();
+  std::expected<const SessionIndex*, TraceError> index(SessionIndex::Keep keep);
   std::expected<void, TraceError> go_on() const;
 
  private:
@@ -67,7 +67,7 @@ class SessionSource {
   std::optional<SessionReader> reader_;
   std::optional<DerivedGraphs> derived_;
   std::optional<SessionInfo> info_;
-  SessionIndex index_;
+  std::map<SessionIndex::Keep, SessionIndex> indexes_;
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;

@@ -107,8 +107,8 @@ void add_series(Totals::OfGroup& of, const Series& series) {
   }
 }
 
-Or<Totals> totals_of_session(SessionSource& source) {
-  const auto index = source.index();
+Or<Totals> totals_of_session(SessionSource& source, SessionIndex::Keep keep) {
+  const auto index = source.index(keep);
   if (!index) return std::unexpected(index.error());
   Totals totals;
   for (const Series& series : (*index)->series()) {
@@ -176,8 +176,8 @@ constexpr std::array kAccessColumns = {
 template <class Row>
 class TotalCursor : public ChunkCursor<Row> {
  public:
-  TotalCursor(std::span<const Column<Row>> columns, SessionSource& source)
-      : ChunkCursor<Row>(columns), source_(source) {}
+  TotalCursor(std::span<const Column<Row>> columns, SessionSource& source, SessionIndex::Keep keep)
+      : ChunkCursor<Row>(columns), source_(source), keep_(keep) {}
 
  protected:
   virtual void add(std::vector<Row>& rows, const Group& group, const Totals::OfGroup& of) = 0;
@@ -189,7 +189,7 @@ class TotalCursor : public ChunkCursor<Row> {
   }
   Or<bool> more(std::vector<Row>& rows) override {
     if (std::exchange(done_, true)) return false;
-    auto totals = totals_of_session(source_);
+    auto totals = totals_of_session(source_, keep_);
     if (!totals) return std::unexpected(totals.error());
     totals_ = *std::move(totals);
     for (const auto& [group, of] : totals_.groups) add(rows, group, of);
@@ -197,13 +197,15 @@ class TotalCursor : public ChunkCursor<Row> {
     return true;
   }
   SessionSource& source_;
+  const SessionIndex::Keep keep_;
   bool done_ = false;
   Totals totals_;  // what the rows point to
 };
 
 class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {
  public:
-  explicit AccessTotalCursor(SessionSource& source) : TotalCursor(kAccessColumns, source) {}
+  explicit AccessTotalCursor(SessionSource& source)
+      : TotalCursor(kAccessColumns, source, SessionIndex::Keep::Nothing) {}
 
  private:
   void add(std::vector<AccessTotalRow>& rows, const Group& group,
@@ -259,7 +261,8 @@ constexpr std::array kOpColumns = {
 
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {
  public:
-  explicit OpTotalCursor(SessionSource& source) : TotalCursor(kOpColumns, source) {}
+  explicit OpTotalCursor(SessionSource& source)
+      : TotalCursor(kOpColumns, source, SessionIndex::Keep::Totals) {}
 
  private:
   void add(std::vector<OpTotalRow>& rows, const Group& group, const Totals::OfGroup& of) override {
