@@ -1,10 +1,12 @@
 // How fast is a session exported? Budget: 5 million accesses/s to Parquet, on one core.
 //
-// export_bench SESSION [FORMAT...]: writes the session in each format to a file in
-// the folder of SESSION (removed afterwards) and says rows/s, bytes per row and the
-// most memory the process had. Rows are counted by the session's own totals.
+// export_bench [SESSION [FORMAT...]]: writes the session (without one the usual one of
+// the benches, of 100 million accesses) in each format to a file in its folder (removed
+// afterwards) and says rows/s, bytes per row and the most memory the process had. Rows
+// are counted by the session's own totals.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +16,8 @@
 
 #include "analysis/derived_graphs.h"
 #include "api/exchange/export.h"
+#include "bench/analysis/big_session.h"
+#include "bench/budget.h"
 #include "tracer/format/session_reader.h"
 
 namespace {
@@ -33,7 +37,7 @@ std::uint64_t accesses_of_session(const SessionReader& reader) {
   return read ? total : 0;
 }
 
-int bench(const std::filesystem::path& session, Format format, std::uint64_t rows) {
+int bench_format(const std::filesystem::path& session, Format format, std::uint64_t rows) {
   const auto reader = SessionReader::open(session);
   if (!reader) return 1;
   const auto path = session.string() + std::string(facts_of(format).extension);
@@ -51,9 +55,12 @@ int bench(const std::filesystem::path& session, Format format, std::uint64_t row
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto n = static_cast<double>(rows);
-  std::println("{:<10} {:>6.2f} s {:>7.2f} M accesses/s {:>7.2f} bytes/access, at most {} MB",
-               facts_of(format).name, seconds.count(), n / seconds.count() / 1e6,
-               static_cast<double>(std::filesystem::file_size(path)) / n, usage.ru_maxrss / 1024);
+  const double rate = n / seconds.count() / 1e6;
+  std::println(
+      "{:<10} {:>6.2f} s {:>7.2f} M accesses/s {:>7.2f} bytes/access, up to {} MB{}",
+      facts_of(format).name, seconds.count(), rate,
+      static_cast<double>(std::filesystem::file_size(path)) / n, usage.ru_maxrss / 1024,
+      format != Format::Parquet ? "" : "; " + bench::verdict(rate, bench::Bound::AtLeast, 5));
   std::filesystem::remove(path);
   return 0;
 }
@@ -61,22 +68,22 @@ int bench(const std::filesystem::path& session, Format format, std::uint64_t row
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::println(stderr, "export_bench SESSION [FORMAT...]");
-    return 2;
-  }
-  const auto reader = tt::SessionReader::open(argv[1]);
+  const std::filesystem::path session =
+      argc > 1 ? argv[1]
+               : tt::bench::usual_session(argv[0], tt::bench::UsualModel::Dense, 100'000'000);
+  if (session.empty()) return 1;
+  const auto reader = tt::SessionReader::open(session);
   if (!reader) {
     std::println(stderr, "{}", reader.error().message);
     return 1;
   }
   const std::uint64_t rows = accesses_of_session(*reader);
   std::println("{} accesses", rows);
-  std::vector<std::string> names(argv + 2, argv + argc);
+  std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
   if (names.empty()) names = {"parquet"};
   for (const std::string& name : names) {
     const auto format = format_named(name);
-    if (!format || bench(argv[1], *format, rows) != 0) return 1;
+    if (!format || bench_format(session, *format, rows) != 0) return 1;
   }
   return 0;
 }

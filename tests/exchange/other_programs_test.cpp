@@ -9,6 +9,7 @@
 
 #include "api/exchange/columnar_export.h"
 #include "api/exchange/run_folder.h"
+#include "bench/exchange/duckdb_rows.h"
 #include "tests/exchange/export_check.h"
 #include "tests/tracer/traced_model.h"
 
@@ -105,6 +106,14 @@ TEST_F(OtherPrograms, DuckdbAgreesRowByRow) {
   texts += std::format("1 AS one FROM {}", csv);
   EXPECT_EQ(differing(typed, texts), "0\n");
   EXPECT_EQ(differing(texts, typed), "0\n");
+}
+
+TEST_F(OtherPrograms, DuckdbAndOurSqlSayTheSameOfEveryRow) {
+  const auto found = bench::compare_with_duckdb(run_->file, folder_.path());
+  ASSERT_TRUE(found.has_value()) << found.error();
+  EXPECT_EQ(found->difference, "");
+  EXPECT_EQ(found->rows, walked_totals(reader_).accesses);
+  EXPECT_EQ(found->columns, access_columns().size());
 }
 
 TEST_F(OtherPrograms, AFolderOfPartsIsOneTable) {

@@ -1,0 +1,39 @@
+// Do DuckDB and we agree, row by row, on what a session of 10 million accesses says?
+// All columns of the exported row: DuckDB from the Parquet, we by SQL over the session.
+//
+//   duckdb_rows_bench [SESSION...]     without any: the two usual ones of the benches,
+//                                      of 10 million accesses each (big_session.h)
+#include <chrono>
+#include <filesystem>
+#include <print>
+#include <vector>
+
+#include "bench/analysis/big_session.h"
+#include "bench/exchange/duckdb_rows.h"
+
+int main(int argc, char** argv) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> sessions(argv + 1, argv + argc);
+  if (sessions.empty()) {
+    using tt::bench::UsualModel;
+    for (const UsualModel model : {UsualModel::Dense, UsualModel::Experts})
+      sessions.push_back(tt::bench::usual_session(argv[0], model, 10'000'000));
+  }
+  bool agree = true;
+  for (const fs::path& session : sessions) {
+    if (session.empty()) return 1;
+    const auto began = std::chrono::steady_clock::now();
+    const auto found = tt::bench::compare_with_duckdb(session, session.parent_path());
+    if (!found) {
+      std::println(stderr, "duckdb_rows_bench: {}", found.error());
+      return 1;
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+    std::println("{}: {} rows of {} columns, {:.0f} MB of text, {:.0f} s: {}",
+                 session.filename().string(), found->rows, found->columns,
+                 static_cast<double>(found->bytes) / 1e6, seconds.count(),
+                 found->difference.empty() ? "the same" : "DIFFERENT, " + found->difference);
+    agree = agree && found->difference.empty();
+  }
+  return agree ? 0 : 1;
+}
