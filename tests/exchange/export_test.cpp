@@ -1,9 +1,11 @@
 // Every export of every kind of session, against a walk over its accesses.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "api/exchange/run_pictures.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/format/random_session.h"
@@ -35,6 +37,29 @@ TEST(Export, AnythingThatAFileMaySay) {
     ASSERT_TRUE(reader.has_value());
     expect_exports_agree(*reader);
     if (HasFailure()) return;
+  }
+}
+
+// Times, tokens and layers of any size: a picture has its own.
+TEST(Export, PicturesOfAnythingThatAFileMaySay) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(seed)).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    const auto rows = SessionRows::open(*reader, {});
+    ASSERT_TRUE(rows.has_value());
+    const Written done = write_run_pictures(*rows, folder.path(), always);
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+    for (const char* name : {"heatmap_token_layer.png", "timeline_offset.png"}) {
+      std::ifstream file(folder / name, std::ios::binary);
+      std::string head(24, '\0');
+      file.read(head.data(), 24);
+      // Signature and IHDR: 1400 x 720.
+      EXPECT_EQ(head.substr(1, 3), "PNG") << name;
+      EXPECT_EQ(head.substr(16), std::string("\0\0\x05\x78\0\0\x02\xd0", 8)) << name;
+    }
   }
 }
 
