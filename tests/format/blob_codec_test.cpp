@@ -287,6 +287,23 @@ TEST(Blobs, AreNeverValidWhenCutShort) {
   }
 }
 
+// 216 bytes could else stand for an op whose accesses take minutes to tell.
+TEST(Blobs, AnOpHasItsBounds) {
+  GraphTemplate graph;
+  graph.tensors.resize(1);
+  graph.nodes.resize(1);
+  graph.nodes[0].output = TensorId{0};
+  graph.nodes[0].src.assign(kMaxOpParts - 1, TensorId{0});
+  graph.ops = {{.first = NodeId{0}, .nodes = 1, .device = "CPU", .layer = kNoLayer}};
+  EXPECT_TRUE(pack_template(graph).has_value());
+  graph.nodes[0].src.push_back(TensorId{0});
+  EXPECT_FALSE(pack_template(graph).has_value());
+  graph.nodes[0].src.clear();
+  graph.nodes.resize(kMaxOpParts + 1, graph.nodes[0]);
+  graph.ops[0].nodes = kMaxOpParts + 1;
+  EXPECT_FALSE(pack_template(graph).has_value());
+}
+
 TEST(Blobs, RefuseMoreThanTheFormatAllows) {
   const Blob bomb = zip(Blob(kMaxUnpackedBytes + 1));
   EXPECT_FALSE(unpack_addresses(bomb).has_value());

@@ -44,6 +44,14 @@ std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame) {
 // ---------------------------------------------------------------------------
 // Template
 
+// What an op touches is told from each pair of its sources.
+bool is_too_large(const GraphTemplate& graph, const Op& op) {
+  std::size_t parts = op.nodes;
+  for (std::uint32_t n = op.first.v; parts <= kMaxOpParts && n <= op.last().v; ++n)
+    parts += graph.nodes[n].src.size();
+  return parts > kMaxOpParts;
+}
+
 // Whether every index points into its list; the word for what does not.
 const char* fault_of(const GraphTemplate& graph) {
   const auto no_tensor = [&](TensorId id) { return id.v >= graph.tensors.size(); };
@@ -54,10 +62,12 @@ const char* fault_of(const GraphTemplate& graph) {
     for (const TensorId src : n.src)
       if (src != kNoTensor && no_tensor(src)) return "a source that is no tensor";
   }
-  for (const Op& op : graph.ops)
+  for (const Op& op : graph.ops) {
     if (op.nodes == 0 || op.first.v >= graph.nodes.size() ||
         op.nodes > graph.nodes.size() - op.first.v)
       return "an op without its nodes";
+    if (is_too_large(graph, op)) return "an op of more nodes and sources than there can be";
+  }
   for (const Slot& s : graph.slots) {
     if (no_tensor(s.tensor)) return "a slot of no tensor";
     if (s.read_at.v != kNone && s.read_at.v >= graph.ops.size()) return "a slot read at no op";

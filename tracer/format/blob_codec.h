@@ -17,8 +17,9 @@
 
 namespace tt {
 
-inline constexpr std::size_t kMaxUnpackedBytes = std::size_t{16} << 20;  // template, allocation
-inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;     // slot values of one step
+inline constexpr std::size_t kMaxUnpackedBytes = std::size_t{4} << 20;  // template, allocation
+inline constexpr std::size_t kMaxOpParts = 1024;                        // nodes and sources
+inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot values of one step
 
 using Blob = std::vector<std::byte>;
 

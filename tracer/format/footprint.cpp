@@ -56,7 +56,7 @@ std::uint64_t span_of(const Layout& layout) {
 // blocks and merge. Bounded, because shapes may come from a damaged file; beyond
 // the bound the answer is the smaller of the two upper bounds.
 std::uint64_t footprint_by_merging(const Layout& layout) {
-  constexpr std::uint64_t kMostBlocks = 1u << 22;
+  constexpr std::uint64_t kMostBlocks = 1u << 14;
   std::uint64_t blocks = 1;
   for (std::size_t i = 0; i < layout.n; ++i) {
     const std::uint64_t count = layout.repeats[i].count;
