@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace tt::fuzz {
@@ -23,10 +22,6 @@ class Limits {
   ~Limits();
   Limits(const Limits&) = delete;
   Limits& operator=(const Limits&) = delete;
-
- private:
-  const char* what_;
-  std::int64_t began_ns_;
 };
 
 // Ends the program: what is never to happen did.
