@@ -1,6 +1,7 @@
 #include "analysis/session_index.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,34 @@ void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
   if (!std::ranges::is_sorted(numbers)) std::ranges::sort(numbers);
   const auto repeated = std::ranges::unique(numbers);
   numbers.erase(repeated.begin(), repeated.end());
+}
+
+// The same for few: a bit for each. Experts are, and there are many lists of them.
+constexpr std::int64_t kMostInBits = 512;
+using Bits = std::vector<std::uint64_t>;
+
+// How many there are.
+std::uint64_t bits_of(std::span<const StepOutline::Run> runs, std::int64_t limit, Bits& bits) {
+  bits.assign(static_cast<std::size_t>(limit + 63) / 64, 0);
+  for (const StepOutline::Run& run : runs) {
+    auto value = static_cast<std::uint64_t>(run.first);
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      if (value < static_cast<std::uint64_t>(limit))
+        bits[static_cast<std::size_t>(value / 64)] |= std::uint64_t{1} << (value % 64);
+      value += static_cast<std::uint64_t>(run.delta);
+    }
+  }
+  std::uint64_t count = 0;
+  for (const std::uint64_t word : bits) count += static_cast<std::uint64_t>(std::popcount(word));
+  return count;
+}
+
+void append_numbers(const Bits& bits, std::vector<std::uint32_t>& numbers) {
+  for (std::size_t w = 0; w < bits.size(); ++w) {
+    for (std::uint64_t word = bits[w]; word != 0; word &= word - 1)
+      numbers.push_back(static_cast<std::uint32_t>(w * 64) +
+                        static_cast<std::uint32_t>(std::countr_zero(word)));
+  }
 }
 
 void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
@@ -278,6 +307,9 @@ Done SessionIndex::add_parts(const SessionReader& reader, Series& series, Indexe
       count = parts_of(**graph, rules[r].example, listed_);
     } else if (!rule.apart && goes_up(runs)) {
       for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
+    } else if (rule.limit > 0 && rule.limit <= kMostInBits) {
+      count = bits_of(runs, rule.limit, bits_);
+      if (rule.apart) append_numbers(bits_, series.numbers);
     } else {
       list(runs, listed_);
       keep_parts(listed_, rule.limit);

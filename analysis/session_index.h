@@ -182,6 +182,7 @@ class SessionIndex {
   bool in_time_order_ = true, in_token_order_ = true;
   StepOutline row_;                   // the one being taken in
   std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
+  std::vector<std::uint64_t> bits_;   // the same, of a short one
 };
 
 // The times of ops, summed over steps of an index: lives as long as one question.
