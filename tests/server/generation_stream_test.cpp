@@ -161,6 +161,7 @@ TEST_F(Stream, ARequestThatWaitsIsToldItsPositionAndGoesWithItsClient) {
   ASSERT_TRUE(server.loaded());
   const std::string first =
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
+  ASSERT_TRUE(eventually([&] { return server.state_of(first)["state"] == "running"; }));
   const auto queued = [](const std::string& text) {
     return text.find("\"queued\"") != std::string::npos;
   };

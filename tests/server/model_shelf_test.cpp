@@ -95,12 +95,18 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
     const std::scoped_lock lock(mutex);
     return accepted.empty() ? "none" : accepted[number % accepted.size()];
   };
+  // On a busy machine a model may take as long to load as all of that takes elsewhere.
+  constexpr std::size_t kEnough = 10;
+  const auto few = [&] {
+    const std::scoped_lock lock(mutex);
+    return accepted.size() <= kEnough;
+  };
   std::vector<std::jthread> threads;
   for (std::uint32_t seed = 0; seed < 6; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 dice(seed);
       const std::vector<std::string> ids = {"a", "b", "c"};
-      for (int i = 0; i < 80; ++i) {
+      for (int i = 0; i < 80 || (i < 20'000 && few()); ++i) {
         const std::string& id = ids[dice() % 3];
         switch (dice() % 8) {
           case 0:
@@ -145,7 +151,7 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
   }
   threads.clear();
   shelf.stop();
-  EXPECT_GT(accepted.size(), 10U);
+  EXPECT_GT(accepted.size(), kEnough);
   EXPECT_EQ(shelf.statuses().size(), accepted.size());
   for (const std::string& session : accepted) {
     const auto status = shelf.status(session);
