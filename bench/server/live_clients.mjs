@@ -5,9 +5,13 @@
 // One inference thread; the server with all of its threads is bound to one core,
 // this process, which is all clients, to another (taskset): what the server does
 // for clients is the generation's loss. All kinds are subscribed, one of the clients never
-// acknowledges. Generations with and without clients alternate.
+// acknowledges. Generations with and without clients alternate. --nuisances 1: beside
+// them one floods the server with commands until it is thrown out, and comes again at
+// once, and others vanish.
 import { execFileSync } from 'node:child_process';
-import { LiveClient, generate, machine, median, options, quantile, startOurs } from './harness.mjs';
+import {
+  LiveClient, generate, machine, median, options, quantile, sleep, startOurs, vanishingClient,
+} from './harness.mjs';
 
 const o = options({
   model: 'tinyllama-1.1b',
@@ -18,6 +22,7 @@ const o = options({
   tokens: 96,
   core: 0,
   clientsCore: 1,
+  nuisances: 0,
 });
 execFileSync('taskset', ['-acp', String(o.clientsCore), String(process.pid)]);
 const server = await startOurs(o);
@@ -33,6 +38,23 @@ async function measured(kind) {
   const result = await generate(server.url, body);
   speeds[kind].push(result.tokensPerSecond);
   return result.session;
+}
+
+let floods = 0;
+let vanished = 0;
+
+async function nuisances(stop) {
+  while (!stop.now) {
+    const client = new LiveClient(server.url);
+    await client.open;
+    const timer = setInterval(() => client.socket.send('{"type":"unsubscribe","session":"x"}'), 1);
+    await Promise.race([client.closed, sleep(2000)]);
+    clearInterval(timer);
+    await client.close();
+    ++floods;
+    await vanishingClient(server.url, 500);
+    ++vanished;
+  }
 }
 
 for (let round = 0; round < o.rounds; ++round) {
@@ -53,7 +75,11 @@ for (let round = 0; round < o.rounds; ++round) {
       }),
   );
   for (const client of clients) await client.subscribe('*', ['token', 'step', 'op', 'routing', 'progress']);
+  const stop = { now: false };
+  const disturbing = o.nuisances ? nuisances(stop) : null;
   const id = await measured('with');
+  stop.now = true;
+  await disturbing;
   const { start_utc_ns } = await (await fetch(`${server.url}/api/v1/sessions/${id}`)).json();
   for (const { at, ends } of seen) for (const end of ends) lags.push(at - (start_utc_ns + end) / 1e6);
   lost += clients.slice(1).reduce((sum, client) => sum + client.lost, 0);
@@ -68,4 +94,4 @@ const share = 1 - with_ / without;
 console.log(`${machine()}; ${o.model}, ${o.threads} inference thread, ${o.clients} clients, ${o.rounds} rounds`);
 console.log(`tokens per second: ${without.toFixed(2)} without, ${with_.toFixed(2)} with clients: ratio ${(with_ / without).toFixed(3)} (budget 0.97)`);
 console.log(`ops seen after: median ${median(lags).toFixed(1)} ms, 95 % within ${quantile(lags, 0.95).toFixed(1)} ms (budget 100 ms), ${lags.length} sightings`);
-console.log(`server CPU per client and second: ${((share / o.clients) * 1000).toFixed(2)} ms; losses told to reading clients: ${lost}`);
+console.log(`server CPU per client and second: ${((share / o.clients) * 1000).toFixed(2)} ms; losses told to reading clients: ${lost}; ${floods} floods, ${vanished} vanished`);
