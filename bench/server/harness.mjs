@@ -75,11 +75,6 @@ export class Server {
     }
   }
 
-  // CPU seconds of the whole process so far.
-  cpuSeconds() {
-    const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
-  }
   // Memory that no file backs, in bytes; open descriptors.
   memory() {
     const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
