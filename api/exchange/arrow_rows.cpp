@@ -3,10 +3,10 @@
 #include <arrow/api.h>
 #include <arrow/util/key_value_metadata.h>
 
-#include <bit>
 #include <utility>
 
 #include "api/exchange/session_facts.h"
+#include "api/exchange/sink_stream.h"
 
 namespace tt::exchange {
 namespace {
@@ -59,149 +59,45 @@ std::shared_ptr<arrow::Array> dictionary_of(const std::vector<std::string>& word
 
 }  // namespace
 
-TraceError trace_error(const arrow::Status& status) {
-  using Kind = TraceError::Kind;
-  const Kind kind = status.IsCancelled() ? Kind::Cancelled : Kind::Io;
-  return {kind, status.message()};
-}
-
-std::expected<ArrowRows, TraceError> ArrowRows::make(SessionRows& rows, bool with_session) {
-  ArrowRows out;
+std::expected<std::shared_ptr<arrow::Schema>, TraceError> arrow_schema(const SessionRows& rows,
+                                                                       const StepColumns& columns) {
   arrow::FieldVector fields;
-  for (const AccessColumn& definition : access_columns()) {
-    if (!with_session && std::string_view(definition.name) == "session") continue;
-    Column column;
-    column.definition = &definition;
-    out.columns_.push_back(std::move(column));
-    fields.push_back(arrow::field(definition.name, arrow_type(definition.type), definition.nullable,
-                                  *definition.unit == '\0'
-                                      ? nullptr
-                                      : arrow::key_value_metadata({{"unit", definition.unit}})));
-  }
-  const auto add_word = [](Column& column, std::string_view bytes) {
-    std::string word = utf8_of(bytes);
-    if (column.places.try_emplace(word, static_cast<std::uint32_t>(column.words.size())).second)
-      column.words.push_back(std::move(word));
-  };
-  for (Column& column : out.columns_) {
-    if (column.definition->type != CellType::Text || column.definition->varies != Varies::PerStep)
-      continue;
-    for (const std::string& word : words_of_steps(rows.session())) add_word(column, word);
-  }
-  const Written read = rows.for_each_template([&](TemplateId, const RowTemplate& graph) {
-    const RowScope scope{
-        .session = &rows.session(), .graph = &graph, .step = nullptr, .addresses = {}};
-    for (Column& column : out.columns_) {
-      if (column.definition->type != CellType::Text ||
-          column.definition->varies != Varies::PerAccess)
-        continue;
-      std::string_view last;
-      for (std::uint32_t i = 0; i < graph.derived->accesses.size(); ++i) {
-        ExportRow row;
-        row.access.access = i;
-        const Cell cell = column.definition->cell(scope, row);
-        const auto* text = std::get_if<std::string_view>(&cell);
-        if (text != nullptr && (i == 0 || *text != last)) add_word(column, last = *text);
-      }
-    }
-  });
-  if (!read) return std::unexpected(read.error());
-  for (Column& column : out.columns_) {
-    if (column.definition->type == CellType::Text) column.dictionary = dictionary_of(column.words);
+  for (const StepColumns::Column& column : columns.columns()) {
+    const AccessColumn& of = *column.definition;
+    fields.push_back(
+        arrow::field(of.name, arrow_type(of.type), of.nullable,
+                     *of.unit == '\0' ? nullptr : arrow::key_value_metadata({{"unit", of.unit}})));
   }
   const auto facts = session_facts(rows);
   if (!facts) return std::unexpected(facts.error());
-  out.schema_ = arrow::schema(
-      std::move(fields), arrow::key_value_metadata({{"tensor_trace.session", text_of(*facts)}}));
-  return out;
+  return arrow::schema(std::move(fields),
+                       arrow::key_value_metadata({{"tensor_trace.session", text_of(*facts)}}));
 }
 
-std::uint64_t ArrowRows::bits_of(Column& column, const Cell& cell) {
-  if (const auto* v = std::get_if<std::uint64_t>(&cell)) return *v;
-  if (const auto* v = std::get_if<std::int64_t>(&cell)) return static_cast<std::uint64_t>(*v);
-  if (const auto* v = std::get_if<float>(&cell)) return std::bit_cast<std::uint32_t>(*v);
-  if (const auto* v = std::get_if<bool>(&cell)) return *v ? 1 : 0;
-  if (const auto* v = std::get_if<std::string_view>(&cell)) {
-    if (const auto known = column.places.find(std::string(*v)); known != column.places.end())
-      return known->second;
-    const auto found = column.places.find(utf8_of(*v));
-    return found == column.places.end() ? 0 : found->second;
-  }
-  return 0;
-}
-
-void ArrowRows::prepare(const RowScope& scope) {
-  prepared_ = scope.graph->derived;
-  const auto n = static_cast<std::uint32_t>(prepared_->accesses.size());
-  for (Column& column : columns_) {
-    if (column.definition->varies != Varies::PerAccess) continue;
-    column.constants.resize(n);
-    column.constants_valid.resize(n);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      ExportRow row;
-      row.access.access = i;
-      const Cell cell = column.definition->cell(scope, row);
-      column.constants[i] = bits_of(column, cell);
-      column.constants_valid[i] = !std::holds_alternative<std::monostate>(cell);
-    }
+ArrowRows::ArrowRows(const StepColumns& columns, std::shared_ptr<arrow::Schema> schema)
+    : schema_(std::move(schema)) {
+  for (const StepColumns::Column& column : columns.columns()) {
+    const bool text = column.definition->type == CellType::Text;
+    columns_.push_back({.definition = column.definition,
+                        .dictionary = text ? dictionary_of(column.words) : nullptr});
   }
 }
 
-namespace {
-
-// Appends to `values` what `value(i)` says of every row.
-template <class Value, class Of>
-void append_rows(std::vector<Value>& values, std::size_t n, Of value) {
-  const std::size_t before = values.size();
-  values.resize(before + n);
-  for (std::size_t i = 0; i < n; ++i) values[before + i] = static_cast<Value>(value(i));
-}
-
-}  // namespace
-
-void ArrowRows::append(Column& column, const StepRows& step) {
-  const AccessColumn& definition = *column.definition;
-  const std::size_t n = step.rows.size();
-  const auto append = [&](auto bits) {
-    if (is_wide(definition.type)) {
-      append_rows(column.wide, n, bits);
+void ArrowRows::append(std::span<const SharedValues> step) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    Column& column = columns_[i];
+    const auto& [bits, valid] = *step[i];
+    column.valid.insert(column.valid.end(), valid.begin(), valid.end());
+    if (is_wide(column.definition->type)) {
+      column.wide.insert(column.wide.end(), bits.begin(), bits.end());
     } else {
-      append_rows(column.narrow, n, bits);
-    }
-  };
-  switch (definition.varies) {
-    case Varies::PerStep: {
-      const Cell cell = definition.cell(step.scope, step.rows.front());
-      const std::uint64_t bits = bits_of(column, cell);
-      append([bits](std::size_t) { return bits; });
-      break;
-    }
-    case Varies::PerAccess:
-      append([&](std::size_t i) { return column.constants[step.rows[i].access.access]; });
-      if (definition.nullable) {
-        append_rows(column.valid, n, [&](std::size_t i) {
-          return column.constants_valid[step.rows[i].access.access];
-        });
-      }
-      break;
-    case Varies::PerRow: {
-      const std::size_t before = column.valid.size();
-      if (definition.nullable) column.valid.resize(before + n);
-      append([&](std::size_t i) {
-        const Cell cell = definition.cell(step.scope, step.rows[i]);
-        if (definition.nullable) column.valid[before + i] = cell.index() != 0;
-        return bits_of(column, cell);
-      });
-      break;
+      const std::size_t before = column.narrow.size();
+      column.narrow.resize(before + bits.size());
+      for (std::size_t row = 0; row < bits.size(); ++row)
+        column.narrow[before + row] = static_cast<std::uint32_t>(bits[row]);
     }
   }
-}
-
-void ArrowRows::append(const StepRows& step) {
-  if (step.rows.empty()) return;
-  if (prepared_ != step.scope.graph->derived) prepare(step.scope);
-  for (Column& column : columns_) append(column, step);
-  size_ += step.rows.size();
+  size_ += step.front()->bits.size();
 }
 
 std::expected<std::shared_ptr<arrow::RecordBatch>, TraceError> ArrowRows::take() {

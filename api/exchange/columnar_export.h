@@ -1,6 +1,7 @@
 // Parquet and Arrow files of a session's accesses, written as they are derived.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,8 +11,15 @@
 
 namespace tt::exchange {
 
-// One Parquet file. In memory are one row group (encoded) and one batch.
-Written export_parquet(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+// Rows at least: a page ends with the step that fills it, a row group with that page.
+struct ParquetSizes {
+  std::size_t page_rows = 64u << 10;
+  std::size_t group_rows = 1u << 20;
+};
+
+// One Parquet file (parquet_file.h says what is in memory).
+Written export_parquet(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going,
+                       const ParquetSizes& sizes = {});
 
 // An Arrow IPC stream, or with `file` the same with a footer for random access.
 enum class ArrowForm : std::uint8_t { Stream, File };

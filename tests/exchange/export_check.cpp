@@ -5,14 +5,18 @@
 #include <arrow/ipc/reader.h>
 #include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
+#include <parquet/file_reader.h>
+#include <parquet/statistics.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 #include <format>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "analysis/op_table.h"
+#include "api/exchange/columnar_export.h"
 #include "perfetto_trace.pb.h"
 #include "tracer/format/access.h"
 
@@ -173,15 +177,126 @@ FiveTotals totals_of_batches(arrow::RecordBatchReader& batches) {
   }
 }
 
-FiveTotals totals_of_parquet(const std::string& bytes) {
+std::shared_ptr<arrow::Table> table_of_parquet(const std::string& bytes) {
   auto opened = parquet::arrow::OpenFile(
       std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)),
       arrow::default_memory_pool());
   EXPECT_TRUE(opened.ok()) << opened.status().ToString();
-  if (!opened.ok()) return {};
-  auto batches = (*opened)->GetRecordBatchReader();
-  EXPECT_TRUE(batches.ok()) << batches.status().ToString();
-  return batches.ok() ? totals_of_batches(**batches) : FiveTotals{};
+  if (!opened.ok()) return nullptr;
+  auto table = (*opened)->ReadTable();
+  EXPECT_TRUE(table.ok()) << table.status().ToString();
+  return table.ok() ? *table : nullptr;
+}
+
+FiveTotals totals_of_parquet(const std::string& bytes) {
+  const auto table = table_of_parquet(bytes);
+  if (table == nullptr) return {};
+  arrow::TableBatchReader batches(*table);
+  return totals_of_batches(batches);
+}
+
+// A value of a column's statistics as the CSV spells it.
+std::string text_of_statistic(const std::string& bytes, CellType type) {
+  const auto number = [&]<class Number>(Number n) {
+    EXPECT_EQ(bytes.size(), sizeof(n));
+    std::memcpy(&n, bytes.data(), sizeof(n));
+    return std::to_string(n);
+  };
+  switch (type) {
+    case CellType::Text:
+      return bytes;
+    case CellType::Flag:
+      return number(std::uint8_t{}) == "1" ? "true" : "false";
+    case CellType::Int32:
+      return number(std::int32_t{});
+    case CellType::UInt32:
+      return number(std::uint32_t{});
+    case CellType::Int64:
+      return number(std::int64_t{});
+    default:
+      return number(std::uint64_t{});
+  }
+}
+
+// Readers pass over row groups whose statistics say that nothing is wanted of them.
+void expect_statistics(const std::string& parquet,
+                       const std::vector<std::vector<std::string>>& lines) {
+  const auto file = parquet::ParquetFileReader::Open(
+      std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(parquet)));
+  std::size_t line = 0;
+  for (int g = 0; g < file->metadata()->num_row_groups(); ++g) {
+    const auto group = file->metadata()->RowGroup(g);
+    const auto rows = static_cast<std::size_t>(group->num_rows());
+    for (std::size_t c = 0; c < access_columns().size(); ++c) {
+      const CellType type = access_columns()[c].type;
+      SCOPED_TRACE(access_columns()[c].name);
+      const bool is_number = type != CellType::Text && type != CellType::Flag;
+      const auto less = [&](const std::string& a, const std::string& b) {
+        return is_number ? std::stold(a) < std::stold(b) : a < b;  // exact up to 64 bits
+      };
+      std::vector<std::string> said;
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::string& field = lines[1 + line + row][c];
+        if (field != kNullField) said.push_back(field);
+      }
+      const auto statistics = group->ColumnChunk(static_cast<int>(c))->statistics();
+      ASSERT_NE(statistics, nullptr);
+      EXPECT_EQ(statistics->null_count(), static_cast<std::int64_t>(rows - said.size()));
+      ASSERT_EQ(statistics->HasMinMax(), !said.empty() && type != CellType::Float);
+      if (!statistics->HasMinMax()) continue;
+      const auto [least, greatest] = std::ranges::minmax(said, less);
+      EXPECT_EQ(text_of_statistic(statistics->EncodeMin(), type), least);
+      EXPECT_EQ(text_of_statistic(statistics->EncodeMax(), type), greatest);
+    }
+    line += rows;
+  }
+  EXPECT_EQ(line + 1, lines.size());
+}
+
+// Every cell of the Parquet is that of the CSV, in pages and row groups of a few steps and
+// in those of a whole session.
+void expect_parquet_says_what_csv_says(const SessionReader& reader, const std::string& csv) {
+  const auto lines = csv_rows(csv);
+  const std::size_t rows = lines.size() - 1;
+  for (const ParquetSizes sizes :
+       {ParquetSizes{1, 1}, ParquetSizes{rows / 7 + 1, rows / 2 + 1}, ParquetSizes{}}) {
+    SCOPED_TRACE(sizes.page_rows);
+    auto walk = SessionRows::open(reader, {});
+    ASSERT_TRUE(walk.has_value());
+    std::string bytes;
+    const Written written = export_parquet(
+        *walk,
+        [&](std::string_view more) -> Written {
+          bytes += more;
+          return {};
+        },
+        always, sizes);
+    ASSERT_TRUE(written.has_value()) << written.error().message;
+    expect_statistics(bytes, lines);
+    const auto table = table_of_parquet(bytes);
+    ASSERT_NE(table, nullptr);
+    ASSERT_TRUE(table->ValidateFull().ok());
+    ASSERT_EQ(static_cast<std::size_t>(table->num_rows()), rows);
+    ASSERT_EQ(static_cast<std::size_t>(table->num_columns()), lines.front().size());
+    for (std::size_t c = 0; c < lines.front().size(); ++c) {
+      const int column = static_cast<int>(c);
+      SCOPED_TRACE(lines.front()[c]);
+      ASSERT_EQ(table->field(column)->name(), lines.front()[c]);
+      std::size_t line = 0;
+      for (const auto& chunk : table->column(column)->chunks()) {
+        for (std::int64_t i = 0; i < chunk->length(); ++i) {
+          const std::string& field = lines[++line][c];
+          if (chunk->IsNull(i)) {
+            ASSERT_EQ(field, kNullField) << line;
+          } else if (chunk->type_id() == arrow::Type::FLOAT) {
+            ASSERT_EQ(std::stof(field), static_cast<const arrow::FloatArray&>(*chunk).Value(i));
+          } else {
+            ASSERT_EQ(field, (*chunk->GetScalar(i))->ToString()) << line;
+          }
+        }
+      }
+    }
+  }
 }
 
 FiveTotals totals_of_arrow(const std::string& bytes) {
@@ -283,6 +398,7 @@ void expect_exports_agree(const SessionReader& reader) {
   EXPECT_EQ(totals_of_json(exported(reader, {.format = Format::Json})), walked);
   EXPECT_EQ(totals_of_log(exported(reader, {.format = Format::Ndjson})), walked);
   EXPECT_EQ(totals_of_parquet(exported(reader, {.format = Format::Parquet})), walked);
+  expect_parquet_says_what_csv_says(reader, csv);
   EXPECT_EQ(totals_of_arrow(exported(reader, {.format = Format::Arrow})), walked);
   const std::pair bytes(walked.read, walked.written);
   EXPECT_EQ(bytes_of_chrome(exported(reader, {.format = Format::Chrome})), bytes);
