@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "tests/format/allocation_meter.h"
 #include "tests/format/random_session.h"
@@ -357,6 +359,47 @@ TEST(StepOutline, SaysWhatTheWholeStepSays) {
   }
 }
 
+// Lists as sets: of the numbers below a limit, each once.
+TEST(StepOutline, KnowsListsAsSets) {
+  Dice dice(13);
+  StepOutline outline;  // refilled
+  std::uint64_t kept = 0;
+  for (int round = 0; round < 300; ++round) {
+    const GraphTemplate graph = testing::random_template(dice, {});
+    Step step = testing::random_step(dice, graph);
+    for (SlotValues& slot : step.slots) {  // what a list of experts looks like
+      if (dice.one_in(3)) continue;
+      slot.ints.clear();
+      for (std::size_t n = dice.size(30); n > 0; --n)
+        slot.ints.push_back(static_cast<std::int64_t>(dice.below(300)) - 10);
+    }
+    std::vector<std::uint32_t> limits;  // of some, perhaps of fewer than there are
+    for (std::size_t n = dice.size(step.slots.size()); n > 0; --n)
+      limits.push_back(dice.one_in(3) ? 0 : 1 + static_cast<std::uint32_t>(dice.below(512)));
+    const Blob blob = pack_step(step).value();
+    ASSERT_TRUE(unpack_outline(blob, outline, OutlineTimes::Skip, limits).has_value());
+    ASSERT_EQ(outline.slots.size(), step.slots.size());
+    for (std::size_t i = 0; i < step.slots.size(); ++i) {
+      const StepOutline::Slot& slot = outline.slots[i];
+      EXPECT_EQ(slot.values, step.slots[i].ints.size());
+      const std::uint32_t limit = i < limits.size() ? limits[i] : 0;
+      EXPECT_EQ(slot.words, (limit + 63) / 64);
+      if (limit == 0) continue;
+      EXPECT_EQ(slot.runs, 0U);
+      std::vector<std::uint64_t> expected(slot.words);
+      std::set<std::int64_t> numbers;
+      for (const std::int64_t n : step.slots[i].ints) {
+        if (n < 0 || n >= limit || !numbers.insert(n).second) continue;
+        expected[static_cast<std::size_t>(n / 64)] |= std::uint64_t{1} << (n % 64);
+      }
+      EXPECT_TRUE(std::ranges::equal(outline.words_of(slot), expected));
+      EXPECT_EQ(slot.distinct, numbers.size());
+      kept += numbers.size();
+    }
+  }
+  EXPECT_GT(kept, 500U);
+}
+
 // What the whole step's decoder refuses before it comes to the statistics, this refuses.
 TEST(StepOutline, RefusesDamage) {
   Dice dice(12);
@@ -371,6 +414,8 @@ TEST(StepOutline, RefusesDamage) {
     if (dice.one_in(2)) blob.resize(dice.size(blob.size()));
     if (unpack_step(blob, step).has_value()) {
       EXPECT_TRUE(unpack_outline(blob, outline).has_value());
+      const std::vector<std::uint32_t> limits(step.slots.size(), 40);
+      EXPECT_TRUE(unpack_outline(blob, outline, OutlineTimes::Skip, limits).has_value());
     }
   }
 }

@@ -219,7 +219,12 @@ void put_list(ByteWriter& out, std::span<const std::int64_t> values) {
   out.append(as_runs ? runs.bytes() : singles.bytes());
 }
 
-std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
+struct ListHead {
+  std::size_t values = 0;
+  bool as_runs = false;
+};
+
+ListHead get_list_head(ByteReader& in, std::size_t& budget) {
   const std::uint64_t head = in.varint();
   const bool as_runs = (head & 1) != 0;
   if (head / 2 > budget || (!as_runs && head / 2 > in.remaining())) {
@@ -228,38 +233,66 @@ std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
   }
   const auto n = static_cast<std::size_t>(head / 2);
   budget -= n;
-  std::vector<std::int64_t> values;
-  values.reserve(n);
-  std::int64_t value = 0;
-  while (in.ok() && values.size() < n) {
+  return {n, as_runs};
+}
+
+// Calls `each(delta, count)` for the numbers of a list, each `delta` on from the one before.
+template <class Each>
+void for_each_run(ByteReader& in, const ListHead& head, Each each) {
+  if (!head.as_runs)
+    return in.zigzags(head.values, [&](std::int64_t delta) { each(delta, std::uint64_t{1}); });
+  for (std::size_t done = 0; in.ok() && done < head.values;) {
     const std::int64_t delta = in.zigzag();
-    const std::uint64_t run = as_runs ? in.varint() : 1;
-    if (run == 0 || run > n - values.size()) in.fail("a run that does not fit");
-    for (std::uint64_t k = 0; in.ok() && k < run; ++k) values.push_back(value = plus(value, delta));
+    const std::uint64_t count = in.varint();
+    if (count == 0 || count > head.values - done) return in.fail("a run that does not fit");
+    each(delta, count);
+    done += static_cast<std::size_t>(count);
   }
+}
+
+std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
+  const ListHead head = get_list_head(in, budget);
+  std::vector<std::int64_t> values;
+  values.reserve(head.values);
+  std::int64_t value = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    for (; count > 0; --count) values.push_back(value = plus(value, delta));
+  });
   return values;
 }
 
-// The same list as get_list() reads, its numbers not listed one by one.
+// The same list, its numbers not listed one by one.
 void get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
-  const std::uint64_t head = in.varint();
-  const bool as_runs = (head & 1) != 0;
-  if (head / 2 > budget || (!as_runs && head / 2 > in.remaining()))
-    return in.fail("more slot values than there can be");
-  const auto n = static_cast<std::size_t>(head / 2);
-  budget -= n;
-  StepOutline::Slot slot{.first_run = out.runs.size(), .runs = 0, .values = n};
+  const ListHead head = get_list_head(in, budget);
+  StepOutline::Slot slot{.values = head.values, .first_run = out.runs.size()};
   std::int64_t value = 0;
-  for (std::size_t done = 0; in.ok() && done < n;) {
-    const std::int64_t delta = in.zigzag();
-    const std::uint64_t count = as_runs ? in.varint() : 1;
-    if (count == 0 || count > n - done) return in.fail("a run that does not fit");
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
     out.runs.push_back({.first = plus(value, delta), .delta = delta, .count = count});
     const std::uint64_t moved = static_cast<std::uint64_t>(delta) * count;
     value = plus(value, static_cast<std::int64_t>(moved));
-    done += static_cast<std::size_t>(count);
-  }
+  });
   slot.runs = out.runs.size() - slot.first_run;
+  out.slots.push_back(slot);
+}
+
+// The same list as a set of the numbers below `limit`.
+void get_words(ByteReader& in, StepOutline& out, std::size_t& budget, std::uint32_t limit) {
+  const ListHead head = get_list_head(in, budget);
+  StepOutline::Slot slot{
+      .values = head.values, .first_word = out.words.size(), .words = (limit + 63U) / 64};
+  out.words.resize(slot.first_word + slot.words);
+  std::uint64_t* const words = out.words.data() + slot.first_word;
+  std::uint64_t value = 0, distinct = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    for (; count > 0; --count) {
+      value += static_cast<std::uint64_t>(delta);
+      if (value >= limit) continue;
+      std::uint64_t& word = words[value / 64];
+      distinct += (word >> (value % 64) & 1) ^ 1;
+      word |= std::uint64_t{1} << (value % 64);
+    }
+  });
+  slot.distinct = distinct;
   out.slots.push_back(slot);
 }
 
@@ -383,7 +416,8 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
 }
 
 std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
-                                                OutlineTimes times) {
+                                                OutlineTimes times,
+                                                std::span<const std::uint32_t> limits) {
   ByteReader in(blob);
   out.ops = in.count(1);
   out.op_ns.resize(times == OutlineTimes::Unpack ? out.ops : 0);
@@ -396,9 +430,15 @@ std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob,
 
   out.slots.clear();
   out.runs.clear();
+  out.words.clear();
   std::size_t budget = kMaxStepValues;
-  for (std::size_t n = in.count(kSlotValuesBytes); in.ok() && n > 0; --n) {
-    get_runs(in, out, budget);
+  const std::size_t slots = in.count(kSlotValuesBytes);
+  for (std::size_t i = 0; in.ok() && i < slots; ++i) {
+    if (i < limits.size() && limits[i] != 0) {
+      get_words(in, out, budget, limits[i]);
+    } else {
+      get_runs(in, out, budget);
+    }
     const std::size_t floats = in.count(4);
     if (floats > budget) in.fail("more slot values than there can be");
     budget -= std::min(budget, floats);

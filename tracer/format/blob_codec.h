@@ -37,14 +37,20 @@ std::expected<Blob, DecodeError> pack_step(const Step& step);
 std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step);
 
 // What a question over many steps needs of a step's blob: times as they are
-// packed, lists as runs of numbers, and nothing else. Refilled without allocating.
+// packed, lists as runs of numbers or as sets of small ones, and nothing else.
+// Refilled without allocating.
 struct StepOutline {
   struct Run {
     std::int64_t first = 0, delta = 0;
     std::uint64_t count = 0;
   };
   struct Slot {
-    std::size_t first_run = 0, runs = 0, values = 0;
+    std::size_t values = 0;  // numbers in the list
+    std::size_t first_run = 0, runs = 0;
+    // Where a limit was asked for, instead of runs: a bit for each number below it that is in
+    // the list, and how many these are.
+    std::size_t first_word = 0, words = 0;
+    std::uint64_t distinct = 0;
   };
   // Per executed op, from the end of the one before (the first: from first_op) to
   // its end, modulo 2^64 as everything in a blob.
@@ -53,14 +59,20 @@ struct StepOutline {
   std::size_t times_bytes = 0;  // at the blob's begin, which hold op_ns
   std::vector<Slot> slots;
   std::vector<Run> runs;
+  std::vector<std::uint64_t> words;
 
   std::span<const Run> runs_of(const Slot& slot) const {
     return std::span(runs).subspan(slot.first_run, slot.runs);
   }
+  std::span<const std::uint64_t> words_of(const Slot& slot) const {
+    return std::span(words).subspan(slot.first_word, slot.words);
+  }
 };
 enum class OutlineTimes : bool { Skip, Unpack };  // Skip: op_ns is left empty
+// `limits` are those of the first slots; 0, or none: as runs.
 std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
-                                                OutlineTimes times = OutlineTimes::Unpack);
+                                                OutlineTimes times = OutlineTimes::Unpack,
+                                                std::span<const std::uint32_t> limits = {});
 // From these bytes alone.
 std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
                                               std::vector<std::uint64_t>& op_ns);

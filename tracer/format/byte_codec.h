@@ -6,6 +6,7 @@
 // allocates for them.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -80,6 +81,9 @@ class ByteReader {
     return static_cast<std::uint8_t>(bytes_[at_++]);
   }
   std::uint64_t varint() {
+    // Most are short.
+    if (remaining() >= 1 && static_cast<std::uint8_t>(bytes_[at_]) < 0x80)
+      return static_cast<std::uint8_t>(bytes_[at_++]);
     std::uint64_t v = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const std::uint8_t b = u8();
@@ -126,6 +130,25 @@ class ByteReader {
   std::int64_t zigzag() {
     const std::uint64_t v = varint();
     return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
+  }
+  // Calls `each` with as many, in order; with fewer if one is faulty.
+  template <class Each>
+  void zigzags(std::size_t n, Each each) {
+    while (n > 0) {
+      const auto* from = reinterpret_cast<const std::uint8_t*>(bytes_.data()) + at_;
+      const auto* stop = from + std::min(n, remaining());
+      const auto* at = from;
+      for (; at != stop && *at < 0x80; ++at)
+        each((std::int64_t{*at} >> 1) ^ -(std::int64_t{*at} & 1));
+      const auto done = static_cast<std::size_t>(at - from);
+      at_ += done;
+      n -= done;
+      if (n == 0) return;
+      const std::int64_t longer = zigzag();
+      if (!ok()) return;
+      each(longer);
+      --n;
+    }
   }
   std::uint32_t varint32() {
     const std::uint64_t v = varint();
