@@ -51,7 +51,7 @@ class Summing {
     auto& layout = layouts_[share.number][value];
     if (!layout)
       layout = std::make_unique<SeriesLayout>(share.series, axis_, PlacedAxis{},
-                                              kParts[value].first, picks_);
+                                              kParts[value].first, picks_, tally_);
     std::ranges::fill(cells_, 0);
     double total = 0;
     layout->add(share, cells_, total);
@@ -61,6 +61,7 @@ class Summing {
 
  private:
   const TracePicks& picks_;
+  PartTally tally_;
   PlacedAxis axis_;
   std::vector<std::array<std::unique_ptr<SeriesLayout>, kParts.size()>> layouts_;
   std::vector<double> cells_;

@@ -96,7 +96,7 @@ class Painter {
     shares_.visit(window, [&](const SeriesShare& share) {
       auto& layout = layouts_[share.number];
       if (!layout)
-        layout = std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, picks_);
+        layout = std::make_unique<SeriesLayout>(share.series, x_, y_, query_.value, picks_, tally_);
       layout->add(share, cells, total);
     });
     return {};
@@ -138,6 +138,7 @@ class Painter {
   const KeepGoing& keep_going_;
   const TracePicks picks_;
   StepShares shares_;
+  PartTally tally_;
   std::unique_ptr<AxisRows> x_rows_, y_rows_;
   PlacedAxis x_, y_;  // without rows: that axis says when
   std::vector<std::unique_ptr<SeriesLayout>> layouts_;

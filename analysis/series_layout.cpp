@@ -7,8 +7,8 @@ namespace tt {
 
 namespace {
 
-// Lists of up to so many different parts are counted in a table, their cells kept.
-constexpr std::int64_t kMostInTable = 1 << 12;
+// Of lists of up to so many different parts their cells are kept.
+constexpr std::int64_t kMostKept = 1 << 12;
 
 bool counts(Value value, const OutlineAccess& access) {
   switch (value) {
@@ -35,8 +35,8 @@ bool is_of_op(Value value) { return value >= Value::Executions; }
 }  // namespace
 
 SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y,
-                           Value value, const TracePicks& picks)
-    : series_(series), x_(x), y_(y), value_(value) {
+                           Value value, const TracePicks& picks, PartTally& tally)
+    : series_(series), x_(x), y_(y), value_(value), tally_(tally) {
   const TemplateOutline& outline = *series.outline;
   const auto of_ops = [](const PlacedAxis& axis) {
     return axis.rows == nullptr || is_of_ops(axis.rows->axis());
@@ -61,7 +61,6 @@ SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const Plac
                 .unit = is_of_bytes(value) ? static_cast<double>(access.unit.v) : 1});
     }
   }
-  counts_.resize(outline.rules.size());
 }
 
 void SeriesLayout::add_item(Item item) {
@@ -106,52 +105,20 @@ void SeriesLayout::spots_of(const OutlineOp& op, const OutlineAccess* access, st
   });
 }
 
-void SeriesLayout::count_parts(const SeriesShare& share) {
-  const std::vector<OutlineRule>& rules = series_.outline->rules;
-  const auto in_table = [&](std::size_t r) { return rules[r].rule.limit <= kMostInTable; };
-  tallies_.resize(rules.size());
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    counts_[r].clear();
-    const std::int64_t limit = std::max<std::int64_t>(0, rules[r].rule.limit);
-    tallies_[r].assign(in_table(r) && rules[r].rule.apart ? static_cast<std::size_t>(limit) : 0, 0);
-  }
-  series_.for_each_numbers(
-      share.from, share.to, [&](std::uint32_t r, std::span<const std::uint32_t> numbers) {
-        if (!in_table(r)) {  // counted below
-          tallies_[r].insert(tallies_[r].end(), numbers.begin(), numbers.end());
-          return;
-        }
-        for (const std::uint32_t n : numbers) ++tallies_[r][n];
-      });
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    auto& counts = counts_[r];
-    if (in_table(r)) {
-      for (std::uint32_t n = 0; n < tallies_[r].size(); ++n)
-        if (tallies_[r][n] > 0) counts.push_back({n, tallies_[r][n]});
-      continue;
-    }
-    std::ranges::sort(tallies_[r]);
-    for (const std::uint32_t n : tallies_[r]) {
-      if (counts.empty() || counts.back().number != n) counts.push_back({n, 0});
-      ++counts.back().count;
-    }
-  }
-}
-
 void SeriesLayout::add_divided(const Item& item, double amount, std::span<double> cells) {
   const OutlineOp& op = series_.outline->ops[item.op];
   const OutlineAccess& access = series_.outline->accesses[item.access];
-  const auto& counts = counts_[access.rule];
+  const auto counts = tally_.of(access.rule);
   double all = 0;
-  for (const PartCount& part : counts) all += part.count;
+  for (const PartTally::Count& part : counts) all += part.count;
   if (all == 0) {  // nobody knows which
     for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
       cells[spot.cell] += amount * spot.share;
     return;
   }
-  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMostInTable;
+  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMostKept;
   auto& known = part_spots_[item.access];
-  for (const PartCount& part : counts) {
+  for (const PartTally::Count& part : counts) {
     const std::vector<Spot>* spots = &scratch_;
     if (keep) {
       if (known.size() <= part.number) known.resize(std::size_t{part.number} + 1);
@@ -207,7 +174,7 @@ void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::spa
 }
 
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
-  if (any_divided_) count_parts(share);
+  if (any_divided_) tally_.count(series_, share.from, share.to);
   if (value_ != Value::Time && share.op_shares.empty() && ++wholes_ > 1) {
     if (wholes_ == 2) merge();
     for (const Merged& of : merged_) {

@@ -9,6 +9,7 @@
 
 #include "analysis/axis_rows.h"
 #include "analysis/axis_scale.h"
+#include "analysis/part_tally.h"
 #include "analysis/step_shares.h"
 #include "analysis/trace_axis.h"
 
@@ -23,9 +24,9 @@ struct PlacedAxis {
 class SeriesLayout {
  public:
   // Cells are numbered x + y * x's pixels. An axis without rows has one pixel, for
-  // everything.
+  // everything. `tally` is that of all series and values of the question.
   SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y, Value value,
-               const TracePicks& picks);
+               const TracePicks& picks, PartTally& tally);
 
   // Adds what `share` has of the value to the cells; the sum of all of it, on a
   // cell or not, to `total`.
@@ -53,30 +54,24 @@ class SeriesLayout {
     double unit = 0;          // on a cell or not
     std::vector<Spot> spots;  // of one unit times its share, by cell
   };
-  // How often each part of a rule was touched.
-  struct PartCount {
-    std::uint32_t number, count;
-  };
 
   void add_item(Item item);
   void merge();
   void add_item(const Item& item, const SeriesShare& share, std::span<double> cells, double& total);
   void spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
                 std::vector<Spot>& out) const;
-  void count_parts(const SeriesShare& share);
   void add_divided(const Item& item, double amount, std::span<double> cells);
 
   const Series& series_;
   const PlacedAxis x_, y_;
   const Value value_;
+  PartTally& tally_;
   std::vector<Item> items_;
   std::vector<Spot> spots_;
   bool any_divided_ = false;
   std::uint32_t wholes_ = 0;    // how often whole steps were added
   std::vector<Merged> merged_;  // without the divided ones; once wholes_ > 1
-  // Per rule; of a divided item and part the spots, once they were needed.
-  std::vector<std::vector<PartCount>> counts_;
-  std::vector<std::vector<std::uint32_t>> tallies_;
+  // Of a divided item and part the spots, once they were needed.
   struct Known {
     bool known = false;
     std::vector<Spot> spots;

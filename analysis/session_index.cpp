@@ -1,7 +1,6 @@
 #include "analysis/session_index.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -56,34 +55,6 @@ void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
   numbers.erase(repeated.begin(), repeated.end());
 }
 
-// The same for few: a bit for each. Experts are, and there are many lists of them.
-constexpr std::int64_t kMostInBits = 512;
-using Bits = std::vector<std::uint64_t>;
-
-// How many there are.
-std::uint64_t bits_of(std::span<const StepOutline::Run> runs, std::int64_t limit, Bits& bits) {
-  bits.assign(static_cast<std::size_t>(limit + 63) / 64, 0);
-  for (const StepOutline::Run& run : runs) {
-    auto value = static_cast<std::uint64_t>(run.first);
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      if (value < static_cast<std::uint64_t>(limit))
-        bits[static_cast<std::size_t>(value / 64)] |= std::uint64_t{1} << (value % 64);
-      value += static_cast<std::uint64_t>(run.delta);
-    }
-  }
-  std::uint64_t count = 0;
-  for (const std::uint64_t word : bits) count += static_cast<std::uint64_t>(std::popcount(word));
-  return count;
-}
-
-void append_numbers(const Bits& bits, std::vector<std::uint32_t>& numbers) {
-  for (std::size_t w = 0; w < bits.size(); ++w) {
-    for (std::uint64_t word = bits[w]; word != 0; word &= word - 1)
-      numbers.push_back(static_cast<std::uint32_t>(w * 64) +
-                        static_cast<std::uint32_t>(std::countr_zero(word)));
-  }
-}
-
 void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
                  std::uint64_t end) {
   // What lies so near is one buffer: padding between tensors, tensors not in use.
@@ -113,31 +84,13 @@ std::size_t bytes_of(const std::vector<T>& items) {
 
 // A time that goes back, as only a damaged or invented file has it, is none.
 void drop_negative(std::vector<std::uint64_t>& op_ns) {
+  std::uint64_t any = 0;
+  for (const std::uint64_t ns : op_ns) any |= ns;
+  if (any >> 63 == 0) return;
   for (std::uint64_t& ns : op_ns) ns = ns >> 63 == 0 ? ns : 0;
 }
 
-// The sums after one more step, of so many per step.
-template <class T>
-std::span<T> append_sums(std::vector<T>& sums, std::size_t each) {
-  const std::size_t before = sums.size();
-  sums.resize(before + each);
-  std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(before - each), each,
-              sums.begin() + static_cast<std::ptrdiff_t>(before));
-  return std::span(sums).subspan(before);
-}
-
 }  // namespace
-
-std::span<const std::uint64_t> Series::parts_before(std::size_t place) const {
-  return std::span(parts).subspan(place * outline->rules.size(), outline->rules.size());
-}
-std::span<const std::uint32_t> Series::hits_before(std::size_t place) const {
-  return std::span(hits).subspan(place * outline->rules.size(), outline->rules.size());
-}
-std::span<const std::uint32_t> Series::numbers_of(std::size_t place) const {
-  const std::size_t from = static_cast<std::size_t>(number_ends[place]);
-  return std::span(numbers).subspan(from, static_cast<std::size_t>(number_ends[place + 1]) - from);
-}
 
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
                                                             const KeepGoing& keep_going) {
@@ -209,8 +162,8 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
       outline.error().kind != TraceError::Kind::NotFound)
     return std::unexpected(outline.error());
   const auto times = keep_ == Keep::Nothing ? OutlineTimes::Skip : OutlineTimes::Unpack;
-  if (!outline || !unpack_outline(row.packed, row_, times) || row_.ops != row.ops ||
-      row_.ops > (*outline)->ops.size() ||
+  if (!outline || !unpack_outline(row.packed, row_, times, (*outline)->limits) ||
+      row_.ops != row.ops || row_.ops > (*outline)->ops.size() ||
       (!row_.slots.empty() && row_.slots.size() != (*outline)->slots)) {
     add_damaged(head.id);
     return {};
@@ -225,8 +178,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   step.place = static_cast<std::uint32_t>(series.steps.size());
   step.timed = row_.ops != 0;
   if (auto added = add_parts(reader, series, step); !added) return added;
-  add_times(series, row.packed.first(row_.times_bytes));
-  for (const std::uint64_t ns : row_.op_ns) step.op_ns += ns;
+  step.op_ns = add_times(series, row.packed.first(row_.times_bytes));
   series.timed += step.timed;
   series.steps.push_back(head.id.v);
   steps_.push_back(step);
@@ -254,8 +206,9 @@ Series& SessionIndex::series_of(const Key& key,
                   .outline = outline,
                   .steps = {},
                   .timed = 0,
-                  .parts = std::vector<std::uint64_t>(outline->rules.size()),
-                  .hits = std::vector<std::uint32_t>(outline->rules.size()),
+                  .parts = NumberRows<std::uint64_t>(outline->rules.size()),
+                  .hits = NumberRows<std::uint32_t>(outline->rules.size()),
+                  .sets = NumberRows<std::uint64_t>(outline->words),
                   .number_ends = {0},
                   .numbers = {},
                   .packed_times = {},
@@ -263,6 +216,8 @@ Series& SessionIndex::series_of(const Key& key,
                   .time_sum = std::vector<std::uint64_t>(ran),
                   .fixed = {},
                   .per_part = std::vector<Series::PerPart>(outline->rules.size())};
+    series.parts.add_zeros();
+    series.hits.add_zeros();
     for (const OutlineOp& op : std::span(outline->ops).first(ran)) {
       for (const OutlineAccess& access :
            std::span(outline->accesses).subspan(op.first_access, op.accesses)) {
@@ -281,17 +236,30 @@ Series& SessionIndex::series_of(const Key& key,
   return series_[known->second];
 }
 
-void SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
+// Returns what all of its ops took.
+std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
   if (keep_ == Keep::Windows) series.packed_times.add(packed);
   if (keep_ == Keep::Windows && series.steps.size() % kStride == 0)
     series.times.insert(series.times.end(), series.time_sum.begin(), series.time_sum.end());
-  for (std::size_t i = 0; i < row_.op_ns.size(); ++i) series.time_sum[i] += row_.op_ns[i];
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < row_.op_ns.size(); ++i) {
+    series.time_sum[i] += row_.op_ns[i];
+    all += row_.op_ns[i];
+  }
+  return all;
 }
 
 Done SessionIndex::add_parts(const SessionReader& reader, Series& series, IndexedStep& step) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
-  const auto parts = append_sums(series.parts, rules.size());
-  const auto hits = append_sums(series.hits, rules.size());
+  std::shared_ptr<const GraphTemplate> graph;
+  if (series.outline->batched) {
+    auto read = reader.graph(series.graph);
+    if (!read) return std::unexpected(read.error());
+    graph = *std::move(read);
+  }
+  const auto parts = series.parts.add_same();
+  const auto hits = series.hits.add_same();
+  const auto sets = series.sets.add_zeros();
   step.totals = series.fixed;
   for (std::size_t r = 0; r < rules.size(); ++r) {
     const PartRule& rule = rules[r].rule;
@@ -299,17 +267,16 @@ Done SessionIndex::add_parts(const SessionReader& reader, Series& series, Indexe
     const StepOutline::Slot& slot = row_.slots[rule.slot.v];
     const auto runs = row_.runs_of(slot);
     std::uint64_t count = 0;
-    if (rule.batches != std::array<std::int64_t, 2>{1, 1}) {
+    if (rules[r].batched()) {
       if (slot.values == 0) continue;
-      const auto graph = reader.graph(series.graph);
-      if (!graph) return std::unexpected(graph.error());
       list(runs, listed_);
-      count = parts_of(**graph, rules[r].example, listed_);
+      count = parts_of(*graph, rules[r].example, listed_);
+    } else if (slot.words != 0) {
+      count = slot.distinct;
+      std::ranges::copy(row_.words_of(slot).first(rules[r].words),
+                        sets.begin() + rules[r].first_word);
     } else if (!rule.apart && goes_up(runs)) {
       for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
-    } else if (rule.limit > 0 && rule.limit <= kMostInBits) {
-      count = bits_of(runs, rule.limit, bits_);
-      if (rule.apart) append_numbers(bits_, series.numbers);
     } else {
       list(runs, listed_);
       keep_parts(listed_, rule.limit);
@@ -353,14 +320,15 @@ std::span<const std::uint64_t> SessionIndex::addresses(AllocationId id) const {
 std::size_t SessionIndex::memory_bytes() const {
   std::size_t bytes = bytes_of(steps_);
   for (const Series& s : series_)
-    bytes += sizeof(s) + bytes_of(s.steps) + bytes_of(s.parts) + bytes_of(s.hits) +
-             bytes_of(s.number_ends) + bytes_of(s.numbers) + s.packed_times.memory_bytes() +
-             bytes_of(s.times) + bytes_of(s.time_sum) + bytes_of(s.per_part);
+    bytes += sizeof(s) + bytes_of(s.steps) + s.parts.memory_bytes() + s.hits.memory_bytes() +
+             s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
+             s.packed_times.memory_bytes() + bytes_of(s.times) + bytes_of(s.time_sum) +
+             bytes_of(s.per_part);
   for (const auto& [id, outline] : outlines_)
     bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
   for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
   constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
-  return bytes + kPerName * (names_.tensors().size() + names_.ops().size());
+  return bytes + kPerName * (names_.tensors().size() + names_.views().size() + names_.ops().size());
 }
 
 void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {

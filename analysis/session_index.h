@@ -16,8 +16,8 @@
 //     equally many; a template has a handful of rules, one with experts one or two
 //     per layer. Per step and rule the sum over all steps of the series before it
 //     is kept (12 bytes): the bytes of an access between two steps are a difference
-//     times its unit. Where parts are accesses of their own (experts, rows of an
-//     embedding) the list is kept, too (4 bytes a part).
+//     times its unit. Where parts are accesses of their own the list is kept, too: of
+//     experts a bit for each there is, of rows of an embedding 4 bytes for each touched.
 //   - Times. Each step's are kept as they are packed in the file (1 to 2 bytes an
 //     op), and per op the sum over all steps of the series before it at every
 //     kStride-th step (total ops / kStride * 8 bytes). At a step between two of
@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "analysis/byte_pieces.h"
+#include "analysis/number_rows.h"
 #include "analysis/page.h"
 #include "analysis/template_outline.h"
 #include "tracer/format/blob_codec.h"
@@ -79,18 +80,26 @@ struct Series {
   std::vector<std::uint32_t> steps;  // ascending
 
   // Sums over the first `place` steps, place up to steps.size().
-  std::span<const std::uint64_t> parts_before(std::size_t place) const;  // per rule
-  std::span<const std::uint32_t> hits_before(std::size_t place) const;   // steps with any part
-  // The parts of one step that are accesses of their own: those of the rules that
-  // are `apart`, in the order of the rules, each ascending.
-  std::span<const std::uint32_t> numbers_of(std::size_t place) const;
-  // The same of the steps [from, to): calls `each(rule, numbers)` per step and rule.
+  std::span<const std::uint64_t> parts_before(std::size_t place) const { return parts[place]; }
+  std::span<const std::uint32_t> hits_before(std::size_t place) const { return hits[place]; }
+  // The parts of one step that are accesses of their own: of a rule that keeps sets, as
+  // one; of all rules whose parts are listed, in the order of the rules, each ascending.
+  std::span<const std::uint64_t> set_of(const OutlineRule& rule, std::size_t place) const {
+    return sets[place].subspan(rule.first_word, rule.words);
+  }
+  std::span<const std::uint32_t> numbers_of(std::size_t place) const {
+    const auto from = static_cast<std::size_t>(number_ends[place]);
+    return std::span(numbers).subspan(from,
+                                      static_cast<std::size_t>(number_ends[place + 1]) - from);
+  }
+  // Calls `each(rule, numbers)` for the rules whose parts are listed.
   template <class Each>
-  void for_each_numbers(std::size_t from, std::size_t to, Each each) const;
+  void for_each_listed(std::size_t place, Each each) const;
 
   std::uint32_t timed = 0;                 // steps with times
-  std::vector<std::uint64_t> parts;        // (steps + 1) x rules
-  std::vector<std::uint32_t> hits;         // (steps + 1) x rules
+  NumberRows<std::uint64_t> parts;         // per rule; of steps + 1
+  NumberRows<std::uint32_t> hits;          // steps with any part; the same
+  NumberRows<std::uint64_t> sets;          // TemplateOutline::words; of steps
   std::vector<std::uint64_t> number_ends;  // steps + 1
   std::vector<std::uint32_t> numbers;
   BytePieces packed_times;              // per step, as unpack_times() takes them
@@ -106,16 +115,14 @@ struct Series {
 };
 
 template <class Each>
-void Series::for_each_numbers(std::size_t from, std::size_t to, Each each) const {
-  for (std::size_t place = from; place < to; ++place) {
-    const auto before = parts_before(place), after = parts_before(place + 1);
-    std::span<const std::uint32_t> left = numbers_of(place);
-    for (std::uint32_t rule = 0; rule < before.size() && !left.empty(); ++rule) {
-      if (!outline->rules[rule].rule.apart) continue;
-      const auto n = static_cast<std::size_t>(after[rule] - before[rule]);
-      each(rule, left.first(n));
-      left = left.subspan(n);
-    }
+void Series::for_each_listed(std::size_t place, Each each) const {
+  const auto before = parts_before(place), after = parts_before(place + 1);
+  std::span<const std::uint32_t> left = numbers_of(place);
+  for (std::uint32_t rule = 0; rule < before.size() && !left.empty(); ++rule) {
+    if (!outline->rules[rule].listed()) continue;
+    const auto n = static_cast<std::size_t>(after[rule] - before[rule]);
+    each(rule, left.first(n));
+    left = left.subspan(n);
   }
 }
 
@@ -164,7 +171,7 @@ class SessionIndex {
   std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
       const SessionReader& reader, TemplateId id);
   Series& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
-  void add_times(Series& series, std::span<const std::byte> packed);
+  std::uint64_t add_times(Series& series, std::span<const std::byte> packed);
   std::expected<void, TraceError> add_parts(const SessionReader& reader, Series& series,
                                             IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
@@ -182,7 +189,6 @@ class SessionIndex {
   bool in_time_order_ = true, in_token_order_ = true;
   StepOutline row_;                   // the one being taken in
   std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
-  std::vector<std::uint64_t> bits_;   // the same, of a short one
 };
 
 // The times of ops, summed over steps of an index: lives as long as one question.

@@ -38,6 +38,37 @@ std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
   return at;
 }
 
+// Experts are few; so many parts take no more room as a set than as a list.
+constexpr std::int64_t kMostInSet = 512;
+
+// The limit of a slot's list where all that depends on it is counted the same way, and
+// something of it is kept.
+std::uint32_t set_limit(const std::vector<OutlineRule>& rules, SlotId slot) {
+  std::int64_t limit = 0;
+  bool apart = false;
+  for (const OutlineRule& of : rules) {
+    if (of.rule.slot != slot) continue;
+    if (of.batched() || of.rule.limit <= 0 || of.rule.limit > kMostInSet ||
+        (limit != 0 && of.rule.limit != limit))
+      return 0;
+    limit = of.rule.limit;
+    apart |= of.rule.apart;
+  }
+  return apart ? static_cast<std::uint32_t>(limit) : 0;
+}
+
+void choose_sets(TemplateOutline& outline) {
+  for (std::uint32_t i = 0; i < outline.slots; ++i)
+    outline.limits.push_back(set_limit(outline.rules, SlotId{i}));
+  for (OutlineRule& of : outline.rules) {
+    outline.batched |= of.batched();
+    if (!of.rule.apart || of.rule.slot.v >= outline.slots) continue;
+    of.first_word = outline.words;
+    of.words = (outline.limits[of.rule.slot.v] + 63) / 64;
+    outline.words += of.words;
+  }
+}
+
 }  // namespace
 
 std::uint32_t SessionNames::tensor(const Tensor& root) {
@@ -59,6 +90,21 @@ std::uint32_t SessionNames::tensor(const Tensor& root) {
   } else {
     tensors_[id].size = std::max(tensors_[id].size, size_of(root));
   }
+  return id;
+}
+
+std::uint32_t SessionNames::view(const Tensor& view) {
+  const std::uint32_t id = number_of(
+      view_ids_,
+      std::format("{}/{}/{}/{}/{}", static_cast<int>(view.kind), static_cast<int>(view.source),
+                  view.layer.v, static_cast<int>(view.component), view.name),
+      views_.size());
+  if (id == views_.size())
+    views_.push_back({.name = view.name,
+                      .kind = view.kind,
+                      .source = view.source,
+                      .layer = view.layer,
+                      .component = view.component});
   return id;
 }
 
@@ -86,6 +132,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
   outline.slots = static_cast<std::uint32_t>(graph.slots.size());
   const std::vector<Access> accesses = accesses_of(graph);
   std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // of roots
+  std::vector<std::uint32_t> views(graph.tensors.size(), kNone);
   for (std::uint32_t i = 0, next = 0; i < graph.ops.size(); ++i) {
     const Op& op = graph.ops[i];
     const std::uint32_t kind = names.kind(op_name(graph, op));
@@ -103,8 +150,10 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
       const TensorId root = graph.root(access.tensor);
       const Tensor& view = graph.tensor(access.tensor);
       if (numbers[root.v] == kNone) numbers[root.v] = names.tensor(graph.tensor(root));
+      if (views[access.tensor.v] == kNone) views[access.tensor.v] = names.view(view);
       const FileRange& whole = graph.tensor(root).file;
       outline.accesses.push_back({.tensor = numbers[root.v],
+                                  .name = views[access.tensor.v],
                                   .view = access.tensor,
                                   .rule = rule_of(graph, access, outline.rules),
                                   .source = view.source,
@@ -117,6 +166,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
     }
     outline.ops.push_back(out);
   }
+  choose_sets(outline);
   return outline;
 }
 

@@ -4,6 +4,7 @@
 // Pure values, any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -30,6 +31,15 @@ struct SessionTensor {
   FileRange file;  // of a weight
 };
 
+// A tensor as ops name it, perhaps a view of another: what filters on accesses ask.
+struct SessionView {
+  std::string name;
+  TensorKind kind = TensorKind::Intermediate;
+  Source source = Source::Compute;
+  LayerId layer = kNoLayer;
+  Component component = Component::Other;
+};
+
 // An op of the session. What has the same kind and output's name is the same one.
 struct SessionOp {
   std::string output;  // name of its output
@@ -41,18 +51,21 @@ struct SessionOp {
 class SessionNames {
  public:
   std::uint32_t tensor(const Tensor& root);
+  std::uint32_t view(const Tensor& view);
   std::uint32_t kind(const std::string& name);
   std::uint32_t op(SessionOp op);
 
   const std::vector<SessionTensor>& tensors() const { return tensors_; }
+  const std::vector<SessionView>& views() const { return views_; }
   const std::vector<std::string>& kinds() const { return kinds_; }
   const std::vector<SessionOp>& ops() const { return ops_; }
 
  private:
   std::vector<SessionTensor> tensors_;
+  std::vector<SessionView> views_;
   std::vector<std::string> kinds_;
   std::vector<SessionOp> ops_;
-  std::unordered_map<std::string, std::uint32_t> tensor_ids_, kind_ids_, op_ids_;
+  std::unordered_map<std::string, std::uint32_t> tensor_ids_, view_ids_, kind_ids_, op_ids_;
 };
 
 struct OutlineOp {
@@ -69,6 +82,7 @@ struct OutlineOp {
 // As tracer/format/access.h has it, in a quarter of the room.
 struct OutlineAccess {
   std::uint32_t tensor = 0;    // in SessionNames, the owner of the bytes
+  std::uint32_t name = 0;      // in SessionNames, of the view
   TensorId view;               // as the op names it, in the template
   std::uint32_t rule = kNone;  // in TemplateOutline::rules; kNone: the whole view, `unit` bytes
   Source source = Source::Compute;  // of the view
@@ -85,7 +99,14 @@ struct OutlineAccess {
 struct OutlineRule {
   PartRule rule;
   Access example;  // one that has it
+  // Of few parts that are accesses of their own, a step's list is kept as a set: a bit for
+  // each, in so many words of 64. 0: it is not.
+  std::uint32_t first_word = 0, words = 0;
   bool experts() const { return example.extent == Extent::Experts; }
+  // Rows are counted batch by batch.
+  bool batched() const { return rule.batches != std::array<std::int64_t, 2>{1, 1}; }
+  // A step's parts are kept as a list of their numbers.
+  bool listed() const { return rule.apart && words == 0; }
 };
 
 struct TemplateOutline {
@@ -93,6 +114,9 @@ struct TemplateOutline {
   std::vector<OutlineOp> ops;
   std::vector<OutlineAccess> accesses;  // as accesses_of() orders them
   std::vector<OutlineRule> rules;
+  bool batched = false;               // one of them is
+  std::uint32_t words = 0;            // of the sets of all rules
+  std::vector<std::uint32_t> limits;  // per slot: of those that are wanted as sets; else 0
 };
 
 TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names);

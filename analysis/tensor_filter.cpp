@@ -11,10 +11,4 @@ bool has_part(std::string_view text, std::string_view part) {
   return !std::ranges::search(text, part, {}, lower, lower).empty() || part.empty();
 }
 
-bool TensorFilter::passes(const Tensor& tensor) const {
-  return (!kind || tensor.kind == *kind) && (!source || tensor.source == *source) &&
-         (!layer || tensor.layer == *layer) && (!component || tensor.component == *component) &&
-         has_part(tensor.name, name);
-}
-
 }  // namespace tt

@@ -19,7 +19,13 @@ struct TensorFilter {
   std::optional<LayerId> layer{};  // kNoLayer: those outside of any
   std::optional<Component> component{};
 
-  bool passes(const Tensor& tensor) const;
+  // A Tensor, or what has the same facts of one.
+  template <class Facts>
+  bool passes(const Facts& tensor) const {
+    return (!kind || tensor.kind == *kind) && (!source || tensor.source == *source) &&
+           (!layer || tensor.layer == *layer) && (!component || tensor.component == *component) &&
+           has_part(tensor.name, name);
+  }
   friend bool operator==(const TensorFilter&, const TensorFilter&) = default;
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/part_tally.h"
 #include "analysis/session_index.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
@@ -41,36 +42,6 @@ struct Totals {
   std::map<Group, OfGroup> groups;
 };
 
-// How often each expert was routed to, per rule; of rules that are not of experts nothing.
-using Tallies = std::vector<std::map<std::uint32_t, std::uint64_t>>;
-
-Tallies tally_experts(const Series& series) {
-  constexpr std::int64_t kMostInTable = 1 << 12;
-  const std::vector<OutlineRule>& rules = series.outline->rules;
-  Tallies tallies(rules.size());
-  std::vector<std::vector<std::uint64_t>> tables(rules.size());
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    const std::int64_t limit = rules[r].rule.limit;
-    if (limit > 0 && limit <= kMostInTable) tables[r].resize(static_cast<std::size_t>(limit));
-  }
-  series.for_each_numbers(0, series.steps.size(),
-                          [&](std::uint32_t rule, std::span<const std::uint32_t> numbers) {
-                            if (!rules[rule].experts()) return;
-                            for (const std::uint32_t n : numbers) {
-                              if (tables[rule].empty()) {
-                                ++tallies[rule][n];
-                              } else {
-                                ++tables[rule][n];
-                              }
-                            }
-                          });
-  for (std::size_t r = 0; r < rules.size(); ++r) {
-    for (std::uint32_t n = 0; n < tables[r].size(); ++n)
-      if (tables[r][n] != 0) tallies[r][n] = tables[r][n];
-  }
-  return tallies;
-}
-
 void add_series(Totals::OfGroup& of, const Series& series) {
   const TemplateOutline& outline = *series.outline;
   const std::uint64_t steps = series.steps.size();
@@ -79,7 +50,8 @@ void add_series(Totals::OfGroup& of, const Series& series) {
     list->resize(outline.ops.size());
   const auto parts = series.parts_before(series.steps.size());
   const auto hits = series.hits_before(series.steps.size());
-  const Tallies tallies = tally_experts(series);
+  PartTally tally;
+  tally.count(series, 0, series.steps.size());
   for (std::uint32_t i = 0; i < series.ran; ++i) {
     of.executions[i] += steps;
     of.timed[i] += series.timed;
@@ -89,8 +61,8 @@ void add_series(Totals::OfGroup& of, const Series& series) {
       const OutlineAccess& access = outline.accesses[a];
       const std::uint64_t units = access.rule == kNone ? steps : parts[access.rule];
       (access.write ? of.written : of.read)[i] += units * access.unit.v;
-      if (access.rule != kNone && !tallies[access.rule].empty()) {
-        for (const auto& [expert, count] : tallies[access.rule]) {
+      if (access.rule != kNone && outline.rules[access.rule].experts()) {
+        for (const auto& [expert, count] : tally.of(access.rule)) {
           Sum& sum = of.experts[{a, static_cast<std::int32_t>(expert)}];
           sum.count += count;
           sum.bytes += count * access.unit.v;

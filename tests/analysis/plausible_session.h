@@ -5,9 +5,11 @@
 // tests of sums over steps.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
+#include "analysis/tensor_table.h"
 #include "tests/format/graph_maker.h"
 #include "tests/format/random_session.h"
 #include "tracer/format/names.h"
@@ -106,7 +108,8 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
   s.info.state = SessionState::Done;
   s.info.n_layers = 3;
   s.info.model_files = {{"a/one.gguf", 20000, 0, ""}, {"a/two.gguf", 20000, 0, ""}};
-  const std::int64_t experts = dice.one_in(2) ? 6 : 0;
+  // None; a set of one word; of more; too many for a set.
+  const std::int64_t experts = std::array{0, 6, 70, 600}[dice.below(4)];
   const std::size_t kinds = 1 + dice.size(4);
   const auto weights = dice.one_in(3) ? Source::Repacked : Source::Disk;
   for (std::size_t i = 0; i < kinds; ++i) {
@@ -124,7 +127,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
       for (const Tensor& t : s.templates.back().tensors) {
         const std::uint64_t base = t.view_of == kNoTensor ? at : a.addresses[t.view_of.v];
         a.addresses.push_back(base + t.view_offset);
-        at += 0x1000;
+        at += 0x1000 * (1 + size_of(t).v / 0x1000);
       }
       s.allocations.push_back(std::move(a));
     }
@@ -163,7 +166,8 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
           values.ints.push_back(static_cast<std::int64_t>(dice.below(40)));
         if (slot.kind == SlotKind::CachePositions) values.ints.push_back((tokens + t) % 64);
         for (int k = 0; slot.kind == SlotKind::Experts && k < 2; ++k)
-          values.ints.push_back(static_cast<std::int64_t>(dice.below(6)));
+          values.ints.push_back(
+              static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(experts))));
       }
       for (std::int64_t c = 0; slot.kind == SlotKind::AttendedCells && c < 1 + tokens % 40; ++c)
         if (seed % 3 != 0 || c % 5 != 3) values.ints.push_back(c);
