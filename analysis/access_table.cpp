@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/matching_steps.h"
+
 namespace tt {
 
 namespace {
@@ -73,8 +75,9 @@ std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& r
 // One question over many steps.
 class Walk {
  public:
-  Walk(const SessionReader& reader, const AccessQuery& query, const KeepGoing& keep_going)
-      : reader_(reader), query_(query), keep_going_(keep_going), graphs_(reader) {}
+  Walk(const SessionReader& reader, const AccessQuery& query, const KeepGoing& keep_going,
+       const IndexSource& index)
+      : reader_(reader), query_(query), keep_going_(keep_going), index_(index), graphs_(reader) {}
 
   std::expected<AccessPage, TraceError> page(std::optional<AccessPlace> after, std::size_t limit) {
     if (limit == 0) return AccessPage{};
@@ -101,6 +104,7 @@ class Walk {
     auto rows = rows_of(reader_, graphs_, found_);
     if (!rows) return std::unexpected(rows.error());
     page.rows = *std::move(rows);
+    page.steps_read = steps_read_;
     page.steps_derived = steps_derived_;
     return page;
   }
@@ -159,20 +163,51 @@ class Walk {
   }
   bool is_full() const { return found_.size() > limit_; }  // and there is a row behind
 
-  // Steps [first, end) in order, until `row` of one returns false.
+  // Once many steps were read for nothing: who knows which ones are worth it?
+  Result look_ahead() {
+    if (asked_ || in_vain_ < kMostReadInVain) return {};
+    asked_ = true;
+    const auto index = index_();
+    if (!index) return std::unexpected(index.error());
+    if (*index != nullptr) {
+      matching_.emplace(**index, query_.filter, query_.phase);
+      return {};
+    }
+    const auto templates = reader_.template_ids();
+    if (!templates) return std::unexpected(templates.error());
+    for (const TemplateId id : *templates) {
+      const auto accesses = picked(id);
+      if (!accesses || *accesses) return {};  // perhaps its steps are damaged, too
+    }
+    hopeless_ = true;
+    return {};
+  }
+
+  // Calls `visit` for one step. False: there is none.
+  template <class Visit>
+  std::expected<bool, TraceError> visit_step(std::uint32_t id, Visit visit) {
+    if (!keep_going_()) return std::unexpected(cancelled_error());
+    const auto step = reader_.step(StepId{id});
+    if (!step && step.error().kind == TraceError::Kind::NotFound) return false;
+    if (!step) return std::unexpected(step.error());
+    ++steps_read_;
+    const std::size_t before = found_.size();
+    if (auto visited = visit(*step); !visited) return std::unexpected(visited.error());
+    in_vain_ += found_.size() == before;
+    return true;
+  }
+
+  // Steps [first, end) in order, until the page is full.
   template <class Visit>
   Result for_each_step(std::uint32_t first, std::uint32_t end, Visit visit) {
-    Result outcome;
-    if (first >= end) return outcome;
-    const auto read = reader_.for_each_step(StepId{first}, end - first, [&](const Step& step) {
-      if (!keep_going_()) {
-        outcome = std::unexpected(cancelled_error());
-        return false;
-      }
-      outcome = visit(step);
-      return outcome.has_value() && !(query_.order.by == AccessSort::ByTime && is_full());
-    });
-    return outcome ? read : outcome;
+    for (std::uint32_t i = first;; ++i) {
+      if (auto looked = look_ahead(); !looked) return looked;
+      if (matching_ && i < end) i = matching_->at_or_behind(i);
+      if (i >= end || hopeless_ || (query_.order.by == AccessSort::ByTime && is_full())) return {};
+      const auto visited = visit_step(i, visit);
+      if (!visited) return std::unexpected(visited.error());
+      if (!*visited) return {};
+    }
   }
 
   Result forward(std::uint32_t end) {
@@ -187,15 +222,20 @@ class Walk {
 
   Result backward(std::uint32_t end) {
     if (after_) end = std::min(end, after_->place.step.v + 1);
-    for (std::uint32_t i = end; i-- > query_.first_step.v && !is_full();) {
-      std::vector<Found> of_step;
-      const auto read = for_each_step(i, i + 1, [&](const Step& step) {
-        return matches(step, [&](Found match) { of_step.push_back(std::move(match)); });
+    while (end > query_.first_step.v && !is_full()) {
+      if (auto looked = look_ahead(); !looked) return looked;
+      if (hopeless_) return {};
+      const auto i = matching_ ? matching_->before(end) : std::optional(end - 1);
+      if (!i || *i < query_.first_step.v) return {};
+      end = *i;
+      const auto visited = visit_step(end, [&](const Step& step) -> Result {
+        std::vector<Found> of_step;
+        auto read = matches(step, [&](Found match) { of_step.push_back(std::move(match)); });
+        for (Found& match : of_step | std::views::reverse)
+          if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
+        return read;
       });
-      if (!read) return read;
-      for (Found& match : of_step | std::views::reverse) {
-        if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
-      }
+      if (!visited) return std::unexpected(visited.error());
     }
     return {};
   }
@@ -205,6 +245,7 @@ class Walk {
     const auto earlier = [&](const Found& a, const Found& b) {
       return comes_before(a.key, b.key, query_.order);
     };
+    in_vain_ = kMostReadInVain;  // every step is looked at
     auto walked = for_each_step(query_.first_step.v, end, [&](const Step& step) {
       return matches(step, [&](Found match) {
         if (!is_ahead(match.key)) return;
@@ -224,12 +265,16 @@ class Walk {
   const SessionReader& reader_;
   const AccessQuery& query_;
   const KeepGoing& keep_going_;
+  const IndexSource& index_;
   DerivedGraphs graphs_;
   std::unordered_map<TemplateId, std::shared_ptr<const PickedAccesses>> picked_;
   std::optional<AccessKey> after_;
   std::size_t limit_ = 0;
   std::vector<Found> found_;
-  std::uint32_t steps_derived_ = 0;
+  std::optional<MatchingSteps> matching_;
+  bool asked_ = false, hopeless_ = false;  // nothing in the session can match
+  std::uint32_t in_vain_ = 0;              // steps read that had nothing for the page
+  std::uint32_t steps_read_ = 0, steps_derived_ = 0;
 };
 
 }  // namespace
@@ -271,8 +316,9 @@ std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& rea
 std::expected<AccessPage, TraceError> access_page(const SessionReader& reader,
                                                   const AccessQuery& query,
                                                   std::optional<AccessPlace> after,
-                                                  std::size_t limit, const KeepGoing& keep_going) {
-  return Walk(reader, query, keep_going).page(after, limit);
+                                                  std::size_t limit, const KeepGoing& keep_going,
+                                                  const IndexSource& index) {
+  return Walk(reader, query, keep_going, index).page(after, limit);
 }
 
 }  // namespace tt

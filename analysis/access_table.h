@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/access_filter.h"
 #include "analysis/page.h"
+#include "analysis/session_index.h"
 #include "tracer/format/access.h"
 #include "tracer/format/session_reader.h"
 
@@ -50,8 +52,15 @@ struct AccessPage {
   std::vector<AccessRow> rows;
   // Cursor of the page behind: the last row of this one. None: there is no row behind.
   std::optional<AccessPlace> next;
-  std::uint32_t steps_derived = 0;  // what the page cost
+  // What the page cost: steps read, and those of them whose accesses were derived.
+  std::uint32_t steps_read = 0, steps_derived = 0;
 };
+
+// Gives the index of the session that is asked about, valid until the answer is there;
+// null: there is none. Asked once, and only for what it would take long to read.
+using IndexSource = std::function<std::expected<const SessionIndex*, TraceError>()>;
+inline std::expected<const SessionIndex*, TraceError> no_index() { return nullptr; }
+inline constexpr std::uint32_t kMostReadInVain = 64;
 
 // The `limit` rows that come after the row `after` (none: the first ones).
 //
@@ -59,15 +68,14 @@ struct AccessPage {
 // was there at the first page comes exactly once; a row that is added meanwhile
 // comes if its place is still ahead.
 //
-// Cost. By time, only the steps on the page and those between them and the next
-// match; a template that cannot match is not derived. In any other order every
-// step once per page, in memory for `limit` rows.
+// Cost. By time, the steps on the page are read, and those between them that hold no
+// match: kMostReadInVain at most where `index` has the session's, which knows them.
+// In any other order every step with a match once per page, in memory for `limit` rows.
 //
+// A damaged step on the way is an error, unless nothing in the session can match.
 // NotFound: `after` names no row.
-std::expected<AccessPage, TraceError> access_page(const SessionReader& reader,
-                                                  const AccessQuery& query,
-                                                  std::optional<AccessPlace> after,
-                                                  std::size_t limit,
-                                                  const KeepGoing& keep_going = always);
+std::expected<AccessPage, TraceError> access_page(
+    const SessionReader& reader, const AccessQuery& query, std::optional<AccessPlace> after,
+    std::size_t limit, const KeepGoing& keep_going = always, const IndexSource& index = no_index);
 
 }  // namespace tt

@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
     facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_loaded);
     facts.queue_limit = tt::GenerationQueue::kMostQueued;
   });
-  tt::add_trace_routes(door.http(), sessions);
+  tt::add_trace_routes(door.http(), sessions, indexes);
   tt::add_heat_routes(door.http(), sessions, indexes);
   tt::add_query_routes(door.http(), sessions);
   tt::add_graph_routes(door.http(), sessions);

@@ -36,7 +36,7 @@ void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Rete
 // A session in the formats of other tools.
 void add_export_routes(httplib::Server& http, SessionStore& sessions);
 // What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses.
-void add_trace_routes(httplib::Server& http, SessionStore& sessions);
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
 // Where its bytes, accesses and times went: pictures, breakdowns, the order of reads.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
 // SQL over a session.

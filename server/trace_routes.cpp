@@ -1,4 +1,5 @@
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "analysis/access_table.h"
@@ -9,6 +10,7 @@
 #include "analysis/tensor_table.h"
 #include "api/access_cursor.h"
 #include "api/trace_json.h"
+#include "server/index_shelf.h"
 #include "server/routes.h"
 #include "server/session_question.h"
 
@@ -152,7 +154,7 @@ void add_step_routes(httplib::Server& http, SessionStore& sessions) {
            });
 }
 
-void add_access_routes(httplib::Server& http, SessionStore& sessions) {
+void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
   http.Get("/api/v1/sessions/:id/steps/:step/accesses",
            [&sessions](const Request& request, Response& response) {
              about_session(sessions, request, response, [&](ParameterReader& read) {
@@ -168,30 +170,35 @@ void add_access_routes(httplib::Server& http, SessionStore& sessions) {
              });
            });
 
-  http.Get(
-      "/api/v1/sessions/:id/accesses", [&sessions](const Request& request, Response& response) {
-        about_session(sessions, request, response, [&](ParameterReader& read) {
-          const std::string id = request.path_params.at("id");
-          const AccessQuery query = access_query(request, read);
-          const auto limit = read.take(number_parameter(request, "limit", kMostRows));
-          std::optional<AccessPlace> after;
-          const auto cursor = read.take(text_parameter(request, "cursor"));
-          if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
-          return [=, &request](const SessionReader& reader) {
-            return access_page(reader, query, after, limit.value_or(kUsualRows),
-                               while_connected(request))
-                .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
-          };
-        });
-      });
+  http.Get("/api/v1/sessions/:id/accesses", [&](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const std::string id = request.path_params.at("id");
+      const AccessQuery query = access_query(request, read);
+      const auto limit = read.take(number_parameter(request, "limit", kMostRows));
+      std::optional<AccessPlace> after;
+      const auto cursor = read.take(text_parameter(request, "cursor"));
+      if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
+      return [=, &request, &sessions, &indexes](const SessionReader& reader) {
+        const KeepGoing keep_going = while_connected(request);
+        std::optional<IndexShelf::Lease> lease;
+        const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
+          auto lent = indexes.lend(id, sessions.tag(id), reader, keep_going);
+          if (!lent) return std::unexpected(lent.error());
+          return &*lease.emplace(*std::move(lent));
+        };
+        return access_page(reader, query, after, limit.value_or(kUsualRows), keep_going, index)
+            .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
+      };
+    });
+  });
 }
 
 }  // namespace
 
-void add_trace_routes(httplib::Server& http, SessionStore& sessions) {
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
   add_template_routes(http, sessions);
   add_step_routes(http, sessions);
-  add_access_routes(http, sessions);
+  add_access_routes(http, sessions, indexes);
 }
 
 }  // namespace tt

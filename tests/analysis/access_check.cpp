@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 
 #include "analysis/access_table.h"
+#include "analysis/matching_steps.h"
 #include "tests/format/random_session.h"
 
 namespace tt::testing {
@@ -138,12 +140,13 @@ AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
   return query;
 }
 
+// From page to page, by what an index knows where there is one.
 std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
-                   const std::vector<Row>& expected, std::size_t limit) {
+                   const std::vector<Row>& expected, std::size_t limit, const SessionIndex* index) {
   std::size_t at = 0;
   std::optional<AccessPlace> after;
   do {
-    const auto page = access_page(reader, query, after, limit);
+    const auto page = access_page(reader, query, after, limit, always, [&] { return index; });
     if (!page) {
       ADD_FAILURE() << page.error().message;
       return at;
@@ -161,16 +164,42 @@ std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
   return at;
 }
 
+// Those that have a row that passes, and no other.
+void expect_steps(const SessionIndex& index, const AccessQuery& query,
+                  const std::vector<Row>& passing) {
+  const MatchingSteps matching(index, query.filter, query.phase);
+  std::set<std::uint32_t> steps;
+  for (const Row& row : passing) steps.insert(row.place.step.v);
+  for (std::uint32_t i = 0; i <= index.steps().size(); ++i) {
+    const auto behind = steps.lower_bound(i);
+    EXPECT_EQ(matching.at_or_behind(i), behind == steps.end() ? index.steps().size() : *behind);
+    EXPECT_EQ(matching.before(i),
+              behind == steps.begin() ? std::nullopt : std::optional(*std::prev(behind)));
+  }
+}
+
 }  // namespace
 
 std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, int questions) {
   Dice dice(seed);
+  const auto index = SessionIndex::build(reader);
+  if (!index) {
+    ADD_FAILURE() << index.error().message;
+    return 0;
+  }
   const std::vector<Row> all = all_rows(reader);
   const std::uint32_t steps = reader.step_count().value();
   std::uint64_t compared = 0;
   for (int i = 0; i < questions && !all.empty(); ++i) {
     AccessQuery query = random_question(dice, all[dice.below(all.size())], steps);
+    AccessQuery anywhere = query;
+    anywhere.first_step = StepId{0};
+    anywhere.last_step.reset();
     std::vector<Row> passing;
+    std::ranges::copy_if(all, std::back_inserter(passing),
+                         [&](const Row& row) { return passes(row, anywhere); });
+    expect_steps(*index, anywhere, passing);
+    passing.clear();
     std::ranges::copy_if(all, std::back_inserter(passing),
                          [&](const Row& row) { return passes(row, query); });
     // Few pages: each is a pass over the session.
@@ -181,7 +210,8 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
       query.order = order;
       std::vector<Row> expected = passing;
       sort(expected, order);
-      compared += walk(reader, query, expected, limit);
+      compared += walk(reader, query, expected, limit, nullptr);
+      compared += walk(reader, query, expected, limit, &*index);
 
       // The same of one step, by number.
       const StepId step{static_cast<std::uint32_t>(dice.below(steps))};

@@ -4,8 +4,10 @@
 
 #include "analysis/access_table.h"
 #include "tests/analysis/access_check.h"
+#include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 #include "tests/format/random_session.h"
+#include "tracer/format/sqlite_handle.h"
 
 namespace tt {
 namespace {
@@ -23,6 +25,23 @@ TEST(AccessPage, IsTheNaiveListOnRandomSessions) {
     const auto reader = SessionReader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
     compared += testing::expect_accesses(*reader, seed, 6);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared, 10'000u);
+}
+
+// Long enough that steps are passed over: experts of one word, of two, of too many; rows of
+// an embedding; caches. Every filter that finds few, from any row, both ways.
+TEST(AccessPage, PassesOverStepsThatHoldNothing) {
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    SCOPED_TRACE(seed);
+    const testing::TempFolder folder;
+    const auto path = folder.path() / "plausible.ttrace";
+    ASSERT_TRUE(testing::write_session(path, test::plausible_session(seed, 400)).has_value());
+    const auto reader = SessionReader::open(path);
+    ASSERT_TRUE(reader.has_value()) << reader.error().message;
+    compared += testing::expect_accesses(*reader, seed, 4);
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 10'000u);
@@ -63,6 +82,104 @@ TEST(AccessPage, DerivesNothingWhereNothingCanMatch) {
     EXPECT_TRUE(page->rows.empty());
     EXPECT_FALSE(page->next.has_value());
     EXPECT_EQ(page->steps_derived, 0u);
+  }
+}
+
+// What is asked for is in one step of many; or in none, though the template has it.
+TEST(AccessPage, WithAnIndexReadsFewStepsInVain) {
+  std::vector<Step> many = steps(2000);
+  for (Step& step : many) {
+    if (step.id.v != 1500) step.slots = {SlotValues{.ints = {99}, .floats = {}}};
+  }
+  const SmallSession session(many);
+  const SessionReader reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  AccessQuery query{.filter = {.tensor = {.name = "token_embd"}}};
+  for (const bool descending : {false, true}) {
+    for (const auto by : {AccessSort::ByTime, AccessSort::ByOffset}) {
+      query.order = {by, descending};
+      const auto page =
+          access_page(reader, query, std::nullopt, 40, always, [&] { return &*index; });
+      ASSERT_TRUE(page.has_value());
+      EXPECT_EQ(page->rows.size(), 2u);
+      EXPECT_FALSE(page->next.has_value());
+      EXPECT_LE(page->steps_read, kMostReadInVain + 1);
+    }
+  }
+  query.last_step = StepId{1499};
+  int asked = 0;
+  const auto none = access_page(reader, query, std::nullopt, 40, always, [&] {
+    ++asked;
+    return &*index;
+  });
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->rows.empty());
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(AccessPage, WithoutAnIndexEndsWhereNoTemplateCanMatch) {
+  const SmallSession session(steps(2000));
+  const auto page = access_page(
+      session.reader(), {.filter = {.tensor = {.name = "no such tensor"}}}, std::nullopt, 40);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_TRUE(page->rows.empty());
+  EXPECT_EQ(page->steps_read, kMostReadInVain);
+}
+
+// A session has grown since its index was made: what that does not know is read.
+TEST(AccessPage, AnIndexMayLagBehind) {
+  const testing::TempFolder folder;
+  const auto path = folder.path() / "running.ttrace";
+  testing::RandomSession whole = test::plausible_session(5, 400), part = whole;
+  auto writer = SessionWriter::create(path, whole.info);
+  ASSERT_TRUE(writer.has_value()) << writer.error().message;
+  part.steps.resize(210);
+  ASSERT_TRUE(testing::add_all(**writer, part).has_value());
+  const auto reader = SessionReader::open(path);
+  ASSERT_TRUE(reader.has_value());
+  const auto index = SessionIndex::build(*reader);
+  ASSERT_TRUE(index.has_value());
+  for (std::size_t i = 210; i < whole.steps.size(); ++i)
+    ASSERT_TRUE((*writer)->add_step(whole.steps[i]).has_value());
+  ASSERT_TRUE((*writer)->commit().has_value());
+  for (const bool descending : {false, true}) {
+    for (const std::uint32_t op : {0u, 5u, 1000u}) {
+      const AccessQuery query{.phase = Phase::Other,
+                              .filter = {.op = OpId{op}},
+                              .order = {AccessSort::ByTime, descending}};
+      const auto with =
+          access_page(*reader, query, std::nullopt, 10'000, always, [&] { return &*index; });
+      const auto without = access_page(*reader, query, std::nullopt, 10'000);
+      ASSERT_TRUE(with.has_value() && without.has_value());
+      EXPECT_EQ(with->rows.empty(), op == 1000);
+      ASSERT_EQ(with->rows.size(), without->rows.size());
+      for (std::size_t i = 0; i < with->rows.size(); ++i)
+        EXPECT_EQ(with->rows[i].place, without->rows[i].place);
+    }
+  }
+}
+
+// Nobody knows what was in it: an error, and not a page that lacks rows.
+TEST(AccessPage, ADamagedStepIsNotPassedOver) {
+  const SmallSession session(steps(400));
+  {
+    auto db = Database::open(session.path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(db->run("UPDATE tt_step SET crc = crc + 1 WHERE id = 300").has_value());
+  }
+  const SessionReader reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  for (const SessionIndex* known : {&*index, static_cast<const SessionIndex*>(nullptr)}) {
+    AccessQuery query{.phase = Phase::Prompt};  // step 0
+    const auto page = access_page(reader, query, std::nullopt, 40, always, [&] { return known; });
+    ASSERT_FALSE(page.has_value());
+    EXPECT_EQ(page.error().kind, TraceError::Kind::Damaged);
+    query.last_step = StepId{299};
+    const auto before = access_page(reader, query, std::nullopt, 40, always, [&] { return known; });
+    ASSERT_TRUE(before.has_value());
+    EXPECT_EQ(before->rows.size(), kRowsPerStep);
   }
 }
 

@@ -115,7 +115,7 @@ struct InProcessServer::Impl {
     write_session(scratch / "", 4, "other");
     add_session_routes(http, sessions);
     add_export_routes(http, sessions);
-    add_trace_routes(http, sessions);
+    add_trace_routes(http, sessions, indexes);
     add_heat_routes(http, sessions, indexes);
     add_query_routes(http, sessions);
     add_graph_routes(http, sessions);

@@ -101,7 +101,7 @@ class TestServer {
       facts.models_loaded_limit = static_cast<std::uint32_t>(shelf.options().most_loaded);
       facts.queue_limit = GenerationQueue::kMostQueued;
     });
-    add_trace_routes(door.http(), sessions);
+    add_trace_routes(door.http(), sessions, indexes);
     add_heat_routes(door.http(), sessions, indexes);
     add_query_routes(door.http(), sessions);
     add_graph_routes(door.http(), sessions);

@@ -1,0 +1,39 @@
+// The steps that can hold an access that passes a filter, by what an index knows of
+// their templates and lists: not one of them is read. Lives as long as one question.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/access_filter.h"
+#include "analysis/session_index.h"
+
+namespace tt {
+
+class MatchingSteps {
+ public:
+  MatchingSteps(const SessionIndex& index, const AccessFilter& filter, std::optional<Phase> phase);
+
+  // The first one from `step` on; the last one before `end`, none: 0 has been passed. A step
+  // that nobody knows may be one: a damaged one, and what the index does not have yet.
+  std::uint32_t at_or_behind(std::uint32_t step) const;
+  std::optional<std::uint32_t> before(std::uint32_t end) const;
+
+ private:
+  // What of a series passes.
+  struct Picked {
+    bool always = false;               // something that every step has
+    std::vector<std::uint32_t> rules;  // else what these decide
+    bool any() const { return always || !rules.empty(); }
+  };
+  bool may_be(std::uint32_t step) const;
+  bool has_part(const Series& series, std::uint32_t rule, std::uint32_t place) const;
+
+  const SessionIndex& index_;
+  const std::optional<std::int32_t> expert_;
+  std::vector<Picked> picked_;  // per series
+  bool any_ = false;
+};
+
+}  // namespace tt
