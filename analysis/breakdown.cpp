@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -24,6 +25,8 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
 
 // A session of more tokens is asked about by a window of them.
 constexpr std::size_t kMostRows = std::size_t{1} << 20;
+
+constexpr std::size_t kTime = kParts.size() - 1;
 
 using Amounts = std::array<double, kParts.size()>;  // per value, in the order of kParts
 
@@ -48,16 +51,20 @@ class Summing {
 
   // Of one value, of everything; of each row in cells(), until the next call.
   double sum(const SeriesShare& share, std::size_t value) {
+    std::ranges::fill(cells_, 0);
+    double total = 0;
+    layout_of(share, value).add(share, cells_, total);
+    return total;
+  }
+  std::span<const double> cells() const { return cells_; }
+
+  SeriesLayout& layout_of(const SeriesShare& share, std::size_t value) {
     auto& layout = layouts_[share.number][value];
     if (!layout)
       layout = std::make_unique<SeriesLayout>(share.series, axis_, PlacedAxis{},
                                               kParts[value].first, picks_, tally_);
-    std::ranges::fill(cells_, 0);
-    double total = 0;
-    layout->add(share, cells_, total);
-    return total;
+    return *layout;
   }
-  std::span<const double> cells() const { return cells_; }
 
  private:
   const TracePicks& picks_;
@@ -65,6 +72,46 @@ class Summing {
   PlacedAxis axis_;
   std::vector<std::array<std::unique_ptr<SeriesLayout>, kParts.size()>> layouts_;
   std::vector<double> cells_;
+};
+
+// What a step of one series has of every value but time, by how many parts its lists have:
+// what all steps have in common is reckoned once.
+class StepForm {
+ public:
+  StepForm(Summing& summing, const SeriesShare& share) {
+    for (std::size_t v = 0; v < kTime; ++v) {
+      for (const SeriesLayout::Merged& of : summing.layout_of(share, v).merged()) {
+        if (of.rule == kNone) {
+          fixed_[v] += of.unit;
+          continue;
+        }
+        auto rule = std::ranges::find(rules_, of.rule, &OfRule::rule);
+        if (rule == rules_.end()) rule = rules_.insert(rule, {.rule = of.rule});
+        (of.parts ? rule->per_part : rule->if_any)[v] += of.unit;
+      }
+    }
+  }
+  // Of whole steps, or of an equal share of all that they did.
+  Amounts of(const SeriesShare& share) const {
+    Amounts amounts{};
+    for (std::size_t v = 0; v < kTime; ++v) amounts[v] = fixed_[v] * share.steps();
+    for (const OfRule& of : rules_) {
+      const double parts = share.parts(of.rule), hits = share.hits(of.rule);
+      if (parts == 0) continue;
+      for (std::size_t v = 0; v < kTime; ++v)
+        amounts[v] += parts * of.per_part[v] + hits * of.if_any[v];
+    }
+    for (std::size_t v = 0; v < kTime; ++v) amounts[v] *= share.share;
+    return amounts;
+  }
+
+ private:
+  struct OfRule {
+    std::uint32_t rule = 0;
+    Amounts per_part{}, if_any{};
+  };
+  Amounts fixed_{};
+  std::vector<OfRule> rules_;
 };
 
 // All rows that say where, or the only one.
@@ -93,6 +140,7 @@ class Walk {
         query_(query),
         picks_(index, query.filter),
         summing_(index, picks_),
+        forms_(index.series().size()),
         // The index knows what all ops of a step took together.
         knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
         shares_(index, query.filter.phase,
@@ -101,6 +149,7 @@ class Walk {
   std::expected<std::vector<BreakdownRow>, TraceError> rows(const KeepGoing& keep_going) {
     StepWindow window = window_of(index_, query_.filter);
     const Stretch<std::uint64_t> steps = window.steps;
+    if (steps.from < steps.to) rows_.reserve(static_cast<std::size_t>(steps.to - steps.from));
     for (std::uint64_t i = steps.from; i < steps.to; ++i) {
       if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
       window.steps = {i, i + 1};
@@ -116,11 +165,7 @@ class Walk {
  private:
   void add_step(std::uint64_t id, const SeriesShare& share) {
     const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
-    Amounts amounts{};
-    for (std::size_t v = 0; v < kParts.size(); ++v) {
-      const bool known = kParts[v].first == Value::Time && share.op_ns.empty();
-      amounts[v] = known ? share.share * static_cast<double>(step.op_ns) : summing_.sum(share, v);
-    }
+    const Amounts amounts = amounts_of(share, step);
     Stretch<std::uint64_t> keys{id, id + 1};
     if (query_.by == Axis::Token) {
       keys = {token_begin(step), token_end(step)};
@@ -134,6 +179,20 @@ class Walk {
       for (std::size_t v = 0; v < kParts.size(); ++v)
         add(rows_.back(), step.phase, v, amounts[v] * part);
     }
+  }
+
+  Amounts amounts_of(const SeriesShare& share, const IndexedStep& step) {
+    Amounts amounts{};
+    if (share.op_shares.empty()) {
+      auto& form = forms_[share.number];
+      if (!form) form.emplace(summing_, share);
+      amounts = form->of(share);
+    } else {
+      for (std::size_t v = 0; v < kTime; ++v) amounts[v] = summing_.sum(share, v);
+    }
+    amounts[kTime] = share.op_ns.empty() ? share.share * static_cast<double>(step.op_ns)
+                                         : summing_.sum(share, kTime);
+    return amounts;
   }
 
   // Tokens need not come in order, nor in one step each.
@@ -161,6 +220,7 @@ class Walk {
   const BreakdownQuery& query_;
   const TracePicks picks_;
   Summing summing_;
+  std::vector<std::optional<StepForm>> forms_;  // per series
   const bool knows_times_;
   StepShares shares_;
   std::vector<BreakdownRow> rows_;  // in the order of the steps

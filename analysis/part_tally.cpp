@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace tt {
 
@@ -16,6 +17,11 @@ constexpr std::array<std::uint64_t, 256> kSpread = [] {
   return table;
 }();
 constexpr std::size_t kMostInLane = 255;
+
+void add_counts(std::span<const std::uint32_t> times, std::vector<PartTally::Count>& counts) {
+  for (std::uint32_t n = 0; n < times.size(); ++n)
+    if (times[n] != 0) counts.push_back({n, times[n]});
+}
 
 }  // namespace
 
@@ -37,20 +43,35 @@ void PartTally::add_lanes(const Series& series, std::size_t from, std::size_t to
   }
 }
 
+// The parts of one step: each is there once.
+void PartTally::list_one(const Series& series, std::size_t place) {
+  const std::vector<OutlineRule>& rules = series.outline->rules;
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const auto set = series.set_of(rules[r], place);
+    for (std::uint32_t w = 0; w < set.size(); ++w)
+      for (std::uint64_t word = set[w]; word != 0; word &= word - 1)
+        counts_[r].push_back({w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)), 1});
+  }
+  series.for_each_listed(place, [&](std::uint32_t rule, std::span<const std::uint32_t> listed) {
+    for (const std::uint32_t n : listed) counts_[rule].push_back({n, 1});
+  });
+}
+
 void PartTally::count(const Series& series, std::size_t from, std::size_t to) {
   if (series_ == &series && from_ == from && to_ == to) return;
   series_ = &series;
   from_ = from;
   to_ = to;
   const std::vector<OutlineRule>& rules = series.outline->rules;
-  totals_.assign(std::size_t{series.outline->words} * 64, 0);
-  for (std::size_t at = from; at < to; at += kMostInLane)
-    add_lanes(series, at, std::min(to, at + kMostInLane));
-
   numbers_.resize(std::max(numbers_.size(), rules.size()));
   counts_.resize(numbers_.size());
   for (auto& numbers : numbers_) numbers.clear();
   for (auto& counts : counts_) counts.clear();
+  if (to == from + 1) return list_one(series, from);
+
+  totals_.assign(std::size_t{series.outline->words} * 64, 0);
+  for (std::size_t at = from; at < to; at += kMostInLane)
+    add_lanes(series, at, std::min(to, at + kMostInLane));
   if (series.number_ends[from] != series.number_ends[to]) {
     for (std::size_t place = from; place < to; ++place)
       series.for_each_listed(place, [&](std::uint32_t rule, std::span<const std::uint32_t> listed) {
@@ -59,14 +80,19 @@ void PartTally::count(const Series& series, std::size_t from, std::size_t to) {
   }
   for (std::size_t r = 0; r < rules.size(); ++r) {
     auto& counts = counts_[r];
-    const std::size_t bits = std::size_t{rules[r].words} * 64;
-    for (std::uint32_t n = 0; n < bits; ++n)
-      if (const std::uint32_t times = totals_[std::size_t{rules[r].first_word} * 64 + n])
-        counts.push_back({n, times});
-    std::ranges::sort(numbers_[r]);
-    for (const std::uint32_t n : numbers_[r]) {
-      if (counts.empty() || counts.back().number != n) counts.push_back({n, 0});
-      ++counts.back().count;
+    const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(0, rules[r].rule.limit));
+    if (rules[r].words != 0) {
+      add_counts(std::span(totals_).subspan(std::size_t{rules[r].first_word} * 64, limit), counts);
+    } else if (numbers_[r].size() > limit / 8) {
+      std::vector<std::uint32_t> table(limit);
+      for (const std::uint32_t n : numbers_[r]) ++table[n];
+      add_counts(table, counts);
+    } else {
+      std::ranges::sort(numbers_[r]);
+      for (const std::uint32_t n : numbers_[r]) {
+        if (counts.empty() || counts.back().number != n) counts.push_back({n, 0});
+        ++counts.back().count;
+      }
     }
   }
 }

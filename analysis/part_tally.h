@@ -23,6 +23,7 @@ class PartTally {
   std::span<const Count> of(std::uint32_t rule) const { return counts_[rule]; }
 
  private:
+  void list_one(const Series& series, std::size_t place);
   void add_lanes(const Series& series, std::size_t from, std::size_t to);
 
   const Series* series_ = nullptr;

@@ -1,6 +1,7 @@
 #include "analysis/raster.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <memory>
 #include <span>
@@ -15,18 +16,12 @@ namespace {
 
 // Of the whole session, in the axis' unit.
 Stretch<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
-  Stretch<std::int64_t> all;
-  if (index.steps().empty()) return all;
+  if (index.steps().empty()) return {};
   if (axis == Axis::Step) return {0, static_cast<std::int64_t>(index.steps().size())};
-  all = {INT64_MAX, INT64_MIN};
-  for (const IndexedStep& step : index.steps()) {
-    const bool time = axis == Axis::Time;
-    all.from = time ? std::min(all.from, step.begin.v) : 0;
-    all.to = std::max(all.to, time ? std::max(step.end.v, step.begin.v)
-                                   : static_cast<std::int64_t>(token_end(step)));
-  }
-  if (axis == Axis::Time && all.to < INT64_MAX) ++all.to;  // the last instant is in it
-  return all;
+  const SessionIndex::Extent& extent = index.extent();
+  if (axis == Axis::Token) return {0, static_cast<std::int64_t>(extent.tokens)};
+  // The last instant is in it.
+  return {extent.begin.v, extent.end.v < INT64_MAX ? extent.end.v + 1 : INT64_MAX};
 }
 
 // `size` of the axis, and what of it is asked for.
@@ -68,10 +63,14 @@ class Painter {
       painted = add(window_of(index_, query_.filter), raster_.cells, raster_.total);
     }
     if (!painted) return std::unexpected(painted.error());
-    for (const double cell : raster_.cells) {
-      raster_.largest = std::max(raster_.largest, cell);
-      raster_.shown += cell;
+    // Several at a time: one addition need not wait for the one before.
+    std::array<double, 4> largest{}, shown{};
+    for (std::size_t i = 0; i < raster_.cells.size(); ++i) {
+      largest[i % 4] = std::max(largest[i % 4], raster_.cells[i]);
+      shown[i % 4] += raster_.cells[i];
     }
+    raster_.largest = std::ranges::max(largest);
+    raster_.shown = shown[0] + shown[1] + shown[2] + shown[3];
     return std::move(raster_);
   }
 
@@ -110,7 +109,10 @@ class Painter {
     const std::uint32_t width = scale.pixels();
     raster_.cells.assign(std::size_t{width} * height, 0);
     const StepWindow filtered = window_of(index_, query_.filter);
-    std::vector<double> column(height);
+    // Several pixels are painted before they are put in their places: of a row of cells
+    // across, as many as lie beside each other in memory cost no more than one.
+    constexpr std::uint32_t kAtOnce = 8;
+    std::vector<double> painted(std::size_t{kAtOnce} * height);
     const auto window_at = [&](std::int64_t from, std::int64_t to) {
       StepWindow window{.steps = {0, index_.steps().size()}, .tokens = {}, .time = {}};
       const Stretch<std::uint64_t> counted{static_cast<std::uint64_t>(from),
@@ -120,15 +122,22 @@ class Painter {
       if (query.axis == Axis::Time) window.time = {from, to};
       return within(window, filtered);
     };
-    for (std::uint32_t p = 0; p < width; ++p) {
-      std::ranges::fill(column, 0);
-      const auto window = window_at(scale.edge(p), scale.edge(p + 1));
-      if (auto added = add(window, column, raster_.total); !added) return added;
-      for (std::uint32_t q = 0; q < height; ++q) {
-        if (column[q] != 0)
-          raster_.cells[across ? std::size_t{q} * width + p : std::size_t{p} * height + q] =
-              column[q];
+    for (std::uint32_t first = 0; first < width; first += kAtOnce) {
+      const std::uint32_t n = std::min(kAtOnce, width - first);
+      std::ranges::fill(painted, 0);
+      for (std::uint32_t p = 0; p < n; ++p) {
+        const auto window = window_at(scale.edge(first + p), scale.edge(first + p + 1));
+        const auto column = std::span(painted).subspan(std::size_t{p} * height, height);
+        if (auto added = add(window, column, raster_.total); !added) return added;
       }
+      if (!across) {
+        std::copy_n(painted.begin(), std::size_t{n} * height,
+                    raster_.cells.begin() + std::ptrdiff_t{first} * height);
+        continue;
+      }
+      for (std::uint32_t q = 0; q < height; ++q)
+        for (std::uint32_t p = 0; p < n; ++p)
+          raster_.cells[std::size_t{q} * width + first + p] = painted[std::size_t{p} * height + q];
     }
     return {};
   }

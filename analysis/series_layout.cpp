@@ -138,6 +138,7 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
 // Once several stretches of whole steps are asked for, as in every picture over time:
 // they differ in how often each rule's parts were touched, and in nothing else.
 void SeriesLayout::merge() {
+  is_merged_ = true;
   const auto same_count = [](const Item& item) {
     return [&item](const Merged& m) { return m.rule == item.rule && m.parts == item.parts; };
   };
@@ -161,6 +162,11 @@ void SeriesLayout::merge() {
   }
 }
 
+std::span<const SeriesLayout::Merged> SeriesLayout::merged() {
+  if (!is_merged_) merge();
+  return merged_;
+}
+
 void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::span<double> cells,
                             double& total) {
   const double times = value_ == Value::Time ? static_cast<double>(share.op_ns[item.op])
@@ -175,9 +181,8 @@ void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::spa
 
 void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
   if (any_divided_) tally_.count(series_, share.from, share.to);
-  if (value_ != Value::Time && share.op_shares.empty() && ++wholes_ > 1) {
-    if (wholes_ == 2) merge();
-    for (const Merged& of : merged_) {
+  if (value_ != Value::Time && share.op_shares.empty() && std::exchange(added_whole_, true)) {
+    for (const Merged& of : merged()) {
       const double amount = share.share * times_of(share, of.rule, of.parts);
       total += amount * of.unit;
       for (const Spot& spot : of.spots) cells[spot.cell] += amount * spot.share;

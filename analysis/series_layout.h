@@ -32,11 +32,21 @@ class SeriesLayout {
   // cell or not, to `total`.
   void add(const SeriesShare& share, std::span<double> cells, double& total);
 
- private:
   struct Spot {
     std::uint32_t cell;
     double share;
   };
+  // What a whole step adds, by what it is counted with: items of all ops in one.
+  struct Merged {
+    std::uint32_t rule = kNone;  // whose parts or hits count; kNone: steps do
+    bool parts = false;          // times parts; else times hits, or steps
+    double unit = 0;             // on a cell or not
+    std::vector<Spot> spots;     // of one unit times its share, by cell
+  };
+  // Of all that is not divided. Not of times: they differ from step to step.
+  std::span<const Merged> merged();
+
+ private:
   // Accesses of one op that fall into the same cells, or the op itself.
   struct Item {
     std::uint32_t op = 0;
@@ -47,14 +57,6 @@ class SeriesLayout {
     double unit = 0;
     std::uint32_t first_spot = 0, spots = 0;
   };
-  // What a whole step adds, by what it is counted with: items of all ops in one.
-  struct Merged {
-    std::uint32_t rule = kNone;
-    bool parts = false;
-    double unit = 0;          // on a cell or not
-    std::vector<Spot> spots;  // of one unit times its share, by cell
-  };
-
   void add_item(Item item);
   void merge();
   void add_item(const Item& item, const SeriesShare& share, std::span<double> cells, double& total);
@@ -69,8 +71,9 @@ class SeriesLayout {
   std::vector<Item> items_;
   std::vector<Spot> spots_;
   bool any_divided_ = false;
-  std::uint32_t wholes_ = 0;    // how often whole steps were added
-  std::vector<Merged> merged_;  // without the divided ones; once wholes_ > 1
+  bool added_whole_ = false;  // once; the next time it is worth the while to merge
+  bool is_merged_ = false;
+  std::vector<Merged> merged_;
   // Of a divided item and part the spots, once they were needed.
   struct Known {
     bool known = false;

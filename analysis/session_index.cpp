@@ -1,6 +1,7 @@
 #include "analysis/session_index.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -103,6 +104,9 @@ Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_goi
   auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   info_ = *std::move(info);
+  constexpr std::uint32_t kMostAtOnce = 1U << 18;  // a file may say anything
+  if (const auto count = reader.step_count(); count && steps_.empty())
+    steps_.reserve(std::min(*count, kMostAtOnce));
   while (true) {
     const std::size_t before = steps_.size();
     Done taken;
@@ -133,7 +137,14 @@ void SessionIndex::add_damaged(StepId step) {
     lost.begin = lost.end = lost.first_op = steps_.back().end;
     lost.first_token = steps_.back().first_token + steps_.back().n_tokens;
   }
-  steps_.push_back(lost);
+  add_step(lost);
+}
+
+void SessionIndex::add_step(const IndexedStep& step) {
+  extent_.begin = std::min(extent_.begin, step.begin);
+  extent_.end = std::max({extent_.end, step.begin, step.end});
+  extent_.tokens = std::max(extent_.tokens, token_end(step));
+  steps_.push_back(step);
 }
 
 Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRow& row) {
@@ -153,7 +164,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   }
   if (step.end < step.begin) in_time_order_ = false;
   if (head.graph.v == 0) {
-    steps_.push_back(step);
+    add_step(step);
     return {};
   }
 
@@ -181,7 +192,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   step.op_ns = add_times(series, row.packed.first(row_.times_bytes));
   series.timed += step.timed;
   series.steps.push_back(head.id.v);
-  steps_.push_back(step);
+  add_step(step);
   return {};
 }
 
@@ -212,7 +223,7 @@ Series& SessionIndex::series_of(const Key& key,
                   .number_ends = {0},
                   .numbers = {},
                   .packed_times = {},
-                  .times = {},
+                  .times = NumberRows<std::uint64_t>(ran),
                   .time_sum = std::vector<std::uint64_t>(ran),
                   .fixed = {},
                   .per_part = std::vector<Series::PerPart>(outline->rules.size())};
@@ -240,7 +251,7 @@ Series& SessionIndex::series_of(const Key& key,
 std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
   if (keep_ == Keep::Windows) series.packed_times.add(packed);
   if (keep_ == Keep::Windows && series.steps.size() % kStride == 0)
-    series.times.insert(series.times.end(), series.time_sum.begin(), series.time_sum.end());
+    std::ranges::copy(series.time_sum, series.times.add_zeros().begin());
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < row_.op_ns.size(); ++i) {
     series.time_sum[i] += row_.op_ns[i];
@@ -322,7 +333,7 @@ std::size_t SessionIndex::memory_bytes() const {
   for (const Series& s : series_)
     bytes += sizeof(s) + bytes_of(s.steps) + s.parts.memory_bytes() + s.hits.memory_bytes() +
              s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
-             s.packed_times.memory_bytes() + bytes_of(s.times) + bytes_of(s.time_sum) +
+             s.packed_times.memory_bytes() + s.times.memory_bytes() + bytes_of(s.time_sum) +
              bytes_of(s.per_part);
   for (const auto& [id, outline] : outlines_)
     bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
@@ -334,10 +345,11 @@ std::size_t SessionIndex::memory_bytes() const {
 void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
   constexpr std::size_t kStride = SessionIndex::kStride;
   const Series& of_series = index_.series()[series];
-  const std::size_t ran = of_series.ran, steps = of_series.steps.size();
+  const std::size_t steps = of_series.steps.size();
   // The nearest place whose sum is known: where it stands, a kept one, the end.
-  const std::size_t kept = std::min((place + kStride / 2) / kStride * kStride,
-                                    (steps == 0 ? 0 : (steps - 1) / kStride * kStride));
+  assert(steps != 0);
+  const std::size_t kept =
+      std::min((place + kStride / 2) / kStride, (steps - 1) / kStride) * kStride;
   const auto distance = [&](std::size_t from) {
     return from > place ? from - place : place - from;
   };
@@ -346,8 +358,8 @@ void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
     sum.ns = of_series.time_sum;
     sum.place = steps;
   } else if (!stands || distance(kept) < distance(sum.place)) {
-    const auto at = of_series.times.begin() + static_cast<std::ptrdiff_t>(kept / kStride * ran);
-    sum.ns.assign(at, at + static_cast<std::ptrdiff_t>(steps == 0 ? 0 : ran));
+    const auto at = of_series.times[kept / kStride];
+    sum.ns.assign(at.begin(), at.end());
     sum.place = kept;
   }
   for (; sum.place < place; ++sum.place)

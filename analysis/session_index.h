@@ -103,7 +103,7 @@ struct Series {
   std::vector<std::uint64_t> number_ends;  // steps + 1
   std::vector<std::uint32_t> numbers;
   BytePieces packed_times;              // per step, as unpack_times() takes them
-  std::vector<std::uint64_t> times;     // before step 0, kStride, 2 * kStride...: ran ops each
+  NumberRows<std::uint64_t> times;      // per op that ran: before step 0, kStride, 2 * kStride...
   std::vector<std::uint64_t> time_sum;  // before the next step
   // What one of its steps makes: always, and by the parts of each rule.
   AccessTotals fixed;
@@ -152,6 +152,12 @@ class SessionIndex {
   // They do in what a recorder wrote; where they do not, questions look at each step.
   bool in_time_order() const { return in_time_order_; }
   bool in_token_order() const { return in_token_order_; }
+  // Of all steps, damaged ones where they must have been.
+  struct Extent {
+    Ns begin{INT64_MAX}, end{INT64_MIN};  // of the first to begin, of the last to end
+    std::uint64_t tokens = 0;             // token_end() of the last
+  };
+  const Extent& extent() const { return extent_; }
   // What of a model's memory the ops used, by name of the buffer, each stretch
   // disjoint from the others, by address: (buffer, first address) -> end. Tensors
   // that are mapped from the file are not in it.
@@ -168,6 +174,7 @@ class SessionIndex {
   std::expected<void, TraceError> take(const SessionReader& reader,
                                        const SessionReader::StepRow& row);
   void add_damaged(StepId step);
+  void add_step(const IndexedStep& step);
   std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
       const SessionReader& reader, TemplateId id);
   Series& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
@@ -187,6 +194,7 @@ class SessionIndex {
   Stretches buffers_;
   std::vector<StepId> damaged_;
   bool in_time_order_ = true, in_token_order_ = true;
+  Extent extent_;
   StepOutline row_;                   // the one being taken in
   std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
 };

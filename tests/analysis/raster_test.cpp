@@ -51,6 +51,26 @@ TEST(Raster, EveryPictureIsTheSumOfItsAccesses) {
   }
 }
 
+// Parts are counted in bytes, and these in numbers: more steps than a byte can count.
+TEST(Raster, APixelOfManySteps) {
+  std::uint32_t with_experts = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto session = opened(plausible_session(seed, 700));
+    const auto& series = session->index->series();
+    with_experts += std::ranges::any_of(
+        series, [](const Series& s) { return s.steps.size() > 255 && s.outline->words > 0; });
+    for (const Axis axis : {Axis::Expert, Axis::File, Axis::Buffer})
+      for (const Value value : {Value::Touched, Value::Accesses})
+        expect_picture(*session->reader, *session->index,
+                       {.x = {.axis = Axis::Step, .pixels = 2},
+                        .y = {.axis = axis, .pixels = 60},
+                        .value = value});
+    tt::testing::expect_breakdown(*session->reader, *session->index, Axis::Expert, {});
+  }
+  EXPECT_GE(with_experts, 1U);
+}
+
 TEST(Raster, EveryTwoAxesOfADenseSession) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = small.reader();
