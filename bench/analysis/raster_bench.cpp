@@ -187,26 +187,36 @@ int main(int argc, char** argv) {
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
     return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
   });
-  // A page begins behind any row of any step, as a cursor does.
-  const auto page = [&](const std::string& name, AccessFilter filter, bool descending) {
+  // A page begins behind any row of any step, as a cursor does; the index is there, as in a
+  // server that was asked before.
+  const auto page = [&](const std::string& name, const AccessFilter& filter,
+                        Order<AccessSort> order = {}, std::optional<Phase> phase = {}) {
     measure("page of accesses, " + name, rounds, 20, [&] {
       const StepId step{static_cast<std::uint32_t>(random() % index->steps().size())};
-      AccessQuery query;
-      query.filter = filter;
-      query.order.descending = descending;
-      (descending ? query.last_step.emplace() : query.first_step) = step;
-      return access_page(*reader, query, std::nullopt, 1000).has_value();
+      AccessQuery query{.phase = phase, .filter = filter, .order = order};
+      (order.descending ? query.last_step.emplace() : query.first_step) = step;
+      return access_page(*reader, query, std::nullopt, 1000, always, [&] { return &*index; })
+          .has_value();
     });
   };
-  AccessFilter of_layer, of_tensor, of_none;
+  const Order<AccessSort> backward{AccessSort::ByTime, true};
+  AccessFilter of_layer, of_tensor, of_expert, of_no_expert, of_none;
   of_layer.tensor.layer = LayerId{3};
   of_layer.tensor.source = Source::Disk;
   of_tensor.tensor.name = "token_embd.weight";
+  of_expert.tensor.layer = LayerId{3};
+  of_expert.expert = 17;
+  of_no_expert.expert = 1000;
   of_none.tensor.name = "no such tensor";
-  page("all", {}, false);
-  page("of a layer on disk", of_layer, false);
-  page("of a layer on disk, backward", of_layer, true);
-  page("of one tensor", of_tensor, false);
-  page("that no row is on", of_none, false);
+  page("all", {});
+  page("of a layer on disk", of_layer);
+  page("of a layer on disk, backward", of_layer, backward);
+  page("of one tensor", of_tensor);
+  page("of an expert of a layer", of_expert);
+  page("of an expert that there is not", of_no_expert);
+  page("of an expert that there is not, backward", of_no_expert, backward);
+  page("of a layer, of a phase that there is not", of_layer, {}, Phase::Encode);
+  page("of a tensor that there is not", of_none);
+  page("of a tensor that there is not, backward", of_none, backward);
   return 0;
 }
