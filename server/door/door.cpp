@@ -45,7 +45,7 @@ struct Door::Parts {
       : options(std::move(from)),
         http(http_timeouts(options), options.renderer, options.on_status, options.on_answer),
         websockets(websocket_options(options), handler),
-        workers(options.max_workers) {}
+        workers(options.max_workers, options.max_workers_per_peer) {}
 
   DoorOptions options;
   door::HttpServer http;
@@ -88,7 +88,8 @@ std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std:
   door::DoormanCalls calls{
       .on_request =
           [&parts](door::Admitted request) {
-            parts.workers.run([&parts, request = std::move(request)]() mutable {
+            std::string peer = request.connection->slot.peer();
+            parts.workers.run(std::move(peer), [&parts, request = std::move(request)]() mutable {
               const door::After after = parts.http.serve(request);
               parts.doorman->give_back(std::move(request.connection), after);
             });

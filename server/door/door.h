@@ -63,9 +63,10 @@ struct DoorOptions {
   // address, of IPv6 a /64) likewise: one client cannot have them all.
   std::size_t max_connections = 512;
   std::size_t max_connections_per_peer = 256;
-  // Requests answered at a time; further ones wait. Each response that streams
-  // holds one. Threads are started as they are needed.
-  std::size_t max_workers = 64;
+  // Requests answered at a time, of all and of one peer; further ones wait. Each
+  // response that streams holds one. Threads are started as they are needed.
+  std::size_t max_workers = 128;
+  std::size_t max_workers_per_peer = 64;
 
   std::chrono::milliseconds idle_timeout{60'000};  // no byte of a (next) request
   std::chrono::milliseconds head_timeout{10'000};  // from a head's first byte to its last

@@ -321,6 +321,31 @@ TEST(DoorLimits, RequestsBeyondTheWorkersWaitTheirTurn) {
   for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
 }
 
+TEST(DoorLimits, OnePeerCannotHaveAllWorkers) {
+  DoorOptions options;
+  options.max_workers = 4;
+  options.max_workers_per_peer = 3;
+  TestDoor server(options);
+  std::vector<RawClient> mine;
+  for (int i = 0; i < 3; ++i) {
+    mine.emplace_back(server.port);
+    mine.back().send(get_request("/stream"));
+  }
+  EXPECT_TRUE(eventually([&] { return server.streams == 3; }));
+  for (int i = 0; i < 2; ++i) {
+    mine.emplace_back(server.port);
+    mine.back().send(get_request("/hello"));
+  }
+  // Who comes after them passes them, again and again.
+  RawClient other;
+  other.bind("127.0.0.2");
+  other.connect(server.port);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
+  EXPECT_FALSE(mine[3].ended_within(50ms));
+  server.end_streams = true;
+  for (int i = 3; i < 5; ++i) EXPECT_EQ(mine[static_cast<std::size_t>(i)].read_response().body, "hello");
+}
+
 TEST(DoorLimits, RunsOutOfDescriptorsAndRecovers) {
   TestDoor server;
   EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);

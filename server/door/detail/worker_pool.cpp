@@ -2,14 +2,16 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <system_error>
+#include <utility>
 
 namespace tt::door {
 
-void WorkerPool::run(Task task) {
+void WorkerPool::run(std::string peer, Task task) {
   const std::scoped_lock lock(mutex_);
   if (ending_) return;
-  tasks_.push_back(std::move(task));
+  tasks_.push_back({std::move(peer), std::move(task)});
   if (tasks_.size() > idle_ && threads_.size() < max_threads_) {
     try {
       threads_.emplace_back([this] { work(); });
@@ -20,29 +22,43 @@ void WorkerPool::run(Task task) {
   task_ready_.notify_one();
 }
 
+std::deque<WorkerPool::Waiting>::iterator WorkerPool::next() {
+  return std::ranges::find_if(tasks_, [this](const Waiting& waiting) {
+    const auto of_peer = running_.find(waiting.peer);
+    return of_peer == running_.end() || of_peer->second < max_per_peer_;
+  });
+}
+
+// Whoever ends a task looks for the next one itself, so that a peer's turn that has
+// come needs no wake-up: while a thread is idle nothing else waits but for its turn.
 void WorkerPool::work() {
   pthread_setname_np(pthread_self(), "door-http");
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    task_ready_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+    task_ready_.wait(lock,
+                     [this] { return next() != tasks_.end() || (ending_ && tasks_.empty()); });
     --idle_;
-    if (tasks_.empty()) return;
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    ++running_;
+    const auto at = next();
+    if (at == tasks_.end()) return;
+    Waiting taken = std::move(*at);
+    tasks_.erase(at);
+    ++running_[taken.peer];
     lock.unlock();
-    task();
-    task = nullptr;  // what it holds goes before we count as done
+    taken.task();
+    taken.task = nullptr;  // what it holds goes before we count as done
     lock.lock();
-    --running_;
-    if (tasks_.empty() && running_ == 0) all_done_.notify_all();
+    if (const auto of_peer = running_.find(taken.peer); --of_peer->second == 0)
+      running_.erase(of_peer);
+    if (tasks_.empty() && running_.empty()) all_done_.notify_all();
+    if (tasks_.empty() && ending_) task_ready_.notify_all();
   }
 }
 
 bool WorkerPool::wait_idle(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  return all_done_.wait_until(lock, deadline, [this] { return tasks_.empty() && running_ == 0; });
+  return all_done_.wait_until(lock, deadline,
+                              [this] { return tasks_.empty() && running_.empty(); });
 }
 
 void WorkerPool::join() {

@@ -1,6 +1,7 @@
-// Threads that run tasks in the order given. A thread is started when a task
-// finds none idle, up to a maximum; they stay until the end. (cpp-httplib's own
-// pool starts none when two tasks come while one thread is idle, so the second
+// Threads that run peers' tasks, in the order given but for those of a peer that has
+// as many running as one may: these wait, and others pass them. A thread is started
+// when a task finds none idle, up to a maximum; they stay until the end. (cpp-httplib's
+// own pool starts none when two tasks come while one thread is idle, so the second
 // could wait behind a stream that runs for hours.)
 #pragma once
 
@@ -10,7 +11,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 namespace tt::door {
@@ -19,12 +22,14 @@ class WorkerPool {
  public:
   using Task = std::move_only_function<void()>;
 
-  explicit WorkerPool(std::size_t max_threads) : max_threads_(max_threads) {}
+  WorkerPool(std::size_t max_threads, std::size_t max_per_peer)
+      : max_threads_(max_threads), max_per_peer_(max_per_peer) {}
   ~WorkerPool() { join(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  void run(Task task);  // any thread; a task given after join() is dropped
+  // `peer`: peer_group(). Any thread; a task given after join() is dropped.
+  void run(std::string peer, Task task);
 
   // Waits until no task is queued or running; false when `deadline` came first.
   bool wait_idle(std::chrono::steady_clock::time_point deadline);
@@ -33,16 +38,22 @@ class WorkerPool {
   void join();
 
  private:
+  struct Waiting {
+    std::string peer;
+    Task task;
+  };
   void work();
+  std::deque<Waiting>::iterator next();  // end: none that may run
 
   const std::size_t max_threads_;
+  const std::size_t max_per_peer_;
   std::mutex mutex_;
   std::condition_variable task_ready_;
   std::condition_variable all_done_;
-  std::deque<Task> tasks_;            // guarded by mutex_, as all below
-  std::vector<std::thread> threads_;  // joined by join() only
+  std::deque<Waiting> tasks_;                             // guarded by mutex_, as all below
+  std::unordered_map<std::string, std::size_t> running_;  // by peer; no zeros
+  std::vector<std::thread> threads_;                      // joined by join() only
   std::size_t idle_ = 0;
-  std::size_t running_ = 0;
   bool ending_ = false;
 };
 
