@@ -40,6 +40,8 @@ struct LivePorts {
   // Queues a message for a client; false: no room, or the client is gone.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
   std::function<void(ClientId, std::uint16_t code)> close;
+  // Hears nothing more of a client for so long.
+  std::function<void(ClientId, std::chrono::milliseconds)> pause;
   std::function<std::optional<JobStatus>(const std::string& session)> status;
   // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
@@ -53,8 +55,8 @@ struct LivePorts {
 struct LiveLimits {
   std::size_t window = 512u << 10;  // bytes on the way to a client, unacknowledged
   std::size_t subscriptions = 256;  // of one client
-  std::uint32_t commands = 512;     // of one client, at once
-  std::uint32_t commands_per_second = 50;
+  std::uint32_t commands = 64;      // of one client, at once
+  std::uint32_t commands_per_second = 50;  // after these; what is said faster is heard later
   std::size_t log_bytes = 16u << 20;  // of all sessions' logs
   std::size_t session_log_bytes = 4u << 20;
 };
@@ -157,7 +159,7 @@ class LiveClients {
   void opened(ClientId id, Client& client, const std::string& name, Subscription& to,
               const ArchivePiece& piece);
   Session& session_of(const JobStatus& status);
-  bool may_speak(ClientId id, Client& client, bool free);
+  void count_command(ClientId id, Client& client);
   void strike(ClientId id, Client& client, int weight, std::string_view code,
               std::string_view detail);
   void answer(ClientId id, Client& client, std::string_view text);

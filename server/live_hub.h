@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -38,6 +39,8 @@ struct LiveHubPorts {
   // Queues a message for a client; false: no room, or the client is gone.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
   std::function<void(ClientId, std::uint16_t code)> close;
+  // Reads nothing more from a client for so long.
+  std::function<void(ClientId, std::chrono::milliseconds)> pause;
   std::function<std::optional<JobStatus>(const std::string& session)> status;
   // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
@@ -122,7 +125,6 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   };
   struct Peer {
     std::size_t commands = 0, bytes = 0;  // in the queue
-    bool refused = false;
   };
 
   // Without room only the file has what the event says.
@@ -144,7 +146,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   bool news_ = false;  // in newest_, without an event
   bool stopping_ = false;
 
-  std::function<void(ClientId, std::uint16_t code)> close_;  // from start() on
+  std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // from start() on
   std::unique_ptr<LiveClients> clients_;                     // the hub's thread
   std::unique_ptr<LiveArchive> archive_;
   std::thread thread_;

@@ -190,6 +190,7 @@ int main(int argc, char** argv) {
   hub.start({.send = [&](auto client, auto opcode,
                          auto message) { return door.send(client, opcode, message); },
              .close = [&](auto client, auto code) { door.close(client, code); },
+             .pause = [&](auto client, auto time) { door.pause(client, time); },
              .status = [&](const std::string& id) { return shelf.status(id); },
              .in_flight = [&](const std::string& id,
                               std::uint32_t from) { return shelf.in_flight(id, from); },

@@ -148,6 +148,10 @@ bool Door::send(ClientId client, std::string_view text) {
 
 void Door::close(ClientId client, std::uint16_t code) { parts_->websockets.close(client, code); }
 
+void Door::pause(ClientId client, std::chrono::milliseconds time) {
+  parts_->websockets.pause(client, time);
+}
+
 std::optional<ClientStats> Door::stats(ClientId client) const {
   return parts_->websockets.stats(client);
 }

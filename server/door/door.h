@@ -160,6 +160,11 @@ class Door {
   // Says goodbye after what is queued (RFC 6455 close code), any thread.
   void close(ClientId client, std::uint16_t code = 1000);
 
+  // Reads nothing more from a client for so long; any thread. Of several pauses the
+  // last to end counts. What it sends meanwhile waits, most of it with the client.
+  // From inside on_message it holds at once, else there may be one more message.
+  void pause(ClientId client, std::chrono::milliseconds time);
+
   // Empty when the client is gone.
   std::optional<ClientStats> stats(ClientId client) const;
 

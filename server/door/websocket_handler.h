@@ -27,7 +27,7 @@ struct Upgrade {
 
 // Receives what clients do. All calls come from the one WebSocket thread, so
 // they must not block; per client they are on_open, then any of the others,
-// then on_close once. Door::send and Door::close may be called from inside.
+// then on_close once. Door::send, close and pause may be called from inside.
 class WebSocketHandler {
  public:
   virtual ~WebSocketHandler() = default;

@@ -44,6 +44,7 @@ struct LiveStage {
                    return true;
                  },
              .close = [this](ClientId id, std::uint16_t code) { closed[id] = code; },
+             .pause = [this](ClientId id, std::chrono::milliseconds time) { paused[id] = time; },
              .status = [this](const std::string& id) -> std::optional<JobStatus> {
                const auto found = statuses.find(id);
                if (found == statuses.end()) return std::nullopt;
@@ -133,6 +134,7 @@ struct LiveStage {
   bool door_is_full = false;
   std::map<ClientId, std::vector<LiveMessage>> outbox;
   std::map<ClientId, std::uint16_t> closed;
+  std::map<ClientId, std::chrono::milliseconds> paused;
   std::map<std::string, JobStatus> statuses;
   std::optional<StepInFlight> flight;
   std::deque<ArchiveRequest> requests;

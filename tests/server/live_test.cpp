@@ -270,6 +270,26 @@ std::size_t resident_bytes() {
   return resident * 4096;
 }
 
+TEST_F(Live, AFloodIsHeardAtItsPace) {
+  TestServer server({.live = {.commands = 20, .commands_per_second = 200}});
+  LiveListener client(server.port);
+  EXPECT_EQ(client.read_event()["type"], "hello");
+  constexpr int kMany = 600;
+  const auto began = std::chrono::steady_clock::now();
+  std::jthread flooding([&] {
+    for (int i = 0; i < kMany; ++i)
+      client.socket().send(kText,
+                           R"({"type":"unsubscribe","session":")" + std::to_string(i) + "\"}");
+  });
+  // None is lost, and none is heard before its time but for those that had been read.
+  for (int i = 0; i < kMany; ++i) {
+    const json event = client.read_event();
+    ASSERT_EQ(event["type"], "unsubscribed");
+    ASSERT_EQ(event["session"], std::to_string(i));
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500));
+}
+
 TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
   TestServer server;
   ASSERT_TRUE(server.loaded());

@@ -84,6 +84,7 @@ class TestServer {
     hub.start({.send = [this](auto client, auto opcode,
                               auto message) { return door.send(client, opcode, message); },
                .close = [this](auto client, auto code) { door.close(client, code); },
+               .pause = [this](auto client, auto time) { door.pause(client, time); },
                .status = [this](const std::string& id) { return shelf.status(id); },
                .in_flight = [this](const std::string& id,
                                    std::uint32_t from) { return shelf.in_flight(id, from); },

@@ -277,6 +277,42 @@ TEST(DoorWebSocket, OnePeerCannotHaveThemAll) {
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
+TEST(DoorWebSocket, APausedClientIsNotReadAndLosesNothing) {
+  TestDoor server;
+  server.recorder.pause = 50ms;
+  WsClient client(server.port);
+  const ClientId id = server.recorder.wait_for_open();
+  // In one packet, so that the library has read all of them when the first is heard.
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 6; ++i) client.send(kText, std::to_string(i));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(client.read().payload, std::to_string(i));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 250ms);  // after each but the last
+  // From another thread; a shorter one does not end it.
+  server.recorder.pause = 0ms;
+  server.door.pause(id, 400ms);
+  server.door.pause(id, 1ms);
+  std::this_thread::sleep_for(50ms);
+  const auto then = std::chrono::steady_clock::now();
+  expect_echo(client, kText, std::string(200'000, 'x'));
+  EXPECT_GE(std::chrono::steady_clock::now() - then, 200ms);
+  // Who leaves is gone at once, whatever he said before.
+  {
+    WsClient leaver(server.port);
+    server.door.pause(server.recorder.wait_for_open(1), 60s);
+    std::this_thread::sleep_for(20ms);
+    for (int i = 0; i < 1000; ++i) leaver.send(kText, std::string(100, 'x'));
+  }
+  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
+  // It is told what there is meanwhile, and can be sent away.
+  server.door.pause(id, 60s);
+  server.door.send(id, "news");
+  EXPECT_EQ(client.read().payload, "news");
+  server.door.close(id, 1008);
+  EXPECT_EQ(client.read().opcode, kClose);
+  client.raw().reset();
+  EXPECT_TRUE(eventually([&] { return server.recorder.closed == 2; }));
+}
+
 TEST(DoorWebSocket, ManyUpgradesAtOnce) {
   DoorOptions options;
   options.max_websockets_per_peer = options.max_websockets;

@@ -67,6 +67,7 @@ class Recorder : public WebSocketHandler {
   }
   void on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) override {
     EXPECT_TRUE(door->send(client, opcode, message));
+    if (const auto time = pause.load(); time > 0ms) door->pause(client, time);
   }
   void on_drained(ClientId) override { ++drained; }
   void on_close(ClientId) override { ++closed; }
@@ -87,6 +88,7 @@ class Recorder : public WebSocketHandler {
 
   std::atomic<std::size_t> drained = 0;
   std::atomic<std::size_t> closed = 0;
+  std::atomic<std::chrono::milliseconds> pause = 0ms;  // after each message
 
  private:
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "server/door/detail/websocket_service.h"
 
 #include <libwebsockets.h>
+#include <poll.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint16_t kGoingAway = 1001;
 // A frame's own cost, so that a queue of empty frames is bounded too.
 constexpr std::size_t kFrameOverhead = 64;
+constexpr std::chrono::milliseconds kLookAtThePaused{20};
 
 ClientId next_client_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -46,11 +48,13 @@ struct WebSocketService::Client {
   bool opened = false;  // the handler knows it
   std::vector<std::byte> inbox;
   Opcode inbox_opcode = Opcode::Binary;
+  std::chrono::steady_clock::time_point paused_until{};
 
   // Guarded by WebSocketService::mutex_.
   bool accepts = false;  // send() may queue
   bool write_ordered = false;
   std::uint16_t close_code = 0;  // say goodbye with it; 0: stay
+  std::chrono::milliseconds pause{};  // ordered, and not begun
   std::deque<Frame> queue;
   ClientStats stats;
 };
@@ -152,6 +156,8 @@ int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, v
       return owner.on_received(*client, {static_cast<const std::byte*>(in), size});
     case LWS_CALLBACK_SERVER_WRITEABLE:
       return owner.on_writable(*client);
+    case LWS_CALLBACK_TIMER:
+      return owner.on_pause_time(*client);
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
       // The library sends back what it was sent; half a code is none (RFC 6455, 5.5.1).
       if (size != 1) return 0;
@@ -249,6 +255,18 @@ void WebSocketService::close(ClientId id, std::uint16_t code) {
   order_write(*at->second);
 }
 
+void WebSocketService::pause(ClientId id, std::chrono::milliseconds time) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = clients_.find(id);
+  if (at == clients_.end() || !at->second->accepts) return;
+  // From inside a handler it is begun without being woken.
+  if (at->second->pause == std::chrono::milliseconds{}) {
+    to_pause_.push_back(id);
+    wake();
+  }
+  at->second->pause = std::max(at->second->pause, time);
+}
+
 std::optional<ClientStats> WebSocketService::stats(ClientId id) const {
   const std::scoped_lock lock(mutex_);
   const auto at = clients_.find(id);
@@ -318,6 +336,7 @@ void WebSocketService::loop() {
 void WebSocketService::take_orders() {
   std::vector<Client*> adopted;
   std::vector<Client*> writers;
+  std::vector<Client*> silenced;
   {
     const std::scoped_lock lock(mutex_);
     woken_ = false;
@@ -332,7 +351,13 @@ void WebSocketService::take_orders() {
         writers.push_back(at->second.get());
       }
     }
+    for (const ClientId id : std::exchange(to_pause_, {})) {
+      if (const auto at = clients_.find(id); at != clients_.end()) {
+        silenced.push_back(at->second.get());
+      }
+    }
   }
+  for (Client* client : silenced) begin_pause(*client);
   for (Client* client : writers) lws_callback_on_writable(client->wsi);
   for (Client* client : adopted) {
     lws_adopt_desc_t description{};
@@ -380,6 +405,41 @@ int WebSocketService::on_received(Client& client, std::span<const std::byte> par
   if (lws_is_final_fragment(client.wsi) != 0 && lws_remaining_packet_payload(client.wsi) == 0) {
     handler_.on_message(client.id, client.inbox, client.inbox_opcode);
     client.inbox.clear();
+    begin_pause(client);
+  }
+  return 0;
+}
+
+// What was read already waits in the library (no more than its buffer holds), the
+// rest in the system's, and then at the client.
+void WebSocketService::begin_pause(Client& client) {
+  std::chrono::milliseconds pause{};
+  {
+    const std::scoped_lock lock(mutex_);
+    std::swap(pause, client.pause);
+  }
+  if (pause == std::chrono::milliseconds{}) return;
+  const auto now = std::chrono::steady_clock::now();
+  client.paused_until = std::max(client.paused_until, now + pause);
+  lws_rx_flow_control(client.wsi, 0);
+  go_on_pausing(client, now);
+}
+
+void WebSocketService::go_on_pausing(Client& client, std::chrono::steady_clock::time_point now) {
+  const auto left = std::min<std::chrono::steady_clock::duration>(client.paused_until - now,
+                                                                  kLookAtThePaused);
+  lws_set_timer_usecs(client.wsi, std::chrono::ceil<std::chrono::microseconds>(left).count());
+}
+
+// Who is not read is not seen to leave: what he said last would keep his place.
+int WebSocketService::on_pause_time(Client& client) {
+  pollfd gone{.fd = lws_get_socket_fd(client.wsi), .events = POLLRDHUP, .revents = 0};
+  if (poll(&gone, 1, 0) > 0) return -1;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < client.paused_until) {
+    go_on_pausing(client, now);
+  } else {
+    lws_rx_flow_control(client.wsi, 1);
   }
   return 0;
 }

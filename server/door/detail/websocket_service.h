@@ -52,6 +52,7 @@ class WebSocketService {
 
   bool send(ClientId id, Opcode opcode, std::span<const std::byte> message);
   void close(ClientId id, std::uint16_t code);
+  void pause(ClientId id, std::chrono::milliseconds time);
   std::optional<ClientStats> stats(ClientId id) const;
 
   // No new clients; those there are get what is queued and a close frame.
@@ -70,6 +71,9 @@ class WebSocketService {
   int on_received(Client& client, std::span<const std::byte> part);
   int on_writable(Client& client);
   void forget(Client& client);
+  void begin_pause(Client& client);
+  void go_on_pausing(Client& client, std::chrono::steady_clock::time_point now);
+  int on_pause_time(Client& client);
   void order_write(Client& client);
   void wake();
 
@@ -85,6 +89,7 @@ class WebSocketService {
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients_;
   std::vector<ClientId> to_adopt_;
   std::vector<ClientId> to_write_;
+  std::vector<ClientId> to_pause_;
   lws_context* context_ = nullptr;  // null before start and after the end
   bool woken_ = false;              // a wake-up is on its way
   bool stopping_ = false;
