@@ -7,6 +7,7 @@
 #include "tests/analysis/small_session.h"
 #include "tests/analysis/sql_check.h"
 #include "tests/format/random_session.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -101,7 +102,7 @@ TEST(SqlTables, ReadOnlyTheStepsThatCanMatchAndSayWhatIsDamaged) {
 }
 
 TEST(SqlTables, AreDescribedColumnByColumn) {
-  std::ifstream file(TT_SQL_DOCS);
+  std::ifstream file(in_tree("docs/sql.md"));
   const std::string docs{std::istreambuf_iterator<char>(file), {}};
   const SmallSession small({small_step(0)});
   const SqlSession session(small.path);

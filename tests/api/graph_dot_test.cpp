@@ -12,6 +12,7 @@
 
 #include "tests/analysis/small_session.h"
 #include "tests/format/random_session.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -30,7 +31,7 @@ Drawn drawn(const std::string& dot, const char* as) {
   const testing::TempFolder folder;
   std::ofstream(folder / "graph.dot") << dot;
   const std::string command =
-      std::format("cd {} && {} -T{} graph.dot >out 2>err", folder.path().string(), TT_DOT, as);
+      std::format("cd {} && {} -T{} graph.dot >out 2>err", folder.path().string(), kPlaces.dot, as);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),

@@ -1,4 +1,5 @@
 #include "api/live_frames.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@ namespace tt {
 namespace {
 
 nlohmann::json vectors(const std::string& name) {
-  std::ifstream file(TT_TREE "/tests/data/" + name);
+  std::ifstream file(in_tree("tests/data/" + name));
   return nlohmann::json::parse(file)["frames"];
 }
 nlohmann::json ops_vectors() { return vectors("live_ops_frame.json"); }

@@ -8,6 +8,7 @@
 #include "api/openapi/openapi.h"
 #include "api/openapi/yaml_json.h"
 #include "api/version.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -64,7 +65,7 @@ TEST(YamlJson, SaysWhereItIsNotUnderstood) {
 }
 
 TEST(Openapi, IsTheFileWithThisVersion) {
-  std::ifstream in(TT_TREE "/api/openapi.yaml");
+  std::ifstream in(in_tree("api/openapi.yaml"));
   const auto file = json_of_yaml(std::string(std::istreambuf_iterator<char>(in), {}));
   ASSERT_TRUE(file.has_value()) << file.error();
   Json expected = *file;

@@ -1,4 +1,5 @@
 #include "api/problem.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ TEST(Problem, EveryFaultHasAStatusAndACodeOfItsOwn) {
 }
 
 TEST(Problem, EveryCodeIsInTheDocumentation) {
-  std::ifstream file(TT_TREE "/api/openapi.yaml");
+  std::ifstream file(in_tree("api/openapi.yaml"));
   const std::string text(std::istreambuf_iterator<char>(file), {});
   for (int i = 0; i <= static_cast<int>(kLast); ++i) {
     const std::string code = code_of(static_cast<Fault>(i));

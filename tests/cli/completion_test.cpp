@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -21,7 +22,7 @@ std::set<std::string> completed(const std::string& words, int typed) {
   std::ofstream(folder / "ask") << std::format(
       "cd {}\nsource {}\nCOMP_WORDS=({}) COMP_CWORD={}\n_tt\nprintf '%s\\n' "
       "\"${{COMPREPLY[@]}}\"\n",
-      folder.path().string(), TT_COMPLETION, words, typed);
+      folder.path().string(), in_tree("cli/completion/tt"), words, typed);
   const std::string command = std::format("bash {0}/ask >{0}/out", folder.path().string());
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> answers;
@@ -32,7 +33,7 @@ std::set<std::string> completed(const std::string& words, int typed) {
 }
 
 TEST(Completion, VerbsOptionsAndFiles) {
-  const std::string tt = TT_PROGRAM;
+  const std::string tt = kPlaces.tt;
   EXPECT_EQ(completed(tt + " par", 1), std::set<std::string>{"parse"});
   const auto verbs = completed(tt + " ''", 1);
   for (const char* verb :

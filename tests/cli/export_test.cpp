@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -68,8 +69,8 @@ TEST(ExportCommand, InterruptedItLeavesNoHalfFile) {
   ASSERT_EQ(run_tt(folder, "record -p Once -n 200 -t 1 --ignore-eos -o a.ttrace").code, 0);
   for (const char* seconds : {"0.02", "0.1", "0.3", "0.6"}) {
     const std::string command = std::string("cd ") + folder.path().string() +
-                                " && timeout -s INT --preserve-status " + seconds +
-                                " " TT_PROGRAM " export a.ttrace --force -o a.csv 2>err";
+                                " && timeout -s INT --preserve-status " + seconds + " " +
+                                std::string(kPlaces.tt) + " export a.ttrace --force -o a.csv 2>err";
     const int status = std::system(command.c_str());
     const bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     EXPECT_EQ(std::filesystem::exists(folder / "a.csv"), whole) << seconds;

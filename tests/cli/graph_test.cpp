@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -14,8 +15,8 @@ using nlohmann::json;
 
 std::string svg_of(const testing::TempFolder& folder, const std::string& dot) {
   std::ofstream(folder / "graph.dot") << dot;
-  const std::string command =
-      std::format("cd {} && {} -Tsvg graph.dot >svg 2>complaints", folder.path().string(), TT_DOT);
+  const std::string command = std::format("cd {} && {} -Tsvg graph.dot >svg 2>complaints",
+                                          folder.path().string(), kPlaces.dot);
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(contents(folder / "complaints"), "");
   return contents(folder / "svg");

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/cli/tt_program.h"
+#include "tests/places.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt {
@@ -105,7 +106,7 @@ TEST_F(Record, AnInterruptFinishesTheFile) {
     if (chdir(folder.path().c_str()) != 0 || std::freopen("out", "w", stdout) == nullptr ||
         std::freopen("err", "w", stderr) == nullptr)
       _exit(99);
-    execl(TT_PROGRAM, TT_PROGRAM, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
+    execl(kPlaces.tt, kPlaces.tt, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
           out.c_str(), nullptr);
     _exit(99);
   }

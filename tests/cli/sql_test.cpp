@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -58,7 +59,7 @@ TEST(SqlCommand, EndsOnInterrupt) {
   const testing::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const std::string command =
-      "cd " + folder.path().string() + " && timeout --signal=INT 1 " + std::string(TT_PROGRAM) +
+      "cd " + folder.path().string() + " && timeout --signal=INT 1 " + std::string(kPlaces.tt) +
       " sql a.ttrace 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
       "count(*) FROM n' 2> err; test $? -eq 124";
   EXPECT_EQ(std::system(command.c_str()), 0);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/format/temp_folder.h"
+#include "tests/places.h"
 
 namespace tt {
 
@@ -26,7 +27,7 @@ inline std::string contents(const std::filesystem::path& path) {
 
 inline Result run_tt(const testing::TempFolder& folder, const std::string& arguments) {
   const std::string command =
-      std::format("cd {} && {} {} >out 2>err", folder.path().string(), TT_PROGRAM, arguments);
+      std::format("cd {} && {} {} >out 2>err", folder.path().string(), kPlaces.tt, arguments);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),

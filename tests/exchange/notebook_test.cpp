@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/exchange/export_check.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -25,7 +26,7 @@ json answers_of(const char* shape) {
   const std::string command =
       std::format("cd {} && HOME={} IPYTHONDIR={} python3 {}/run_notebook.py {} s.parquet 2>err",
                   folder.path().string(), folder.path().string(), folder.path().string(),
-                  TT_EXCHANGE_TESTS, TT_NOTEBOOK);
+                  in_tree("tests/exchange"), in_tree("analysis/notebook/session.ipynb"));
   FILE* pipe = popen(command.c_str(), "r");
   std::string said;
   for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);

@@ -11,6 +11,7 @@
 #include "api/exchange/run_folder.h"
 #include "bench/exchange/duckdb_rows.h"
 #include "tests/exchange/export_check.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -28,9 +29,7 @@ std::string said_by(const std::string& command) {
   return said;
 }
 
-std::string script(const char* name) {
-  return std::string("python3 " TT_EXCHANGE_TESTS "/") + name;
-}
+std::string script(const char* name) { return "python3 " + in_tree("tests/exchange/") + name; }
 
 json numbers_of(const FiveTotals& t) {
   return {t.accesses, t.read, t.written, t.from_file, t.of_experts};
@@ -149,10 +148,10 @@ TEST_F(OtherPrograms, TheChromeTraceIsSound) {
 
 TEST_F(OtherPrograms, ThePerfettoTraceDecodesByThePublishedNumbers) {
   const auto path = write(Format::Perfetto);
-  const json said =
-      json::parse(said_by(std::format("protoc --proto_path={} --decode=perfetto.protos.Trace "
-                                      "perfetto_published.proto < {} | {}",
-                                      TT_TEST_DATA, path.string(), script("check_perfetto.py"))));
+  const json said = json::parse(
+      said_by(std::format("protoc --proto_path={} --decode=perfetto.protos.Trace "
+                          "perfetto_published.proto < {} | {}",
+                          in_tree("tests/data"), path.string(), script("check_perfetto.py"))));
   EXPECT_EQ(said["TYPE_SLICE_BEGIN"], said["TYPE_SLICE_END"]);
   EXPECT_GT(said["TYPE_COUNTER"], 0);
   EXPECT_GT(said["flows"], 1);
@@ -166,7 +165,7 @@ TEST_F(OtherPrograms, GraphvizDrawsTheDot) {
     const StepId step{range.last ? 0 : reader_.step_count().value() - 1};
     const auto graph = reader_.graph(reader_.step(step)->graph).value();
     const std::string said =
-        said_by(std::format("{} -Tplain {}", TT_DOT, (folder_ / "s.dot").string()));
+        said_by(std::format("{} -Tplain {}", kPlaces.dot, (folder_ / "s.dot").string()));
     std::size_t drawn = 0;
     for (auto at = said.find("\nnode "); at != said.npos; at = said.find("\nnode ", at + 1))
       ++drawn;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/format/graph_maker.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
@@ -61,7 +62,7 @@ TEST(LayerOf, ReadsTheLayerWhereLlamaCppWritesIt) {
 // llama.cpp's own test-llama-archs writes (layer 0 stands for all), and of the
 // T5, BERT, RWKV, gemma3n and next-token-prediction families.
 TEST(Names, OfWeightsGiveLayerComponentAndRole) {
-  std::ifstream file(TT_TEST_DATA "/weight_names.tsv");
+  std::ifstream file(in_tree("tests/data/weight_names.tsv"));
   ASSERT_TRUE(file.is_open());
   int names = 0;
   for (std::string line; std::getline(file, line); ++names) {

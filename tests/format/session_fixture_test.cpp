@@ -8,13 +8,14 @@
 #include <fstream>
 
 #include "tests/format/random_session.h"
+#include "tests/places.h"
 
 namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = TT_TEST_DATA;
+const fs::path kData = in_tree("tests/data");
 
 // Bytes that are no plain ASCII as \xNN.
 std::string quoted(const std::string& s) {

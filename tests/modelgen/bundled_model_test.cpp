@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/modelgen/loaded_model.h"
+#include "tests/places.h"
 
 namespace tt::modelgen {
 namespace {
@@ -30,11 +31,11 @@ std::string answer(const LoadedModel& loaded, const std::string& question) {
 }
 
 TEST(BundledModel, TakesAtMostTwoMegabytes) {
-  EXPECT_LE(std::filesystem::file_size(TT_BUNDLED_MODEL), 2'000'000U);
+  EXPECT_LE(std::filesystem::file_size(kPlaces.bundled_model), 2'000'000U);
 }
 
 TEST(BundledModel, AnswersLegibly) {
-  const LoadedModel loaded = load_model(TT_BUNDLED_MODEL);
+  const LoadedModel loaded = load_model(kPlaces.bundled_model);
   ASSERT_TRUE(loaded.context);
   EXPECT_GE(llama_model_n_ctx_train(loaded.model.get()), 512);
   EXPECT_NE(llama_model_chat_template(loaded.model.get(), nullptr), nullptr);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/format/small_disk.h"
+#include "tests/places.h"
 #include "tests/server/program.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/format/session_reader.h"
@@ -179,7 +180,7 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
     SCOPED_TRACE(replaced ? "replaced" : "removed");
     const testing::TempFolder folder;
     const fs::path model = folder / "model.gguf";
-    fs::copy_file(TT_BUNDLED_MODEL, model);
+    fs::copy_file(kPlaces.bundled_model, model);
     Running server(folder / "data", one_thread_and({"--model", model.string()}));
     ASSERT_TRUE(server.loaded());
     const std::string running = server.start_endless();
@@ -239,8 +240,9 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
 TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
   const testing::TempFolder folder;
   const fs::path back = folder / "back";
-  Running server(folder / "data", kOneThread,
-                 {"LD_PRELOAD=" TT_SET_CLOCK, "TT_TEST_CLOCK_BACK=" + back.string()});
+  Running server(
+      folder / "data", kOneThread,
+      {std::string("LD_PRELOAD=") + kPlaces.set_clock, "TT_TEST_CLOCK_BACK=" + back.string()});
   ASSERT_TRUE(server.loaded());
   const std::string first = server.start_endless();
   ASSERT_FALSE(first.empty());

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/places.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
@@ -20,7 +21,7 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-class LiveExamples : public ::testing::TestWithParam<const char*> {};
+class LiveExamples : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   need_backends();
@@ -29,7 +30,7 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   // More than the window: whoever does not acknowledge stands still.
   const std::string id = server.generate(
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
-  const std::string command = std::string(GetParam()) +
+  const std::string command = GetParam() +
                               " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " +
                               id;
   const std::string running = output_of(command);
@@ -45,8 +46,8 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, LiveExamples,
-                         ::testing::Values("python3 " TT_TREE "/docs/live-examples/live.py",
-                                           "node " TT_TREE "/docs/live-examples/live.mjs"),
+                         ::testing::Values("python3 " + in_tree("docs/live-examples/live.py"),
+                                           "node " + in_tree("docs/live-examples/live.mjs")),
                          [](const auto& param) {
                            return param.index == 0 ? "Python" : "JavaScript";
                          });

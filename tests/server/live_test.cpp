@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/routing.h"
+#include "tests/places.h"
 #include "tests/server/test_server.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -249,10 +250,10 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
 }
 
 TEST_F(Live, AClientThatReconnectsTenTimesHasWhatOneHasThatNeverLeft) {
-  expect_reconnecting_loses_nothing(TT_BUNDLED_MODEL, {{"tokens", prompt_of_tokens(700)},
-                                                       {"max_tokens", 120},
-                                                       {"ignore_eos", true},
-                                                       {"temperature", 1}});
+  expect_reconnecting_loses_nothing(kPlaces.bundled_model, {{"tokens", prompt_of_tokens(700)},
+                                                            {"max_tokens", 120},
+                                                            {"ignore_eos", true},
+                                                            {"temperature", 1}});
 }
 
 TEST_F(Live, SoDoesOneThatWatchesExperts) {

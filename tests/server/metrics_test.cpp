@@ -7,6 +7,7 @@
 
 #include <format>
 
+#include "tests/places.h"
 #include "tests/server/exposition.h"
 #include "tests/server/program.h"
 
@@ -173,8 +174,8 @@ std::string body_of(const httplib::Result& result) { return result ? result->bod
 Exposition of_llama_server() {
   const std::uint16_t port = free_port();
   const Program program(
-      {"-m", TT_BUNDLED_MODEL, "--host", "127.0.0.1", "--port", std::to_string(port), "--metrics",
-       "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
+      {"-m", kPlaces.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
+       "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
       {}, "llama-server");
   httplib::Client client("127.0.0.1", port);
   client.set_read_timeout(60, 0);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/format/temp_folder.h"
+#include "tests/places.h"
 #include "tracer/backends.h"
 #include "tracer/engine.h"
 #include "tracer/gguf_index.h"
@@ -93,7 +94,7 @@ TEST(ModelCheck, ThousandMutationsAreLoadedOrRefusedAndNeverEndThisProcess) {
   spec.quant = "f32";
   const auto made = modelgen::write_model(spec, sound);
   ASSERT_TRUE(made.has_value()) << made.error().message;
-  ASSERT_TRUE(check_model(TT_CHECKER, sound).has_value());
+  ASSERT_TRUE(check_model(kPlaces.checker, sound).has_value());
   const std::string whole = contents(sound);
   const std::size_t header = header_bytes(sound);
 
@@ -107,7 +108,7 @@ TEST(ModelCheck, ThousandMutationsAreLoadedOrRefusedAndNeverEndThisProcess) {
     for (std::uint32_t seed = 0; (seed = next++) < kMutations;) {
       const auto path = folder.path() / std::format("m{}.gguf", seed);
       std::ofstream(path, std::ios::binary) << mutated(whole, header, seed);
-      const auto verdict = check_model(TT_CHECKER, path, 20s);
+      const auto verdict = check_model(kPlaces.checker, path, 20s);
       const std::scoped_lock lock(mutex);
       if (verdict) {
         passed.push_back(path);
@@ -154,7 +155,7 @@ TEST(ModelCheck, ThousandMutationsAreLoadedOrRefusedAndNeverEndThisProcess) {
 
 TEST(ModelCheck, SaysWhatIsWrong) {
   const testing::TempFolder folder;
-  const std::string whole = contents(TT_BUNDLED_MODEL);
+  const std::string whole = contents(kPlaces.bundled_model);
   struct Case {
     const char* name;
     std::string bytes, says;
@@ -169,17 +170,17 @@ TEST(ModelCheck, SaysWhatIsWrong) {
     SCOPED_TRACE(c.name);
     const auto path = folder.path() / c.name;
     std::ofstream(path, std::ios::binary) << c.bytes;
-    const auto verdict = check_model(TT_CHECKER, path);
+    const auto verdict = check_model(kPlaces.checker, path);
     ASSERT_FALSE(verdict.has_value());
     EXPECT_NE(verdict.error().find(c.says), std::string::npos) << verdict.error();
     EXPECT_NE(verdict.error().find(c.name), std::string::npos) << verdict.error();
   }
-  EXPECT_FALSE(check_model(TT_CHECKER, folder.path() / "absent.gguf").has_value());
-  EXPECT_TRUE(check_model(TT_CHECKER, TT_BUNDLED_MODEL).has_value());
+  EXPECT_FALSE(check_model(kPlaces.checker, folder.path() / "absent.gguf").has_value());
+  EXPECT_TRUE(check_model(kPlaces.checker, kPlaces.bundled_model).has_value());
 }
 
 TEST(ModelCheck, ANoCheckerAndASlowOneAreErrors) {
-  const auto missing = check_model("/nonexistent/checker", TT_BUNDLED_MODEL);
+  const auto missing = check_model("/nonexistent/checker", kPlaces.bundled_model);
   ASSERT_FALSE(missing.has_value());
   EXPECT_NE(missing.error().find("/nonexistent/checker"), std::string::npos);
   // A program that waits for as long as its argument says.

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/server/model_files.h"
 #include "tests/server/test_server.h"
 
@@ -294,7 +295,7 @@ TEST_F(Models, AModelThatCannotBeLoadedSaysWhyAndMayBeTriedAgain) {
     std::ofstream(folder.path() / "odd.gguf", std::ios::binary) << bytes;
   }
   TestServerOptions options = of(folder);
-  options.checker = TT_CHECKER;
+  options.checker = kPlaces.checker;
   TestServer server(options);
   EXPECT_EQ(entry(server, "odd")["state"], "available") << "its header is sound";
   ASSERT_EQ(load(server, "odd").status, 202);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/format/temp_folder.h"
+#include "tests/places.h"
 
 namespace tt::test {
 
@@ -33,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 class Program {
  public:
   Program(std::vector<std::string> arguments, std::vector<std::string> environment = {},
-          std::string program = TT_SERVER) {
+          std::string program = kPlaces.server) {
     arguments.insert(arguments.begin(), program);
     environment.emplace_back("HOME=/nonexistent");
     std::array<int, 2> ends{};
@@ -113,7 +114,7 @@ struct Running {
         url(program.read_line()) {}
   static std::vector<std::string> through_shell(const std::string& before,
                                                 std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", TT_SERVER});
+    arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", kPlaces.server});
     return arguments;
   }
   static std::vector<std::string> arguments(const std::filesystem::path& data,

@@ -1,5 +1,6 @@
 // tt-server as a program: what it prints, how it ends, what it leaves behind.
 #include "tests/server/program.h"
+#include "tests/places.h"
 
 #include "tracer/format/session_reader.h"
 
@@ -189,7 +190,7 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
 
 TEST(Program, NeedsNoModel) {
   const testing::TempFolder folder, models;
-  std::filesystem::copy(TT_BUNDLED_MODEL, models.path() / "mine.gguf");
+  std::filesystem::copy(kPlaces.bundled_model, models.path() / "mine.gguf");
   struct Case {
     std::vector<std::string> arguments;
     std::size_t listed;
@@ -199,7 +200,7 @@ TEST(Program, NeedsNoModel) {
       {{"--no-model"}, 0, "none"},
       {{"--models", models.path().string()}, 1, "none"},
       {{"--models", models.path().string(), "--no-model"}, 1, "none"},
-      {{"--models", models.path().string(), "--model", TT_BUNDLED_MODEL}, 2, "loaded"}};
+      {{"--models", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments.back());
     Running server(folder.path(), c.arguments);
@@ -236,7 +237,7 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
       {{"--api-key-file", "/nonexistent/key"}, {}, 2},
       {{"--models", "/nonexistent"}, {}, 2},
       {{"--models-loaded", "0"}, {}, 2},
-      {{"--no-model", "--model", TT_BUNDLED_MODEL}, {}, 2},
+      {{"--no-model", "--model", kPlaces.bundled_model}, {}, 2},
       {{}, {"TT_CTX_SIZE=many"}, 2},
       {{"--help"}, {}, 0},
       {{"--version"}, {}, 0},

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/analysis/small_session.h"
+#include "tests/places.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
@@ -191,28 +192,28 @@ TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
   const std::string expected = std::format("{}|{}|{}|{}|{}\n", totals[0].dump(), totals[1].dump(),
                                            totals[2].dump(), totals[3].dump(), totals[4].dump());
   EXPECT_EQ(totals[0], 640);
-  EXPECT_EQ(output_of(std::format("sqlite3 small.ttrace '.load {}' '{}'", TT_EXTENSION, sql)),
+  EXPECT_EQ(output_of(std::format("sqlite3 small.ttrace '.load {}' '{}'", kPlaces.extension, sql)),
             expected);
-  EXPECT_EQ(
-      output_of(std::format("sqlite3 -readonly small.ttrace '.load {}' '{}'", TT_EXTENSION, sql)),
-      expected);
+  EXPECT_EQ(output_of(std::format("sqlite3 -readonly small.ttrace '.load {}' '{}'",
+                                  kPlaces.extension, sql)),
+            expected);
   // Attached: another file's tables under other names, and nothing written into either.
   EXPECT_EQ(output_of(std::format("sqlite3 :memory: '.load {}' \"ATTACH 'small.ttrace' AS s\" "
                                   "'CREATE VIRTUAL TABLE temp.a USING access(s)' "
                                   "'SELECT count(*) FROM a'",
-                                  TT_EXTENSION)),
+                                  kPlaces.extension)),
             "640\n");
   {
     std::ofstream script(server.folder.path() / "ask.py");
     script << "import sqlite3\n"
            << "db = sqlite3.connect('file:small.ttrace?mode=ro', uri=True)\n"
            << "db.enable_load_extension(True)\n"
-           << "db.load_extension('" << TT_EXTENSION << "')\n"
+           << "db.load_extension('" << kPlaces.extension << "')\n"
            << "print('|'.join(str(v) for v in db.execute(\"\"\"" << sql << "\"\"\").fetchone()))\n"
            << "try:\n"
            << "    memory = sqlite3.connect(':memory:')\n"
            << "    memory.enable_load_extension(True)\n"
-           << "    memory.load_extension('" << TT_EXTENSION << "')\n"
+           << "    memory.load_extension('" << kPlaces.extension << "')\n"
            << "    memory.execute('SELECT * FROM access')\n"
            << "except sqlite3.OperationalError as error:\n"
            << "    print(error)\n";

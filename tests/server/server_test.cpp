@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/version.h"
+#include "tests/places.h"
 #include "tests/server/test_server.h"
 #include "tracer/format/session_reader.h"
 
@@ -39,7 +40,7 @@ TEST_F(Server, AnswersWhileTheModelLoads) {
   EXPECT_EQ(model["n_layers"], 6);
   EXPECT_EQ(model["context"], 1024);
   EXPECT_TRUE(model["has_vocabulary"]);
-  EXPECT_EQ(model["size_bytes"], std::filesystem::file_size(TT_BUNDLED_MODEL));
+  EXPECT_EQ(model["size_bytes"], std::filesystem::file_size(kPlaces.bundled_model));
 }
 
 TEST_F(Server, GeneratesAndRecords) {
@@ -59,7 +60,7 @@ TEST_F(Server, GeneratesAndRecords) {
   EXPECT_EQ(session["state"], "done");
   EXPECT_EQ(session["title"], "The sea");
   EXPECT_EQ(session["n_layers"], 6);
-  EXPECT_EQ(session["model"]["path"], TT_BUNDLED_MODEL);
+  EXPECT_EQ(session["model"]["path"], kPlaces.bundled_model);
   EXPECT_EQ(session["facts"]["model.architecture"], "llama");
   EXPECT_GT(session["file_bytes"], 10'000);
 
@@ -263,7 +264,7 @@ TEST_F(Server, LivesWithoutAModel) {
     const char* name;
     std::string bytes;
   };
-  std::ifstream bundled(TT_BUNDLED_MODEL, std::ios::binary);
+  std::ifstream bundled(kPlaces.bundled_model, std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(bundled), {});
   const Case cases[] = {{"not a GGUF", "hello"},
                         {"empty", ""},
@@ -273,7 +274,7 @@ TEST_F(Server, LivesWithoutAModel) {
     SCOPED_TRACE(c.name);
     const auto model = folder.path() / "bad.gguf";
     std::ofstream(model, std::ios::binary) << c.bytes;
-    TestServer server({.model = model, .checker = TT_CHECKER, .door = {}});
+    TestServer server({.model = model, .checker = kPlaces.checker, .door = {}});
     EXPECT_FALSE(server.loaded());
     const json entry = server.get("/api/v1/models").body["models"].at(0);
     EXPECT_EQ(entry["state"], "failed");

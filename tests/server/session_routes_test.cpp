@@ -8,6 +8,7 @@
 #include <set>
 
 #include "api/version.h"
+#include "tests/places.h"
 #include "tests/server/recorded.h"
 #include "tracer/format/session_reader.h"
 
@@ -56,7 +57,8 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
       {"?state=done", some({zebra, ueber, sea}), 3},
       {"?state=running", some({}), 0},
       {"?state=done&q=sea&sort=start&limit=1", some({sea}), 2},
-      {"?model=" + fs::path(TT_BUNDLED_MODEL).filename().string(), some({zebra, ueber, sea}), 3},
+      {"?model=" + fs::path(kPlaces.bundled_model).filename().string(), some({zebra, ueber, sea}),
+       3},
       {"?model=other.gguf", some({}), 0},
       {"?offset=1&limit=2", some({ueber, sea}), 4},
       {"?offset=4", some({}), 4},

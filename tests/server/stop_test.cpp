@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "tests/places.h"
 #include "tests/server/program.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/format/session_reader.h"
@@ -182,7 +183,7 @@ TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
   const UnreadPipe pipe(folder / "stderr");
   const std::string data = (folder / "data").string();
   Program program(
-      {"-c", std::string("exec ") + TT_SERVER + " --port 0 -t 1 -tb 1 --log-level trace" +
+      {"-c", std::string("exec ") + kPlaces.server + " --port 0 -t 1 -tb 1 --log-level trace" +
                  " --data-dir " + data + " 2> " + (folder / "stderr").string()},
       {"PATH=/usr/bin:/bin"}, "/bin/sh");
   httplib::Client client(program.read_line());

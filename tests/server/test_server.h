@@ -23,6 +23,7 @@
 #include "server/routes.h"
 #include "server/session_listeners.h"
 #include "tests/format/temp_folder.h"
+#include "tests/places.h"
 #include "tests/server/live_listener.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/backends.h"
@@ -49,8 +50,8 @@ struct Answer {
 };
 
 struct TestServerOptions {
-  std::filesystem::path model = TT_BUNDLED_MODEL;  // empty: none
-  std::filesystem::path models{};                  // folder of others; empty: none
+  std::filesystem::path model = kPlaces.bundled_model;  // empty: none
+  std::filesystem::path models{};                       // folder of others; empty: none
   std::size_t models_loaded = 1;
   std::filesystem::path checker{};  // empty: not tried first
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};

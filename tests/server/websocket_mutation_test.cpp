@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/server/mutator.h"
 #include "tests/server/test_server.h"
 
@@ -117,7 +118,7 @@ std::string mutated_frame(Mutator& mutator, std::string_view command) {
 }
 
 std::string live_protocol() {
-  std::ifstream file(TT_TREE "/api/live.md");
+  std::ifstream file(in_tree("api/live.md"));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 

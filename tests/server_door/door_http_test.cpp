@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/server_door/raw_client.h"
 #include "tests/server_door/test_door.h"
 
@@ -255,8 +256,8 @@ TEST(DoorHttp, RefusesForeignNamesAndPages) {
 
 TEST(DoorHttp, RealClientsAreContent) {
   TestDoor server;
-  const std::string command =
-      "node " REAL_CLIENT_SCRIPT " " + std::to_string(server.port) + " 2>&1";
+  const std::string command = "node " + in_tree("tests/server_door/real_client.mjs") + " " +
+                              std::to_string(server.port) + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   ASSERT_NE(pipe, nullptr);
   std::string output;

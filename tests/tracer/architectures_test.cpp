@@ -29,6 +29,7 @@
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
 #include "tests/exchange/totals_check.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -167,7 +168,7 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
   const std::string command = std::format(
       "cd {} && for graph in *.dot; do {} -Tcanon $graph; done "
       ">canonical 2>complaints",
-      folder.path().string(), TT_DOT);
+      folder.path().string(), kPlaces.dot);
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(std::filesystem::file_size(folder / "complaints"), 0U);
   std::ifstream canonical(folder / "canonical");
@@ -178,7 +179,7 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
 
 TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   const TempFolder folder;
-  const std::string command = std::format("{} -o {} > {}/log 2>&1", TT_LLAMA_ARCHS,
+  const std::string command = std::format("{} -o {} > {}/log 2>&1", kPlaces.llama_archs,
                                           folder.path().string(), folder.path().string());
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   std::vector<std::filesystem::path> models;

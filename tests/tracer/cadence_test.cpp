@@ -8,6 +8,7 @@
 #include <array>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/gguf_index.h"
 #include "tracer/llama_handles.h"
@@ -53,7 +54,7 @@ class Cadence : public ::testing::Test {
     llama_model_params of_model = llama_model_default_params();
     std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
     of_model.devices = no_devices.data();
-    model.reset(llama_model_load_from_file(TT_BUNDLED_MODEL, of_model));
+    model.reset(llama_model_load_from_file(kPlaces.bundled_model, of_model));
     ASSERT_NE(model, nullptr);
     llama_context_params of_context = llama_context_default_params();
     of_context.n_ctx = 256;
@@ -108,7 +109,7 @@ class Cadence : public ::testing::Test {
     EXPECT_FALSE(other.mismatch);
   }
 
-  const GgufIndex index = *GgufIndex::open(TT_BUNDLED_MODEL);
+  const GgufIndex index = *GgufIndex::open(kPlaces.bundled_model);
   LlamaModel model;
   const ModelLayout layout{index, MappedFiles::of_this_process(index.files())};
   Probe probe{layout};

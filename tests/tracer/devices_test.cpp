@@ -18,6 +18,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -52,8 +53,8 @@ class RpcServer {
     if (pid_ == 0) {
       const int nowhere = ::open("/dev/null", O_RDWR);
       for (const int fd : {0, 1, 2}) ::dup2(nowhere, fd);
-      ::execl(TT_RPC_SERVER, TT_RPC_SERVER, "-H", "127.0.0.1", "-p", std::to_string(port_).c_str(),
-              "-d", "CPU", "-t", "1", nullptr);
+      ::execl(kPlaces.rpc_server, kPlaces.rpc_server, "-H", "127.0.0.1", "-p",
+              std::to_string(port_).c_str(), "-d", "CPU", "-t", "1", nullptr);
       ::_exit(127);
     }
     for (int i = 0; i < 600 && !answers(); ++i) std::this_thread::sleep_for(50ms);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/backends.h"
 #include "tracer/gguf_index.h"
@@ -74,8 +75,8 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
   const std::string command = std::format(
       "LD_PRELOAD='{}' '{}' -m '{}' -p '{}' -c {} -b {} -ub {} -t {} -ngl 0 -n 1 --swa-full {} "
       "> '{}' 2> '{}'",
-      TT_LOG_FLUSH, TT_EVAL_CALLBACK, model.string(), prompt, context.context, context.batch,
-      context.ubatch, context.threads, repack, (folder / "nodes").string(),
+      kPlaces.log_flush, kPlaces.eval_callback, model.string(), prompt, context.context,
+      context.batch, context.ubatch, context.threads, repack, (folder / "nodes").string(),
       (folder / "log").string());
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   Independent result;

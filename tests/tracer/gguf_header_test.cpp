@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/format/temp_folder.h"
+#include "tests/places.h"
 #include "tracer/llama_handles.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -91,7 +92,7 @@ void expect_as_llama_reads_it(const std::filesystem::path& path) {
 }
 
 TEST(GgufHeader, ReadsWhatLlamaReads) {
-  expect_as_llama_reads_it(TT_BUNDLED_MODEL);
+  expect_as_llama_reads_it(kPlaces.bundled_model);
   const TempFolder folder;
   int shapes = 0;
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {

@@ -36,6 +36,7 @@
 
 #include "analysis/layer_subgraph.h"
 #include "tests/analysis/layer_check.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -43,7 +44,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kLayers = fs::path(TT_TEST_DATA) / "layers";
+const fs::path kLayers = in_tree("tests/data/layers");
 
 std::string shape_text(const Tensor& tensor) {
   std::string text = std::to_string(tensor.ne[0]);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -22,7 +23,7 @@ void expect_told_again(const TracedModel::Run& run) {
 }
 
 TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
-  TracedModel traced(TT_BUNDLED_MODEL);
+  TracedModel traced(kPlaces.bundled_model);
   GenerationRequest request = greedy_tokens(3, 80);
   request.sampling.temperature = 100;  // any token is as likely as any other
   request.sampling.top_k = 0;
@@ -64,7 +65,7 @@ TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
 }
 
 TEST(RecordedAnswer, OfACancelledRequestIsWhatWasHeardUntilThen) {
-  TracedModel traced(TT_BUNDLED_MODEL);
+  TracedModel traced(kPlaces.bundled_model);
   const auto cancelled = traced.run(greedy_tokens(3, 100), [&](std::uint32_t generated) {
     if (generated == 7) traced.engine().cancel();
   });

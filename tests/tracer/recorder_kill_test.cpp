@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/format/child_process.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/recorder.h"
 
@@ -80,7 +81,7 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
   };
   need_backends();
   ModelOptions options;
-  options.path = TT_BUNDLED_MODEL;
+  options.path = kPlaces.bundled_model;
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;  // a child that is forked from several threads would have only one
   auto engine = Engine::load(options, context, {});

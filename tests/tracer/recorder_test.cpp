@@ -10,6 +10,7 @@
 #include <latch>
 
 #include "tests/format/small_disk.h"
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -72,7 +73,7 @@ TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
   constexpr std::uint32_t kTokens = 500;
   need_backends();
   ModelOptions options;
-  options.path = TT_BUNDLED_MODEL;
+  options.path = kPlaces.bundled_model;
   ContextOptions context = TracedModel::small_context();
   context.context = 1024;
   auto engine = Engine::load(options, context, {});

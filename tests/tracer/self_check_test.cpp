@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/backends.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 TEST(SelfCheck, TheInstalledLibraryCallsBackAsExpected) {
   need_backends();
-  const auto checked = self_check(TT_BUNDLED_MODEL);
+  const auto checked = self_check(kPlaces.bundled_model);
   ASSERT_TRUE(checked.has_value()) << checked.error();
   EXPECT_GT(checked->ops, 50U);
   EXPECT_EQ(checked->warning.empty(), library_versions().tested) << checked->warning;

@@ -1,0 +1,31 @@
+// Where what tests need lies. These absolute paths stand in one object, which CMake
+// writes (CMakeLists.txt): all others are the same in every clone, so that a new one
+// finds them in the compiler cache.
+#pragma once
+
+#include <string>
+
+namespace tt {
+
+struct Places {
+  const char* tree;  // the sources
+  const char* bundled_model;
+  // Built here.
+  const char* tt;
+  const char* server;
+  const char* checker;    // tt-check-model
+  const char* extension;  // of SQLite, as .load takes it
+  const char* set_clock;  // these two for LD_PRELOAD
+  const char* log_flush;
+  // The system's.
+  const char* dot;
+  const char* llama_archs;
+  const char* eval_callback;
+  const char* rpc_server;
+};
+extern const Places kPlaces;
+
+// "docs/sql.md" as an absolute path.
+inline std::string in_tree(const std::string& path) { return kPlaces.tree + ("/" + path); }
+
+}  // namespace tt
