@@ -207,6 +207,38 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
   }
 }
 
+// What root may do in spite of permissions, a service may not.
+constexpr const char* kWithoutRootsPower =
+    "test $(id -u) != 0 || set -- setpriv --bounding-set=-dac_override,-dac_read_search "
+    "--inh-caps=-dac_override,-dac_read_search \"$@\"";
+
+TEST(BadDay, TheModelsFileMayNotBeRead) {
+  const testing::TempFolder folder;
+  const fs::path model = folder / "model.gguf";
+  fs::copy_file(kPlaces.bundled_model, model);
+  fs::permissions(model, fs::perms::none);
+  Running server(folder / "data", one_thread_and({"--model", model.string()}), {},
+                 kWithoutRootsPower);
+  EXPECT_FALSE(server.loaded());
+  const json health = server.get("/api/v1/health");
+  EXPECT_EQ(health["model_state"], "failed") << health;
+  const json entry = server.get("/api/v1/models/model");
+  const std::string error = entry.value("error", "");
+  EXPECT_NE(error.find(model.string()), std::string::npos) << entry;
+  EXPECT_NE(error.find("ermission"), std::string::npos) << entry;
+  EXPECT_TRUE(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}).empty());
+  // Given back, it loads without a restart.
+  fs::permissions(model, fs::perms::owner_read);
+  httplib::Client client(server.url);
+  const auto loading = client.Post("/api/v1/models/model/load");
+  ASSERT_TRUE(loading);
+  EXPECT_EQ(loading->status, 202) << loading->body;
+  EXPECT_TRUE(eventually([&] { return server.get("/api/v1/models/model")["state"] == "loaded"; }))
+      << server.get("/api/v1/models/model");
+  EXPECT_EQ(server.ended(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}))["state"],
+            "done");
+}
+
 TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
   const testing::TempFolder folder;
   ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
