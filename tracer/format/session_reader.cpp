@@ -123,7 +123,7 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
 
   RowIn in(get_template);
   const auto stored_id = in.integer<std::uint32_t>();
-  const std::string fingerprint = in.text();
+  const std::string_view fingerprint = in.text();
   std::array<std::uint64_t, 4> counts{};
   for (auto& n : counts) n = in.integer<std::uint64_t>();
   const auto packed = in.blob();

@@ -91,7 +91,7 @@ std::expected<Meta, TraceError> read_meta(const Database& db) {
   Meta meta;
   const auto done = for_each_row(db, "SELECT key, value, crc FROM tt_meta ORDER BY key",
                                  [&](RowIn& in) -> std::expected<void, TraceError> {
-                                   std::string key = in.text(), value = in.text();
+                                   std::string key(in.text()), value(in.text());
                                    if (!in.sound())
                                      return std::unexpected(damaged(db, "a row of tt_meta"));
                                    meta[std::move(key)] = std::move(value);
@@ -192,7 +192,7 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
       for_each_row(db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
                    [&](RowIn& in) -> std::expected<void, TraceError> {
                      const auto ordinal = in.integer<std::int64_t>();
-                     std::string name = in.text(), value = in.text();
+                     std::string name(in.text()), value(in.text());
                      if (!in.sound() || !std::cmp_equal(ordinal, info.facts.size()))
                        return std::unexpected(damaged(db, "a row of tt_fact"));
                      info.facts.emplace_back(std::move(name), std::move(value));
@@ -231,7 +231,7 @@ std::expected<LossCounters, TraceError> read_losses(const Database& db) {
   LossCounters losses;
   const auto done = for_each_row(db, "SELECT name, count, crc FROM tt_loss",
                                  [&](RowIn& in) -> std::expected<void, TraceError> {
-                                   const std::string name = in.text();
+                                   const std::string name(in.text());
                                    const auto count = in.integer<std::uint64_t>();
                                    if (!in.sound())
                                      return std::unexpected(damaged(db, "a row of tt_loss"));

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tracer/format/session.h"
 #include "tracer/format/sqlite_handle.h"
@@ -22,7 +23,7 @@ extern const char* const kCreateTables;
 
 // The enum value whose to_text() is `word`; none if there is none.
 template <class Enum>
-std::optional<Enum> enum_of(const std::string& word, Enum last) {
+std::optional<Enum> enum_of(std::string_view word, Enum last) {
   for (int i = 0; i <= static_cast<int>(last); ++i)
     if (word == to_text(static_cast<Enum>(i))) return static_cast<Enum>(i);
   return std::nullopt;

@@ -201,17 +201,18 @@ std::expected<void, TraceError> RowOut::insert() {
 }
 
 std::int64_t RowIn::next_integer() {
-  if (sqlite3_column_type(row_, column_) != SQLITE_INTEGER) sound_ = false;
-  const std::int64_t v = sqlite3_column_int64(row_, column_++);
+  sqlite3_value* const column = sqlite3_column_value(row_, column_++);
+  if (sqlite3_value_type(column) != SQLITE_INTEGER) sound_ = false;
+  const std::int64_t v = sqlite3_value_int64(column);
   crc_.add_u64(static_cast<std::uint64_t>(v));
   return v;
 }
 
-std::string RowIn::text() {
+std::string_view RowIn::text() {
   if (sqlite3_column_type(row_, column_) != SQLITE_TEXT) sound_ = false;
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(row_, column_));
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row_, column_++));
-  std::string v = data ? std::string(data, size) : std::string();
+  const std::string_view v(data ? data : "", data ? size : 0);
   crc_.add_u64(v.size());
   crc_.add(std::as_bytes(std::span(v)));
   return v;

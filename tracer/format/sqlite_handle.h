@@ -95,8 +95,9 @@ class RowIn {
     return static_cast<T>(v);
   }
   bool flag() { return integer<std::int64_t>() != 0; }
-  std::string text();
-  std::span<const std::byte> blob();  // valid until the statement moves on
+  // Valid until the statement moves on.
+  std::string_view text();
+  std::span<const std::byte> blob();
   // Reads the crc column. false: the row is damaged.
   bool sound();
 
