@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/session_index.h"
+#include "analysis/set_tally.h"
 
 namespace tt {
 
@@ -24,14 +25,12 @@ class PartTally {
 
  private:
   void list_one(const Series& series, std::size_t place);
-  void add_lanes(const Series& series, std::size_t from, std::size_t to);
 
   const Series* series_ = nullptr;
   std::size_t from_ = 0, to_ = 0;
+  SetTally sets_;
   std::vector<std::vector<Count>> counts_;           // per rule
   std::vector<std::vector<std::uint32_t>> numbers_;  // per rule whose parts are listed
-  std::vector<std::uint64_t> lanes_;                 // eight counters in each, of a byte
-  std::vector<std::uint32_t> totals_;                // per part that a set has a bit for
 };
 
 }  // namespace tt

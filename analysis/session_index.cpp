@@ -14,48 +14,6 @@ namespace {
 
 using Done = std::expected<void, TraceError>;
 
-// Whether the numbers of a list go up from each to the next, so that they are
-// distinct and sorted as they stand.
-bool goes_up(std::span<const StepOutline::Run> runs) {
-  // Nothing below overflows: a list has at most kMaxStepValues numbers.
-  constexpr std::int64_t kMost = std::int64_t{1} << 48, kMostStep = std::int64_t{1} << 24;
-  std::int64_t before = -kMost;
-  for (const StepOutline::Run& run : runs) {
-    if (run.count > 1 && run.delta <= 0) return false;
-    if (run.first <= before || run.first > kMost || (run.count > 1 && run.delta > kMostStep))
-      return false;
-    before = run.first + static_cast<std::int64_t>(run.count - 1) * (run.count > 1 ? run.delta : 0);
-  }
-  return true;
-}
-
-// How many numbers of a run are less than `limit`.
-std::uint64_t below(const StepOutline::Run& run, std::int64_t limit) {
-  if (run.first >= limit) return 0;
-  if (run.count == 1) return 1;
-  const auto fit = static_cast<std::uint64_t>((limit - 1 - run.first) / run.delta) + 1;
-  return std::min(fit, run.count);
-}
-
-void list(std::span<const StepOutline::Run> runs, std::vector<std::int64_t>& out) {
-  out.clear();
-  for (const StepOutline::Run& run : runs) {
-    auto value = static_cast<std::uint64_t>(run.first);
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      out.push_back(static_cast<std::int64_t>(value));
-      value += static_cast<std::uint64_t>(run.delta);
-    }
-  }
-}
-
-// Sorted, each once, from 0 up to `limit`.
-void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
-  std::erase_if(numbers, [&](std::int64_t n) { return n < 0 || n >= limit; });
-  if (!std::ranges::is_sorted(numbers)) std::ranges::sort(numbers);
-  const auto repeated = std::ranges::unique(numbers);
-  numbers.erase(repeated.begin(), repeated.end());
-}
-
 void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
                  std::uint64_t end) {
   // What lies so near is one buffer: padding between tensors, tensors not in use.
@@ -172,8 +130,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   if (!outline && outline.error().kind != TraceError::Kind::Damaged &&
       outline.error().kind != TraceError::Kind::NotFound)
     return std::unexpected(outline.error());
-  const auto times = keep_ == Keep::Nothing ? OutlineTimes::Skip : OutlineTimes::Unpack;
-  if (!outline || !unpack_outline(row.packed, row_, times, (*outline)->limits) ||
+  if (!outline || !unpack_outline(row.packed, row_, OutlineTimes::Unpack, (*outline)->limits) ||
       row_.ops != row.ops || row_.ops > (*outline)->ops.size() ||
       (!row_.slots.empty() && row_.slots.size() != (*outline)->slots)) {
     add_damaged(head.id);
@@ -249,8 +206,8 @@ Series& SessionIndex::series_of(const Key& key,
 
 // Returns what all of its ops took.
 std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
-  if (keep_ == Keep::Windows) series.packed_times.add(packed);
-  if (keep_ == Keep::Windows && series.steps.size() % kStride == 0)
+  series.packed_times.add(packed);
+  if (series.steps.size() % kStride == 0)
     std::ranges::copy(series.time_sum, series.times.add_zeros().begin());
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < row_.op_ns.size(); ++i) {
@@ -273,29 +230,11 @@ Done SessionIndex::add_parts(const SessionReader& reader, Series& series, Indexe
   const auto sets = series.sets.add_zeros();
   step.totals = series.fixed;
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    const PartRule& rule = rules[r].rule;
-    if (rule.slot.v >= row_.slots.size()) continue;
-    const StepOutline::Slot& slot = row_.slots[rule.slot.v];
-    const auto runs = row_.runs_of(slot);
-    std::uint64_t count = 0;
-    if (rules[r].batched()) {
-      if (slot.values == 0) continue;
-      list(runs, listed_);
-      count = parts_of(*graph, rules[r].example, listed_);
-    } else if (slot.words != 0) {
-      count = slot.distinct;
-      std::ranges::copy(row_.words_of(slot).first(rules[r].words),
-                        sets.begin() + rules[r].first_word);
-    } else if (!rule.apart && goes_up(runs)) {
-      for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
-    } else {
-      list(runs, listed_);
-      keep_parts(listed_, rule.limit);
-      count = listed_.size();
-      if (rule.apart)
-        for (const std::int64_t n : listed_)
-          series.numbers.push_back(static_cast<std::uint32_t>(n));
-    }
+    const StepParts::Named named = named_.of(rules[r], row_, graph.get());
+    std::ranges::copy(named.set, sets.begin() + rules[r].first_word);
+    for (const std::int64_t n : named.numbers)
+      series.numbers.push_back(static_cast<std::uint32_t>(n));
+    const std::uint64_t count = named.count;
     parts[r] += count;
     hits[r] += count > 0;
     const Series::PerPart& per = series.per_part[r];

@@ -46,6 +46,7 @@
 #include "analysis/byte_pieces.h"
 #include "analysis/number_rows.h"
 #include "analysis/page.h"
+#include "analysis/step_parts.h"
 #include "analysis/template_outline.h"
 #include "tracer/format/blob_codec.h"
 #include "tracer/format/session_reader.h"
@@ -129,12 +130,6 @@ void Series::for_each_listed(std::size_t place, Each each) const {
 class SessionIndex {
  public:
   static constexpr std::size_t kStride = 16;
-  // What is kept of times. Windows: all of it. Totals: only sums over whole series and
-  // steps (no OpTimes), in a third of the memory. Nothing: op_ns and time_sum are 0, for
-  // who sums up accesses, in half of the time.
-  enum class Keep : std::uint8_t { Windows, Totals, Nothing };
-  explicit SessionIndex(Keep keep = Keep::Windows) : keep_(keep) {}
-
   // `reader` reads one and the same session in every call of this object.
   static std::expected<SessionIndex, TraceError> build(const SessionReader& reader,
                                                        const KeepGoing& keep_going = always);
@@ -183,7 +178,6 @@ class SessionIndex {
                                             IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
 
-  Keep keep_;
   SessionInfo info_;
   SessionNames names_;
   std::vector<IndexedStep> steps_;
@@ -195,8 +189,8 @@ class SessionIndex {
   std::vector<StepId> damaged_;
   bool in_time_order_ = true, in_token_order_ = true;
   Extent extent_;
-  StepOutline row_;                   // the one being taken in
-  std::vector<std::int64_t> listed_;  // the numbers of one list, while they are counted
+  StepOutline row_;  // the one being taken in
+  StepParts named_;
 };
 
 // The times of ops, summed over steps of an index: lives as long as one question.

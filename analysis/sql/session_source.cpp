@@ -77,17 +77,13 @@ std::expected<std::shared_ptr<const Allocation>, TraceError> SessionSource::allo
   return allocation_ = std::make_shared<const Allocation>(*std::move(read));
 }
 
-std::expected<const SessionIndex*, TraceError> SessionSource::index(SessionIndex::Keep keep) {
+std::expected<const SessionTotals*, TraceError> SessionSource::totals(SessionTotals::Times times) {
   const auto opened = reader();
   if (!opened) return std::unexpected(opened.error());
-  SessionIndex& index = indexes_.try_emplace(keep, keep).first->second;
-  if (auto extended = index.extend(**opened, keep_going_); !extended)
+  SessionTotals& totals = totals_.try_emplace(times, times).first->second;
+  if (auto extended = totals.extend(**opened, keep_going_); !extended)
     return std::unexpected(extended.error());
-  if (!index.damaged().empty()) {
-    if (const auto lost = (*opened)->step(index.damaged().front()); !lost)
-      return std::unexpected(lost.error());
-  }
-  return &index;
+  return &totals;
 }
 
 std::expected<void, TraceError> SessionSource::go_on() const {

@@ -20,7 +20,7 @@
 
 #include "analysis/derived_graphs.h"
 #include "analysis/page.h"
-#include "analysis/session_index.h"
+#include "analysis/session_totals.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::sql {
@@ -52,8 +52,8 @@ class SessionSource {
   std::expected<std::shared_ptr<const NamedGraph>, TraceError> graph(TemplateId id);
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
   // For sums over all steps, as the session is now; valid until the next call.
-  // Damaged: a step cannot be read, the first one says how.
-  std::expected<const SessionIndex*, TraceError> index(SessionIndex::Keep keep);
+  // Damaged: a step cannot be read.
+  std::expected<const SessionTotals*, TraceError> totals(SessionTotals::Times times);
   std::expected<void, TraceError> go_on() const;
 
  private:
@@ -67,7 +67,7 @@ class SessionSource {
   std::optional<SessionReader> reader_;
   std::optional<DerivedGraphs> derived_;
   std::optional<SessionInfo> info_;
-  std::map<SessionIndex::Keep, SessionIndex> indexes_;
+  std::map<SessionTotals::Times, SessionTotals> totals_;
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;

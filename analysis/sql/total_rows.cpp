@@ -1,7 +1,7 @@
 // access_total and op_total: what every step did, summed over the steps. A row per
 // access (op) of a template and phase: so few that any GROUP BY over them takes
-// milliseconds. The sums are those of the session's index (analysis/session_index.h):
-// no access of a step is walked.
+// milliseconds. No access of a step is walked
+// (analysis/session_totals.h).
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/part_tally.h"
-#include "analysis/session_index.h"
+#include "analysis/session_totals.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
 
@@ -42,27 +41,22 @@ struct Totals {
   std::map<Group, OfGroup> groups;
 };
 
-void add_series(Totals::OfGroup& of, const Series& series) {
+void add_series(Totals::OfGroup& of, const SeriesTotals& series) {
   const TemplateOutline& outline = *series.outline;
-  const std::uint64_t steps = series.steps.size();
   of.accesses.resize(outline.accesses.size());
   for (auto* list : {&of.executions, &of.timed, &of.ns, &of.read, &of.written})
     list->resize(outline.ops.size());
-  const auto parts = series.parts_before(series.steps.size());
-  const auto hits = series.hits_before(series.steps.size());
-  PartTally tally;
-  tally.count(series, 0, series.steps.size());
-  for (std::uint32_t i = 0; i < series.ran; ++i) {
-    of.executions[i] += steps;
+  for (std::uint32_t i = 0; i < series.op_ns.size(); ++i) {
+    of.executions[i] += series.steps;
     of.timed[i] += series.timed;
-    of.ns[i] += series.time_sum[i];
+    of.ns[i] += series.op_ns[i];
     const OutlineOp& op = outline.ops[i];
     for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
       const OutlineAccess& access = outline.accesses[a];
-      const std::uint64_t units = access.rule == kNone ? steps : parts[access.rule];
+      const std::uint64_t units = access.rule == kNone ? series.steps : series.parts[access.rule];
       (access.write ? of.written : of.read)[i] += units * access.unit.v;
       if (access.rule != kNone && outline.rules[access.rule].experts()) {
-        for (const auto& [expert, count] : tally.of(access.rule)) {
+        for (const auto& [expert, count] : series.experts(access.rule)) {
           Sum& sum = of.experts[{a, static_cast<std::int32_t>(expert)}];
           sum.count += count;
           sum.bytes += count * access.unit.v;
@@ -72,21 +66,21 @@ void add_series(Totals::OfGroup& of, const Series& series) {
       if (access.rule == kNone || outline.rules[access.rule].rule.apart) {
         of.accesses[a].count += units;
       } else if (access.unit.v != 0) {
-        of.accesses[a].count += hits[access.rule];
+        of.accesses[a].count += series.hits[access.rule];
       }
       of.accesses[a].bytes += units * access.unit.v;
     }
   }
 }
 
-Or<Totals> totals_of_session(SessionSource& source, SessionIndex::Keep keep) {
-  const auto index = source.index(keep);
-  if (!index) return std::unexpected(index.error());
+Or<Totals> totals_of_session(SessionSource& source, SessionTotals::Times times) {
+  const auto sums = source.totals(times);
+  if (!sums) return std::unexpected(sums.error());
   Totals totals;
-  for (const Series& series : (*index)->series()) {
-    auto& of = totals.groups[{series.phase, series.graph}];
+  for (const auto& [key, series] : (*sums)->series()) {
+    auto& of = totals.groups[{key.phase, key.graph}];
     if (of.graph == nullptr) {
-      auto graph = source.graph(series.graph);
+      auto graph = source.graph(key.graph);
       if (!graph) return std::unexpected(graph.error());
       of.graph = *std::move(graph);
     }
@@ -148,8 +142,9 @@ constexpr std::array kAccessColumns = {
 template <class Row>
 class TotalCursor : public ChunkCursor<Row> {
  public:
-  TotalCursor(std::span<const Column<Row>> columns, SessionSource& source, SessionIndex::Keep keep)
-      : ChunkCursor<Row>(columns), source_(source), keep_(keep) {}
+  TotalCursor(std::span<const Column<Row>> columns, SessionSource& source,
+              SessionTotals::Times times)
+      : ChunkCursor<Row>(columns), source_(source), times_(times) {}
 
  protected:
   virtual void add(std::vector<Row>& rows, const Group& group, const Totals::OfGroup& of) = 0;
@@ -161,7 +156,7 @@ class TotalCursor : public ChunkCursor<Row> {
   }
   Or<bool> more(std::vector<Row>& rows) override {
     if (std::exchange(done_, true)) return false;
-    auto totals = totals_of_session(source_, keep_);
+    auto totals = totals_of_session(source_, times_);
     if (!totals) return std::unexpected(totals.error());
     totals_ = *std::move(totals);
     for (const auto& [group, of] : totals_.groups) add(rows, group, of);
@@ -169,7 +164,7 @@ class TotalCursor : public ChunkCursor<Row> {
     return true;
   }
   SessionSource& source_;
-  const SessionIndex::Keep keep_;
+  const SessionTotals::Times times_;
   bool done_ = false;
   Totals totals_;  // what the rows point to
 };
@@ -177,7 +172,7 @@ class TotalCursor : public ChunkCursor<Row> {
 class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {
  public:
   explicit AccessTotalCursor(SessionSource& source)
-      : TotalCursor(kAccessColumns, source, SessionIndex::Keep::Nothing) {}
+      : TotalCursor(kAccessColumns, source, SessionTotals::Times::Skip) {}
 
  private:
   void add(std::vector<AccessTotalRow>& rows, const Group& group,
@@ -234,7 +229,7 @@ constexpr std::array kOpColumns = {
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {
  public:
   explicit OpTotalCursor(SessionSource& source)
-      : TotalCursor(kOpColumns, source, SessionIndex::Keep::Totals) {}
+      : TotalCursor(kOpColumns, source, SessionTotals::Times::Sum) {}
 
  private:
   void add(std::vector<OpTotalRow>& rows, const Group& group, const Totals::OfGroup& of) override {

@@ -99,6 +99,34 @@ TEST(SqlTables, ReadOnlyTheStepsThatCanMatchAndSayWhatIsDamaged) {
   const Lines whole = session.rows("SELECT count(*) FROM access");
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_TRUE(whole[0].contains("damaged") && whole[0].contains("step 1")) << whole[0];
+  for (const char* table : {"access_total", "op_total"}) {
+    const Lines totals = session.rows(std::string("SELECT count(*) FROM ") + table);
+    ASSERT_EQ(totals.size(), 1u);
+    EXPECT_TRUE(totals[0].contains("damaged") && totals[0].contains("step 1")) << totals[0];
+  }
+}
+
+TEST(SqlTables, TotalsOfASessionThatGrowsAreThoseOfItsSteps) {
+  const testing::TempFolder folder;
+  SessionInfo info = SmallSession::small_info();
+  auto writer = SessionWriter::create(folder / "s.ttrace", info);
+  ASSERT_TRUE(writer.has_value());
+  ASSERT_TRUE((*writer)->add_template(TemplateId{1}, test::small_graph()).has_value());
+  ASSERT_TRUE((*writer)->commit().has_value());
+  const SqlSession session(folder / "s.ttrace");
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    Step step = small_step(i);
+    step.allocation = AllocationId{0};
+    ASSERT_TRUE((*writer)->add_step(step).has_value());
+    ASSERT_TRUE((*writer)->commit().has_value());
+    EXPECT_EQ(session.rows("SELECT sum(accesses), sum(size_bytes) FROM access_total"),
+              session.rows("SELECT count(*), sum(bytes) FROM access"));
+    EXPECT_EQ(session.rows("SELECT operation_type, executions, duration_ns FROM op_total "
+                           "WHERE phase = 'generate' ORDER BY op"),
+              session.rows("SELECT operation_type, count(*), sum(duration_ns) FROM op "
+                           "WHERE step > 0 GROUP BY op ORDER BY op"));
+  }
+  EXPECT_EQ(session.rows("SELECT sum(accesses) FROM access_total"), Lines{"80"});
 }
 
 TEST(SqlTables, AreDescribedColumnByColumn) {

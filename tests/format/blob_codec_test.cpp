@@ -1,4 +1,5 @@
 #include "tracer/format/blob_codec.h"
+#include "tracer/format/byte_codec.h"
 
 #include <gtest/gtest.h>
 #include <zstd.h>
@@ -321,6 +322,23 @@ TEST(Blobs, RefuseMoreThanTheFormatAllows) {
   testing::reset_allocation_peak();
   EXPECT_FALSE(unpack_step(runs.bytes(), step).has_value());
   EXPECT_LT(testing::allocation_peak(), kMi);
+}
+
+TEST(ByteReader, PassesOverAsManyNumbersAsItIsTold) {
+  Dice dice(12);
+  for (std::size_t n = 0; n < 300; ++n) {
+    ByteWriter out;
+    for (std::size_t i = 0; i < n; ++i) out.varint(dice.any_u64());
+    const std::size_t end = out.size();
+    for (int i = 0; i < 100; ++i) out.varint(7);
+    ByteReader in(out.bytes());
+    in.skip_varints(n);
+    ASSERT_TRUE(in.ok());
+    ASSERT_EQ(in.position(), end) << n;
+    ByteReader cut(out.bytes().first(end));
+    cut.skip_varints(n + 1);
+    ASSERT_FALSE(cut.ok());
+  }
 }
 
 TEST(StepOutline, SaysWhatTheWholeStepSays) {

@@ -1,0 +1,116 @@
+#include "analysis/session_totals.h"
+
+#include <algorithm>
+#include <format>
+
+namespace tt {
+
+namespace {
+
+using Done = std::expected<void, TraceError>;
+
+}  // namespace
+
+std::vector<std::pair<std::uint32_t, std::uint64_t>> SeriesTotals::experts(
+    std::uint32_t rule) const {
+  const OutlineRule& of = outline->rules[rule];
+  if (of.listed()) return {listed[rule].begin(), listed[rule].end()};
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counts;
+  for (std::uint32_t n = 0; n < of.words * 64; ++n)
+    if (const std::uint32_t count = sets.total(std::size_t{of.first_word} * 64 + n))
+      counts.emplace_back(n, count);
+  return counts;
+}
+
+Done SessionTotals::extend(const SessionReader& reader, const KeepGoing& keep_going) {
+  std::expected<bool, TraceError> taken = true;
+  const auto read = reader.for_each_step_row(StepId{next_}, UINT32_MAX, [&](const auto& row) {
+    taken = keep_going() ? take(reader, row)
+                         : std::expected<bool, TraceError>(std::unexpected(cancelled_error()));
+    if (!taken || !*taken) return false;
+    ++next_;
+    return true;
+  });
+  if (!taken) return std::unexpected(taken.error());
+  if (*taken) return read;
+  const auto step = reader.step(StepId{next_});  // which says how
+  if (!step) return std::unexpected(step.error());
+  return std::unexpected(
+      TraceError{TraceError::Kind::Damaged, std::format("step {} is damaged", next_)});
+}
+
+std::expected<bool, TraceError> SessionTotals::take(const SessionReader& reader,
+                                                    const SessionReader::StepRow& row) {
+  const Step& head = row.head;
+  if (head.graph.v == 0) return true;  // it has no accesses
+  const auto outline = outline_for(reader, head.graph);
+  if (!outline) {
+    if (outline.error().kind == TraceError::Kind::Damaged ||
+        outline.error().kind == TraceError::Kind::NotFound)
+      return false;
+    return std::unexpected(outline.error());
+  }
+  const auto times = times_ == Times::Sum ? OutlineTimes::Unpack : OutlineTimes::Skip;
+  if (!unpack_outline(row.packed, row_, times, (*outline)->limits) || row_.ops != row.ops ||
+      row_.ops > (*outline)->ops.size() ||
+      (!row_.slots.empty() && row_.slots.size() != (*outline)->slots))
+    return false;
+  // Times that were not kept say nothing: such a step ran whole unless it was cancelled.
+  const std::size_t ran = row_.ops == 0 && !head.aborted ? (*outline)->ops.size() : row_.ops;
+  SeriesTotals& series =
+      series_of({head.phase, head.graph, static_cast<std::uint32_t>(ran)}, *outline);
+  if (auto added = add_parts(reader, head.graph, series); !added)
+    return std::unexpected(added.error());
+  ++series.steps;
+  series.timed += row_.ops != 0;
+  // A time that goes back, as only an invented file has it, is none.
+  for (std::size_t i = 0; i < row_.op_ns.size(); ++i)
+    series.op_ns[i] += row_.op_ns[i] >> 63 == 0 ? row_.op_ns[i] : 0;
+  return true;
+}
+
+std::expected<std::shared_ptr<const TemplateOutline>, TraceError> SessionTotals::outline_for(
+    const SessionReader& reader, TemplateId id) {
+  if (const auto known = outlines_.find(id); known != outlines_.end()) return known->second;
+  const auto graph = reader.graph(id);
+  if (!graph) return std::unexpected(graph.error());
+  return outlines_[id] = std::make_shared<const TemplateOutline>(outline_of(**graph, names_));
+}
+
+SeriesTotals& SessionTotals::series_of(const Key& key,
+                                       const std::shared_ptr<const TemplateOutline>& outline) {
+  const auto [known, fresh] = series_.try_emplace(key);
+  if (fresh) {
+    const std::size_t rules = outline->rules.size();
+    known->second = {.outline = outline,
+                     .op_ns = std::vector<std::uint64_t>(key.ran),
+                     .parts = std::vector<std::uint64_t>(rules),
+                     .hits = std::vector<std::uint64_t>(rules),
+                     .sets = SetTally(outline->words),
+                     .listed = std::vector<std::map<std::uint32_t, std::uint64_t>>(rules)};
+  }
+  return known->second;
+}
+
+Done SessionTotals::add_parts(const SessionReader& reader, TemplateId id, SeriesTotals& series) {
+  std::shared_ptr<const GraphTemplate> graph;
+  if (series.outline->batched) {
+    auto read = reader.graph(id);
+    if (!read) return std::unexpected(read.error());
+    graph = *std::move(read);
+  }
+  const std::vector<OutlineRule>& rules = series.outline->rules;
+  sets_.assign(series.outline->words, 0);
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const StepParts::Named named = named_.of(rules[r], row_, graph.get());
+    series.parts[r] += named.count;
+    series.hits[r] += named.count > 0;
+    if (!rules[r].experts()) continue;
+    std::ranges::copy(named.set, sets_.begin() + rules[r].first_word);
+    for (const std::int64_t n : named.numbers) ++series.listed[r][static_cast<std::uint32_t>(n)];
+  }
+  series.sets.add(sets_);
+  return {};
+}
+
+}  // namespace tt

@@ -1,0 +1,60 @@
+// How often each number stood in sets that are added one by one: a bit for each number, as
+// OutlineRule keeps a step's parts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tt {
+
+class SetTally {
+ public:
+  explicit SetTally(std::size_t words = 0) { restart(words); }
+  // Forgets what was added; sets have so many words of 64 from now on.
+  void restart(std::size_t words) {
+    lanes_.assign(words * 8, 0);
+    totals_.assign(words * 64, 0);
+    added_ = 0;
+  }
+  void add(std::span<const std::uint64_t> set) {
+    for (std::size_t w = 0; w < set.size(); ++w) {
+      std::uint64_t* lane = &lanes_[w * 8];
+      for (std::uint64_t word = set[w]; word != 0; word >>= 8) *lane++ += kSpread[word & 0xFF];
+    }
+    if (++added_ == kMostInLane) empty_lanes();
+  }
+  std::uint32_t total(std::size_t number) const {
+    return totals_[number] +
+           static_cast<std::uint32_t>(lanes_[number / 8] >> (8 * (number % 8)) & 0xFF);
+  }
+
+ private:
+  static constexpr std::size_t kMostInLane = 255;
+  // Eight bits, each in the lowest bit of a byte of its own: so that eight counters go on
+  // with one addition.
+  static constexpr std::array<std::uint64_t, 256> kSpread = [] {
+    std::array<std::uint64_t, 256> table{};
+    for (std::uint64_t i = 0; i < 256; ++i)
+      for (std::uint64_t bit = 0; bit < 8; ++bit) table[i] |= (i >> bit & 1) << (8 * bit);
+    return table;
+  }();
+
+  void empty_lanes() {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      std::uint32_t* total = &totals_[i * 8];
+      for (std::uint64_t lane = lanes_[i]; lane != 0; lane >>= 8)
+        *total++ += static_cast<std::uint32_t>(lane & 0xFF);
+      lanes_[i] = 0;
+    }
+    added_ = 0;
+  }
+
+  std::vector<std::uint64_t> lanes_;  // eight counters in each, of a byte
+  std::vector<std::uint32_t> totals_;
+  std::size_t added_ = 0;  // since the lanes were empty
+};
+
+}  // namespace tt
