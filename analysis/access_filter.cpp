@@ -6,13 +6,20 @@
 
 namespace tt {
 
+std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
+                                  Order<AccessSort> order) {
+  if (left.lacking != right.lacking)
+    return right.lacking ? std::weak_ordering::less : std::weak_ordering::greater;
+  const std::weak_ordering up =
+      std::tie(left.a, left.b, left.name) <=> std::tie(right.a, right.b, right.name);
+  return order.descending ? 0 <=> up : up;
+}
+
 bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSort> order) {
   if (order.by == AccessSort::ByTime)
     return order.descending ? right.place < left.place : left.place < right.place;
-  if (left.lacking != right.lacking) return right.lacking;
-  const auto keys = std::tie(left.a, left.b, left.name) <=> std::tie(right.a, right.b, right.name);
-  if (std::is_neq(keys)) return order.descending ? std::is_gt(keys) : std::is_lt(keys);
-  return left.place < right.place;
+  const std::weak_ordering values = compare_values(left, right, order);
+  return std::is_neq(values) ? std::is_lt(values) : left.place < right.place;
 }
 
 PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,

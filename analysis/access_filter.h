@@ -43,6 +43,9 @@ struct AccessKey {
   std::uint64_t a = 0, b = 0;  // ByBytes: bytes; ByOffset: file, offset
   std::string name;            // ByTensor
 };
+// By what they are sorted by, without their places; not for ByTime.
+std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
+                                  Order<AccessSort> order);
 // Whether `left` comes first; of two different places one always does.
 bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSort> order);
 

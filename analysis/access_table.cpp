@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/key_bounds.h"
 #include "analysis/matching_steps.h"
 
 namespace tt {
@@ -161,6 +162,8 @@ class Walk {
   bool is_ahead(const AccessKey& key) const {
     return !after_ || comes_before(*after_, key, query_.order);
   }
+  // Of a page in any other order than by time, while it is being found: a heap.
+  const AccessKey& latest() const { return found_.front().key; }
   bool is_full() const { return found_.size() > limit_; }  // and there is a row behind
 
   // Once many steps were read for nothing: who knows which ones are worth it?
@@ -171,6 +174,8 @@ class Walk {
     if (!index) return std::unexpected(index.error());
     if (*index != nullptr) {
       matching_.emplace(**index, query_.filter, query_.phase);
+      if (query_.order.by != AccessSort::ByTime)
+        bounds_.emplace(**index, query_.filter, query_.order, after_);
       return {};
     }
     const auto templates = reader_.template_ids();
@@ -203,6 +208,8 @@ class Walk {
     for (std::uint32_t i = first;; ++i) {
       if (auto looked = look_ahead(); !looked) return looked;
       if (matching_ && i < end) i = matching_->at_or_behind(i);
+      if (bounds_ && i < end && !bounds_->can_hold(StepId{i}, is_full() ? &latest() : nullptr))
+        continue;
       if (i >= end || hopeless_ || (query_.order.by == AccessSort::ByTime && is_full())) return {};
       const auto visited = visit_step(i, visit);
       if (!visited) return std::unexpected(visited.error());
@@ -272,6 +279,7 @@ class Walk {
   std::size_t limit_ = 0;
   std::vector<Found> found_;
   std::optional<MatchingSteps> matching_;
+  std::optional<KeyBounds> bounds_;
   bool asked_ = false, hopeless_ = false;  // nothing in the session can match
   std::uint32_t in_vain_ = 0;              // steps read that had nothing for the page
   std::uint32_t steps_read_ = 0, steps_derived_ = 0;

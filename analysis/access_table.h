@@ -70,7 +70,8 @@ inline constexpr std::uint32_t kMostReadInVain = 64;
 //
 // Cost. By time, the steps on the page are read, and those between them that hold no
 // match: kMostReadInVain at most where `index` has the session's, which knows them.
-// In any other order every step with a match once per page, in memory for `limit` rows.
+// In any other order every step with a match once per page, in memory for `limit` rows;
+// with an index only those whose rows can be on the page, as far as it is found by then.
 //
 // A damaged step on the way is an error, unless nothing in the session can match.
 // NotFound: `after` names no row.

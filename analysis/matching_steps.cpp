@@ -5,30 +5,32 @@
 
 namespace tt {
 
+OutlinePicks::OutlinePicks(const SessionIndex& index, const AccessFilter& filter)
+    : filter_(filter) {
+  for (const SessionView& view : index.names().views())
+    names_.push_back(filter.tensor.passes(view));
+}
+
+bool OutlinePicks::passes(const Series& series, const OutlineAccess& access) const {
+  if (!names_[access.name] || (filter_.write && access.write != *filter_.write)) return false;
+  return !filter_.expert || (access.rule != kNone && series.outline->rules[access.rule].experts());
+}
+
 MatchingSteps::MatchingSteps(const SessionIndex& index, const AccessFilter& filter,
                              std::optional<Phase> phase)
     : index_(index), expert_(filter.expert), picked_(index.series().size()) {
-  std::vector<bool> names;
-  for (const SessionView& view : index.names().views()) names.push_back(filter.tensor.passes(view));
+  const OutlinePicks picks(index, filter);
   for (std::size_t s = 0; s < picked_.size(); ++s) {
     const Series& series = index.series()[s];
     if (phase && series.phase != *phase) continue;
     Picked& picked = picked_[s];
-    const TemplateOutline& outline = *series.outline;
-    for (std::uint32_t i = 0; i < series.ran; ++i) {
-      if (filter.op && filter.op->v != i) continue;
-      const OutlineOp& op = outline.ops[i];
-      for (const OutlineAccess& access :
-           std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
-        if (!names[access.name] || (filter.write && access.write != *filter.write)) continue;
-        if (access.rule == kNone) {
-          picked.always |= !expert_;
-        } else if ((!expert_ || outline.rules[access.rule].experts()) &&
-                   std::ranges::find(picked.rules, access.rule) == picked.rules.end()) {
-          picked.rules.push_back(access.rule);
-        }
+    picks.for_each(series, [&](const OutlineAccess& access) {
+      if (access.rule == kNone) {
+        picked.always = true;
+      } else if (std::ranges::find(picked.rules, access.rule) == picked.rules.end()) {
+        picked.rules.push_back(access.rule);
       }
-    }
+    });
     any_ |= picked.any();
   }
 }

@@ -11,6 +11,28 @@
 
 namespace tt {
 
+// The accesses of a series that can pass, whatever the step.
+class OutlinePicks {
+ public:
+  OutlinePicks(const SessionIndex& index, const AccessFilter& filter);
+  // Calls `each(access)`.
+  template <class Each>
+  void for_each(const Series& series, Each each) const {
+    for (std::uint32_t i = 0; i < series.ran; ++i) {
+      if (filter_.op && filter_.op->v != i) continue;
+      const OutlineOp& op = series.outline->ops[i];
+      for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a)
+        if (passes(series, series.outline->accesses[a])) each(series.outline->accesses[a]);
+    }
+  }
+
+ private:
+  bool passes(const Series& series, const OutlineAccess& access) const;
+
+  const AccessFilter& filter_;
+  std::vector<bool> names_;  // of SessionNames::views(), those that pass
+};
+
 class MatchingSteps {
  public:
   MatchingSteps(const SessionIndex& index, const AccessFilter& filter, std::optional<Phase> phase);

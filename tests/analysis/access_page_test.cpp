@@ -118,6 +118,26 @@ TEST(AccessPage, WithAnIndexReadsFewStepsInVain) {
   EXPECT_EQ(asked, 1);
 }
 
+// In an order that all steps have rows in, a page behind one of them reads those on it.
+TEST(AccessPage, WithAnIndexReadsStepsThatCanBeOnIt) {
+  const SmallSession session(steps(2000));
+  const SessionReader reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  for (const auto by : {AccessSort::ByBytes, AccessSort::ByOffset, AccessSort::ByTensor}) {
+    for (const bool descending : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(by) << (descending ? " down" : " up"));
+      for (std::uint32_t access = 0; access < kRowsPerStep - 1; ++access) {
+        const AccessPlace after{.step = StepId{1000}, .access = access};
+        const auto page = access_page(reader, {.order = {by, descending}}, after, 30, always,
+                                      [&] { return &*index; });
+        ASSERT_TRUE(page.has_value()) << page.error().message;
+        EXPECT_LE(page->steps_read, 70U);
+      }
+    }
+  }
+}
+
 TEST(AccessPage, WithoutAnIndexEndsWhereNoTemplateCanMatch) {
   const SmallSession session(steps(2000));
   const auto page = access_page(
