@@ -218,5 +218,29 @@ int main(int argc, char** argv) {
   page("of a layer, of a phase that there is not", of_layer, {}, Phase::Encode);
   page("of a tensor that there is not", of_none);
   page("of a tensor that there is not, backward", of_none, backward);
+  // In other orders, behind any row.
+  const auto sorted = [&](const std::string& name, const AccessFilter& filter,
+                          Order<AccessSort> order) {
+    std::vector<AccessPlace> cursors;
+    while (cursors.size() < static_cast<std::size_t>(rounds)) {
+      const StepId step{static_cast<std::uint32_t>(random() % index->steps().size())};
+      const auto rows = access_table(*reader, step, filter, {}, {.from = 0, .limit = 10'000});
+      if (!rows || rows->rows.empty()) continue;
+      cursors.push_back(rows->rows[random() % rows->rows.size()].place);
+    }
+    measure("page sorted by " + name, rounds, 20, [&] {
+      const AccessPlace after = cursors.back();
+      cursors.pop_back();
+      return access_page(*reader, {.phase = {}, .filter = filter, .order = order}, after, 1000,
+                         always, [&] { return &*index; })
+          .has_value();
+    });
+  };
+  for (const auto& [name, filter] :
+       {std::pair{"all", AccessFilter{}}, std::pair{"of a layer on disk", of_layer}}) {
+    sorted(std::string("bytes, ") + name, filter, {AccessSort::ByBytes, true});
+    sorted(std::string("offset, ") + name, filter, {AccessSort::ByOffset, false});
+    sorted(std::string("tensor, ") + name, filter, {AccessSort::ByTensor, false});
+  }
   return 0;
 }
