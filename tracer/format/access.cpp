@@ -160,9 +160,27 @@ std::size_t ops_run(const GraphTemplate& graph, const Step& step) {
   return std::min(step.op_ends.size(), graph.ops.size());
 }
 
-Bytes parts_touched(const GraphTemplate& graph, const Access& access, const SlotValues& values) {
-  return Bytes{access.unit.v * parts_of(graph, access, values.ints)};
-}
+// Bytes that a list decides. The cells of a cache are the same for every layer that is as
+// long: counted once.
+class TouchedParts {
+ public:
+  Bytes of(const GraphTemplate& graph, const Access& access, const SlotValues& values) {
+    if (access.extent != Extent::Cells)
+      return Bytes{access.unit.v * parts_of(graph, access, values.ints)};
+    const std::int64_t limit = graph.tensor(access.tensor).ne[1];
+    if (slot_ != access.slot || limit_ != limit) {
+      slot_ = access.slot;
+      limit_ = limit;
+      cells_ = parts_of(graph, access, values.ints);
+    }
+    return Bytes{access.unit.v * cells_};
+  }
+
+ private:
+  SlotId slot_ = kNoSlot;
+  std::int64_t limit_ = 0;
+  std::uint64_t cells_ = 0;
+};
 
 }  // namespace
 
@@ -223,6 +241,7 @@ const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId
 void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,
                      const std::function<void(const StepAccess&)>& row) {
   const std::size_t n_ops = ops_run(graph, step);
+  TouchedParts parts;
   for (std::uint32_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (access.op.v >= n_ops) break;
@@ -248,7 +267,7 @@ void for_each_access(const GraphTemplate& graph, std::span<const Access> accesse
       continue;
     }
     if (access.extent != Extent::Experts) {
-      out.touched = parts_touched(graph, access, *values);
+      out.touched = parts.of(graph, access, *values);
       if (out.touched.v > 0) row(out);
       continue;
     }
@@ -271,6 +290,7 @@ AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> acces
                        const Step& step) {
   AccessTotals totals;
   const std::size_t n_ops = ops_run(graph, step);
+  TouchedParts parts;
   for (const Access& access : accesses) {
     if (access.op.v >= n_ops) break;
     std::uint64_t rows = 1;
@@ -278,7 +298,7 @@ AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> acces
     if (access.slot != kNoSlot) {
       const SlotValues* values = values_of(step, access.slot);
       if (values == nullptr) continue;
-      bytes = parts_touched(graph, access, *values);
+      bytes = parts.of(graph, access, *values);
       if (bytes.v == 0) continue;
       if (access.extent == Extent::Experts || is_row_by_row(graph, access)) {
         rows = bytes.v / access.unit.v;
