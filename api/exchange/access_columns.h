@@ -45,7 +45,8 @@ struct RowScope {
 };
 
 enum class CellType : std::uint8_t { Text, Flag, Int32, UInt32, Int64, UInt64, Float };
-enum class Varies : std::uint8_t { PerStep, PerAccess, PerRow };
+// PerRow: of the row and of where its tensor lies; PerTime: and of when its op ran.
+enum class Varies : std::uint8_t { PerStep, PerAccess, PerRow, PerTime };
 
 // Monostate: null. Texts live as long as the scope, and may be no UTF-8.
 using Cell =

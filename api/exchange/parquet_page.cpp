@@ -5,6 +5,7 @@
 #include <parquet/exception.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace tt::exchange {
@@ -102,20 +103,25 @@ std::string PageEncoder::statistic(std::uint64_t bits) const {
 }
 
 // 1 per value, 0 per null, with their size before them.
-void PageEncoder::put_levels(const ParquetPage& page, PageScratch& scratch) const {
-  auto& [body, bytes, levels, narrow, wide] = scratch;
-  levels.clear();
+void PageEncoder::put_levels(PageScratch& scratch) {
+  std::vector<std::uint8_t> valid;
+  valid.reserve(valid_.size());
   for (const SharedValues& step : steps_)
-    levels.insert(levels.end(), step->valid.begin(), step->valid.end());
-  const auto count = static_cast<int>(page.rows);
-  const auto most = parquet::LevelEncoder::MaxBufferSize(Encoding::RLE, 1, count);
-  bytes.resize(static_cast<std::size_t>(most));
-  parquet::LevelEncoder encoder;
-  encoder.Init(Encoding::RLE, 1, count, bytes.data(), most);
-  encoder.Encode(count, levels.data());
-  const auto size = static_cast<std::uint32_t>(encoder.len());
-  append(body, &size, sizeof(size));
-  append(body, bytes.data(), size);
+    valid.insert(valid.end(), step->valid.begin(), step->valid.end());
+  if (valid != valid_) {
+    valid_ = std::move(valid);
+    scratch.levels.assign(valid_.begin(), valid_.end());
+    const auto count = static_cast<int>(valid_.size());
+    const auto most = parquet::LevelEncoder::MaxBufferSize(Encoding::RLE, 1, count);
+    levels_.resize(sizeof(std::uint32_t) + static_cast<std::size_t>(most));
+    parquet::LevelEncoder encoder;
+    encoder.Init(Encoding::RLE, 1, count, levels_.data() + sizeof(std::uint32_t), most);
+    encoder.Encode(count, scratch.levels.data());
+    const auto size = static_cast<std::uint32_t>(encoder.len());
+    std::memcpy(levels_.data(), &size, sizeof(size));
+    levels_.resize(sizeof(size) + size);
+  }
+  append(scratch.body, levels_.data(), levels_.size());
 }
 
 // The values that are no nulls, in the memory of `values`; their range by the order of
@@ -155,7 +161,7 @@ void PageEncoder::put_numbers(const Values& values, PageScratch& scratch) {
 }
 
 void PageEncoder::put_values(ParquetPage& page, PageScratch& scratch) {
-  auto& [body, level_bytes, levels, narrow, wide] = scratch;
+  auto& [body, compressed, levels, narrow, wide] = scratch;
   switch (column_->definition->type) {
     case CellType::Int32:
       return put_numbers<parquet::Int32Type>(gather<std::int32_t>(narrow, page), scratch);
@@ -195,16 +201,19 @@ SharedPage PageEncoder::encode(std::vector<SharedValues> steps, PageScratch& scr
   for (const SharedValues& step : steps_) page.rows += step->bits.size();
   std::vector<std::uint8_t>& body = scratch.body;
   body.clear();
-  if (column_->definition->nullable) put_levels(page, scratch);
+  if (column_->definition->nullable) put_levels(scratch);
   put_values(page, scratch);
 
   page.uncompressed_bytes = body.size();
   const auto size = static_cast<std::int64_t>(body.size());
   const std::int64_t most = codec_->MaxCompressedLen(size, body.data());
-  PARQUET_ASSIGN_OR_THROW(auto bytes, arrow::AllocateResizableBuffer(most));
+  if (std::cmp_less(scratch.compressed.size(), most))
+    scratch.compressed.resize(static_cast<std::size_t>(most));
   PARQUET_ASSIGN_OR_THROW(const std::int64_t compressed,
-                          codec_->Compress(size, body.data(), most, bytes->mutable_data()));
-  PARQUET_THROW_NOT_OK(bytes->Resize(compressed, true));
+                          codec_->Compress(size, body.data(), most, scratch.compressed.data()));
+  PARQUET_ASSIGN_OR_THROW(auto bytes, arrow::AllocateBuffer(compressed));
+  std::memcpy(bytes->mutable_data(), scratch.compressed.data(),
+              static_cast<std::size_t>(compressed));
   page.bytes = std::move(bytes);
   return page_ = std::make_shared<const ParquetPage>(std::move(page));
 }

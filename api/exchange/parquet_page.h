@@ -29,7 +29,7 @@ using SharedPage = std::shared_ptr<const ParquetPage>;
 
 // What a page is made in; one for all columns.
 struct PageScratch {
-  std::vector<std::uint8_t> body, level_bytes;
+  std::vector<std::uint8_t> body, compressed;
   std::vector<std::int16_t> levels;
   std::vector<std::uint32_t> narrow;
   std::vector<std::uint64_t> wide;
@@ -56,7 +56,7 @@ class PageEncoder {
   SharedPage encode(std::vector<SharedValues> steps, PageScratch& scratch);
 
  private:
-  void put_levels(const ParquetPage& page, PageScratch& scratch) const;
+  void put_levels(PageScratch& scratch);
   void put_values(ParquetPage& page, PageScratch& scratch);
   template <class Ordered, class Value>
   std::span<const Value> gather(std::vector<Value>& values, ParquetPage& page) const;
@@ -67,8 +67,10 @@ class PageEncoder {
   parquet::Encoding::type encoding_;
   std::unique_ptr<parquet::Encoder> encoder_;  // of whole numbers and texts
   std::unique_ptr<arrow::util::Codec> codec_;
-  std::vector<SharedValues> steps_;  // of the page before
-  SharedPage page_;                  // that page
+  // Of the page before: its steps, which rows are no nulls, the same encoded, and all of it.
+  std::vector<SharedValues> steps_;
+  std::vector<std::uint8_t> valid_, levels_;
+  SharedPage page_;
 };
 
 }  // namespace tt::exchange

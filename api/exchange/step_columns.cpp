@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -46,6 +47,14 @@ void add_words(Column& column, const RowScope& scope) {
     const auto* text = std::get_if<std::string_view>(&cell);
     if (text != nullptr && (i == 0 || *text != last)) add_word(column, last = *text);
   }
+}
+
+// Of the same access.
+bool same_row(const ExportRow& a, const ExportRow& b) {
+  const StepAccess &x = a.access, &y = b.access;
+  return x.touched == y.touched && x.range == y.range && x.expert == y.expert && x.rank == y.rank &&
+         std::bit_cast<std::uint32_t>(x.score) == std::bit_cast<std::uint32_t>(y.score) &&
+         a.part == b.part && a.head == b.head;
 }
 
 }  // namespace
@@ -105,18 +114,25 @@ void StepColumns::per_access(std::size_t column, const StepRows& step) {
   }
   made_.bits.clear();
   made_.valid.clear();
-  for (const std::uint32_t access : accesses_) made_.bits.push_back(bits[access]);
+  for (const ExportRow& row : rows_) made_.bits.push_back(bits[row.access.access]);
   if (of.definition->nullable)
-    for (const std::uint32_t access : accesses_) made_.valid.push_back(valid[access]);
+    for (const ExportRow& row : rows_) made_.valid.push_back(valid[row.access.access]);
   set(column, made_);
 }
 
-void StepColumns::per_row(std::size_t column, const StepRows& step) {
+// Made anew for `rows`; the others are as they were in the step before.
+void StepColumns::per_row(std::size_t column, const StepRows& step,
+                          std::span<const std::uint32_t> rows) {
   const Column& of = columns_[column];
   const std::size_t n = step.rows.size();
-  made_.bits.resize(n);
-  made_.valid.resize(of.definition->nullable ? n : 0);
-  for (std::size_t i = 0; i < n; ++i) {
+  if (rows.size() < n) {
+    if (rows.empty()) return;
+    made_ = *values_[column];
+  } else {
+    made_.bits.resize(n);
+    made_.valid.resize(of.definition->nullable ? n : 0);
+  }
+  for (const std::uint32_t i : rows) {
     const Cell cell = of.definition->cell(step.scope, step.rows[i]);
     made_.bits[i] = bits_of(of, cell);
     if (of.definition->nullable) made_.valid[i] = !is_null(cell);
@@ -124,25 +140,40 @@ void StepColumns::per_row(std::size_t column, const StepRows& step) {
   set(column, made_);
 }
 
-std::span<const SharedValues> StepColumns::of(const StepRows& step) {
+void StepColumns::compare(const StepRows& step) {
   const auto access_of = [](const ExportRow& row) { return row.access.access; };
-  const bool same_rows = graph_ == step.scope.graph->derived &&
-                         std::ranges::equal(accesses_, step.rows, {}, {}, access_of);
-  if (!same_rows) {
-    graph_ = step.scope.graph->derived;
-    accesses_.resize(step.rows.size());
-    std::ranges::transform(step.rows, accesses_.begin(), access_of);
+  same_accesses_ = graph_ == step.scope.graph->derived &&
+                   std::ranges::equal(rows_, step.rows, {}, access_of, access_of);
+  all_.resize(step.rows.size());
+  std::iota(all_.begin(), all_.end(), 0U);
+  const bool comparable = same_accesses_ && std::ranges::equal(addresses_, step.scope.addresses);
+  if (comparable) {
+    changed_.clear();
+    for (const std::uint32_t i : all_)
+      if (!same_row(rows_[i], step.rows[i])) changed_.push_back(i);
+  } else {
+    changed_ = all_;
   }
+  graph_ = step.scope.graph->derived;
+  rows_.assign(step.rows.begin(), step.rows.end());
+  addresses_.assign(step.scope.addresses.begin(), step.scope.addresses.end());
+}
+
+std::span<const SharedValues> StepColumns::of(const StepRows& step) {
+  compare(step);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     switch (columns_[i].definition->varies) {
       case Varies::PerStep:
         per_step(i, step);
         break;
       case Varies::PerAccess:
-        if (!same_rows) per_access(i, step);
+        if (!same_accesses_) per_access(i, step);
         break;
       case Varies::PerRow:
-        per_row(i, step);
+        per_row(i, step, changed_);
+        break;
+      case Varies::PerTime:
+        per_row(i, step, all_);
         break;
     }
   }

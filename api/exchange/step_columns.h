@@ -49,13 +49,19 @@ class StepColumns {
   void set(std::size_t column, StepValues& values);
   void per_step(std::size_t column, const StepRows& step);
   void per_access(std::size_t column, const StepRows& step);
-  void per_row(std::size_t column, const StepRows& step);
+  void per_row(std::size_t column, const StepRows& step, std::span<const std::uint32_t> rows);
+  void compare(const StepRows& step);
 
   std::vector<Column> columns_;
   std::vector<SharedValues> values_;  // per column, of the step at hand
-  // Which accesses the rows of that step are, and of which template.
+  // Of that step: its template, rows and addresses.
   std::shared_ptr<const DerivedGraph> graph_;
-  std::vector<std::uint32_t> accesses_;
+  std::vector<ExportRow> rows_;
+  std::vector<std::uint64_t> addresses_;
+  // Whether its rows are of the same accesses as those of the step before, and which of
+  // them say something else.
+  bool same_accesses_ = false;
+  std::vector<std::uint32_t> changed_, all_;
   StepValues made_;  // reused
 };
 

@@ -104,6 +104,7 @@ void TextRows::append(std::string& to, const ExportRow& row) {
         to += access_pieces_[c][row.access.access];
         break;
       case Varies::PerRow:
+      case Varies::PerTime:
         append_cell(to, style_, columns[c], columns[c].cell(scope_, row));
         break;
     }
