@@ -110,6 +110,20 @@ TEST(TraceRoutes, AccessesOfAllStepsPageByPage) {
   EXPECT_EQ(server.ask("accesses?phase=prompt").body["accesses"].size(), 16u);
 }
 
+// A page near the beginning is read as it is; for one that finds few the session's index is made.
+TEST(TraceRoutes, AccessesThatAreFarApart) {
+  TraceServer server(400);
+  EXPECT_EQ(server.ask("accesses?limit=10").body["accesses"].size(), 10u);
+  EXPECT_EQ(server.indexes.bytes(), 0u);
+  const json none = server.ask("accesses?expert=5").body;
+  EXPECT_EQ(none["accesses"], json::array());
+  EXPECT_TRUE(none["next"].is_null());
+  EXPECT_GT(server.indexes.bytes(), 0u);
+  const json last = server.ask("accesses?phase=prompt&sort=-time").body;
+  ASSERT_EQ(last["accesses"].size(), 16u) << last;
+  for (const json& access : last["accesses"]) EXPECT_EQ(access["step"], 0);
+}
+
 TEST(TraceRoutes, ALayerOfAStep) {
   TraceServer server;
   const json layer = server.ask("steps/2/layers/1").body;
