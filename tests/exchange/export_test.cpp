@@ -1,10 +1,12 @@
 // Every export of every kind of session, against a walk over its accesses.
+#include <arrow/memory_pool.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "api/exchange/columnar_export.h"
 #include "api/exchange/run_pictures.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
@@ -130,6 +132,32 @@ TEST(Export, LevelsOfTheLog) {
   EXPECT_EQ(events(LogLevel::Minimal),
             (Counts{{"session_start", 1}, {"step_begin", 1}, {"step_end", 1}, {"session_end", 1}}));
   EXPECT_EQ(events(LogLevel::Detailed)["tensor_log"], 16);
+}
+
+// What Parquet's pages take, whenever some are written.
+TEST(Export, ParquetOfALongSessionTakesNoMoreMemory) {
+  const auto most_memory = [](std::uint32_t steps) {
+    std::vector<Step> all;
+    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(test::small_step(i));
+    const test::SmallSession session(all);
+    const SessionReader reader = session.reader();
+    auto rows = SessionRows::open(reader, {});
+    const std::int64_t before = arrow::default_memory_pool()->bytes_allocated();
+    std::int64_t most = 0;
+    const Written written = export_parquet(
+        *rows,
+        [&](std::string_view) -> Written {
+          most = std::max(most, arrow::default_memory_pool()->bytes_allocated() - before);
+          return {};
+        },
+        always, {.page_rows = 100, .group_rows = 1000});
+    EXPECT_TRUE(written.has_value());
+    EXPECT_EQ(arrow::default_memory_pool()->bytes_allocated(), before);
+    return most;
+  };
+  const std::int64_t of_two_groups = most_memory(130);
+  EXPECT_GT(of_two_groups, 0);
+  EXPECT_LT(most_memory(2000), of_two_groups * 5 / 4);
 }
 
 TEST(Export, EndsWithTheSinksErrorAndWhenNobodyWantsIt) {
