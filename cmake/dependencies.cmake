@@ -40,6 +40,23 @@ pkg_check_modules(PNG REQUIRED QUIET IMPORTED_TARGET libpng)
 find_package(Protobuf REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
+# Its bodies compiled once instead of in each file that includes it (a third of what such
+# a file takes), as its own CLI11_PRECOMPILED does, which Debian's package does not use.
+file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/cli11.cpp" CONTENT "
+#include <CLI/impl/App_inl.hpp>
+#include <CLI/impl/Argv_inl.hpp>
+#include <CLI/impl/Config_inl.hpp>
+#include <CLI/impl/Encoding_inl.hpp>
+#include <CLI/impl/ExtraValidators_inl.hpp>
+#include <CLI/impl/Formatter_inl.hpp>
+#include <CLI/impl/Option_inl.hpp>
+#include <CLI/impl/Split_inl.hpp>
+#include <CLI/impl/StringTools_inl.hpp>
+#include <CLI/impl/Validators_inl.hpp>
+")
+add_library(cli11 STATIC "${CMAKE_BINARY_DIR}/cli11.cpp")
+target_link_libraries(cli11 PUBLIC CLI11::CLI11)
+target_compile_definitions(cli11 PUBLIC CLI11_COMPILE)
 if(BUILD_TESTING)
   tt_require(test)
   find_package(GTest REQUIRED)
