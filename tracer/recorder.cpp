@@ -14,11 +14,10 @@ constexpr std::chrono::milliseconds kCollect{4};
 }  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener)
-    : pool_(kBuffers, max_ops, slot_bytes),
-      listener_(std::move(listener)),
-      thread_([this] { run(); }) {
+    : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)) {
   // Each step may have tokens before it; begin and end.
   messages_.reserve(2 * kMostWaiting + 4);
+  thread_ = std::thread([this] { run(); });  // until here nobody else knows us
 }
 
 Recorder::~Recorder() {
