@@ -74,7 +74,7 @@ bool listens(const std::string& server) {
   return connected;
 }
 
-bool has_amx_buffers() {
+bool find_amx_buffers() {
   ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   if (cpu == nullptr) return false;
   const auto extra =
@@ -85,6 +85,12 @@ bool has_amx_buffers() {
     if (std::string_view(ggml_backend_buft_name(*buffers)) == "AMX") return true;
   }
   return false;
+}
+
+// The library makes its list when it is first asked for; we ask once, in one thread.
+bool has_amx_buffers() {
+  static const bool has = find_amx_buffers();
+  return has;
 }
 
 constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
