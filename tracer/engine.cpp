@@ -321,7 +321,7 @@ std::expected<void, EngineError> Engine::check(const GenerationRequest& request)
     }
   }
   try {
-    const std::regex pattern(request.stats_pattern);
+    [[maybe_unused]] const std::regex pattern(request.stats_pattern);
   } catch (const std::regex_error& wrong) {
     return error(Kind::BadOption,
                  std::format("stats_pattern is not a regular expression: {}", wrong.what()));
