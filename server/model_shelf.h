@@ -109,6 +109,7 @@ class ModelShelf {
   static std::filesystem::path real_path(const std::filesystem::path& path);
   static std::uint64_t failed_wish(const Slot& slot);
   static Problem busy(const std::string& id);
+  static Problem no_such_model(const std::string& id);
 
   // The mutex is held in all of these.
   Slot* slot_of(const std::string& id);
