@@ -95,8 +95,7 @@ void label_inputs(GraphTemplate& graph) {
       }
     }
   }
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    Tensor& tensor = graph.tensors[i];
+  for (Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::Input || tensor.view_of != kNoTensor) continue;
     if (tensor.input == InputLabel::None) tensor.input = label_from_looks(tensor);
   }

@@ -32,7 +32,7 @@ void check_database(const std::filesystem::path& path, Problems& problems) {
     }
     if (!*row) return;
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), 0));
-    if (text && std::string(text) != "ok") problems.push_back(text);
+    if (text && std::string(text) != "ok") problems.emplace_back(text);
   }
 }
 
@@ -53,7 +53,7 @@ void check_schema(const std::filesystem::path& path, Problems& problems) {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement->get(), i));
       return std::string(text ? text : "");
     };
-    if (ours.find(column(1) + ";\n") == ours.npos)
+    if (!ours.contains(column(1) + ";\n"))
       problems.push_back(column(0) + " is not the table of a session");
   }
 }
