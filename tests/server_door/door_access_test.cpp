@@ -131,9 +131,7 @@ TEST(DoorAccess, WrongKeysAreAnsweredLater) {
   ASSERT_EQ(last.status, 429);
   EXPECT_GE(std::stoi(last.headers.at("retry-after")), 1);
   EXPECT_EQ(ask(server.port, get_request("/hello", cookie)).status, 200);
-  RawClient other;
-  other.bind("127.0.0.2");
-  other.connect(server.port);
+  RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(get_request("/hello", kBearer)).status, 200);
 }
 

@@ -162,13 +162,7 @@ TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
   options.max_connections = 8;
   options.max_connections_per_peer = 4;
   TestDoor server(options);
-  const auto from = [&](const char* address) {
-    RawClient client;
-    client.bind(address);
-    client.connect(server.port);
-    return client;
-  };
-  RawClient other = from("127.0.0.2");
+  RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
   // One that waits makes room for its own peer's next, not another's.
   std::vector<RawClient> mine;
@@ -188,7 +182,7 @@ TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
   const RawResponse refused = RawClient(server.port).read_response();
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("retry-after"), "2");
-  EXPECT_EQ(from("127.0.0.3").exchange(get_request("/hello")).status, 200);
+  EXPECT_EQ(RawClient::from("127.0.0.3", server.port).exchange(get_request("/hello")).status, 200);
 }
 
 // A reader that takes a byte now and then is never silent for long; all the same
@@ -337,13 +331,12 @@ TEST(DoorLimits, OnePeerCannotHaveAllWorkers) {
     mine.back().send(get_request("/hello"));
   }
   // Who comes after them passes them, again and again.
-  RawClient other;
-  other.bind("127.0.0.2");
-  other.connect(server.port);
+  RawClient other = RawClient::from("127.0.0.2", server.port);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
   EXPECT_FALSE(mine[3].ended_within(50ms));
   server.end_streams = true;
-  for (int i = 3; i < 5; ++i) EXPECT_EQ(mine[static_cast<std::size_t>(i)].read_response().body, "hello");
+  for (int i = 3; i < 5; ++i)
+    EXPECT_EQ(mine[static_cast<std::size_t>(i)].read_response().body, "hello");
 }
 
 TEST(DoorLimits, RunsOutOfDescriptorsAndRecovers) {

@@ -269,9 +269,7 @@ TEST(DoorWebSocket, OnePeerCannotHaveThemAll) {
   const WsClient refused(server.port);
   EXPECT_EQ(refused.handshake().status, 503);
   EXPECT_EQ(refused.handshake().headers.at("retry-after"), "2");
-  RawClient other;
-  other.bind("127.0.0.2");
-  other.connect(server.port);
+  RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(upgrade_request()).status, 101);
   clients.pop_back();
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));

@@ -48,11 +48,14 @@ RawClient::RawClient(std::uint16_t port, int receive_buffer_bytes) : RawClient()
   connect(port);
 }
 
-void RawClient::bind(const std::string& from) {
-  const sockaddr_in address = address_of(from, 0);
-  if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+RawClient RawClient::from(const std::string& address, std::uint16_t port) {
+  RawClient client;
+  const sockaddr_in from = address_of(address, 0);
+  if (::bind(client.fd_, reinterpret_cast<const sockaddr*>(&from), sizeof(from)) != 0) {
     throw std::runtime_error("bind");
   }
+  client.connect(port);
+  return client;
 }
 
 void RawClient::connect(std::uint16_t port, const std::string& host) {

@@ -26,8 +26,8 @@ class RawClient {
   RawClient(RawClient&& other) noexcept;
   RawClient& operator=(RawClient&&) = delete;
 
-  // Come from this address: 127.0.0.2 is another peer than 127.0.0.1.
-  void bind(const std::string& from);
+  // One that comes from this address: 127.0.0.2 is another peer than 127.0.0.1.
+  static RawClient from(const std::string& address, std::uint16_t port);
   void connect(std::uint16_t port, const std::string& host = "127.0.0.1");
   void send(std::string_view bytes);  // a broken connection is not an error here
   // The next response, 1xx ones left out. For HEAD there is no body.
