@@ -53,11 +53,11 @@ struct LivePorts {
 };
 
 struct LiveLimits {
-  std::size_t window = 512u << 10;  // bytes on the way to a client, unacknowledged
-  std::size_t subscriptions = 256;  // of one client
-  std::uint32_t commands = 64;      // of one client, at once
+  std::size_t window = 512u << 10;         // bytes on the way to a client, unacknowledged
+  std::size_t subscriptions = 256;         // of one client
+  std::uint32_t commands = 64;             // of one client, at once
   std::uint32_t commands_per_second = 50;  // after these; what is said faster is heard later
-  std::size_t log_bytes = 16u << 20;  // of all sessions' logs
+  std::size_t log_bytes = 16u << 20;       // of all sessions' logs
   std::size_t session_log_bytes = 4u << 20;
 };
 

@@ -55,7 +55,7 @@ void LiveClients::said(ClientId id, std::string_view text) {
 // costs the server no more than one that keeps to it, and nobody else any time.
 void LiveClients::count_command(ClientId id, Client& client) {
   const auto now = ports_.now();
-  const std::chrono::duration<double> passed =       now - std::exchange(client.counted_at, now);
+  const std::chrono::duration<double> passed = now - std::exchange(client.counted_at, now);
   const double a_second = limits_.commands_per_second;
   client.commands =
       std::min<double>(limits_.commands, client.commands + passed.count() * a_second) - 1;

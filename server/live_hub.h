@@ -147,7 +147,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   bool stopping_ = false;
 
   std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // from start() on
-  std::unique_ptr<LiveClients> clients_;                     // the hub's thread
+  std::unique_ptr<LiveClients> clients_;                            // the hub's thread
   std::unique_ptr<LiveArchive> archive_;
   std::thread thread_;
 };

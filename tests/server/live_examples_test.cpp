@@ -30,9 +30,8 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   // More than the window: whoever does not acknowledge stands still.
   const std::string id = server.generate(
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
-  const std::string command = GetParam() +
-                              " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " +
-                              id;
+  const std::string command =
+      GetParam() + " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " + id;
   const std::string running = output_of(command);
   const json ended = server.when_ended(id);
   std::uint64_t ops = 0;

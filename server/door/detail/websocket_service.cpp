@@ -53,7 +53,7 @@ struct WebSocketService::Client {
   // Guarded by WebSocketService::mutex_.
   bool accepts = false;  // send() may queue
   bool write_ordered = false;
-  std::uint16_t close_code = 0;  // say goodbye with it; 0: stay
+  std::uint16_t close_code = 0;       // say goodbye with it; 0: stay
   std::chrono::milliseconds pause{};  // ordered, and not begun
   std::deque<Frame> queue;
   ClientStats stats;
@@ -426,8 +426,8 @@ void WebSocketService::begin_pause(Client& client) {
 }
 
 void WebSocketService::go_on_pausing(Client& client, std::chrono::steady_clock::time_point now) {
-  const auto left = std::min<std::chrono::steady_clock::duration>(client.paused_until - now,
-                                                                  kLookAtThePaused);
+  const auto left =
+      std::min<std::chrono::steady_clock::duration>(client.paused_until - now, kLookAtThePaused);
   lws_set_timer_usecs(client.wsi, std::chrono::ceil<std::chrono::microseconds>(left).count());
 }
 
