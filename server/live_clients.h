@@ -108,9 +108,10 @@ class LiveClients {
   };
   // The archive's part of a subscription that is behind.
   struct Reading {
-    std::uint64_t ticket = 0;  // of the piece that was asked for; 0: none
-    LiveKinds kinds;           // asked for
-    LivePosition up_to;        // from here on memory had it
+    std::uint64_t ticket = 0;   // of the piece that was asked for; 0: none
+    LiveKinds kinds;            // asked for
+    LivePosition up_to;         // from here on memory had it
+    std::uint32_t written = 0;  // tokens that were in the file for sure when it was asked for
     std::shared_ptr<AnswerSoFar> answer;
     std::deque<LiveRecord> piece;  // what came and was not yet sent
     bool pausing = false;          // nothing came: not written yet; look() asks again

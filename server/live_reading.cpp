@@ -30,6 +30,7 @@ void LiveClients::ask(ClientId id, Client& client, const std::string& name, cons
   reading.ticket = ++tickets_;
   reading.kinds = kinds;
   reading.up_to = {.token = session.log.first_token(), .step = session.log.first_step()};
+  reading.written = session.extent.tokens_written;
   client.reading_ticket = reading.ticket;
   ports_.read({.client = id,
                .ticket = reading.ticket,
@@ -77,14 +78,14 @@ void LiveClients::piece(ArchivePiece piece) {
 }
 
 // What neither memory nor the file has. Tokens of a session that is being
-// recorded are written a moment after they were told; steps are told when they are.
+// recorded are written a moment after they were told, perhaps while the file was
+// read; steps are told when they are.
 void LiveClients::lose_what_is_nowhere(Session& session, Subscription& to, bool recorded) {
   const Reading& reading = to.reading;
   if (reading.kinds.token) {
     const bool may_come = recorded && session.last_message.empty();
-    to.feed.lose_tokens_before(may_come
-                                   ? std::min(reading.up_to.token, session.extent.tokens_written)
-                                   : std::min(reading.up_to.token, session.extent.tokens));
+    to.feed.lose_tokens_before(may_come ? std::min(reading.up_to.token, reading.written)
+                                        : std::min(reading.up_to.token, session.extent.tokens));
   }
   if (reading.kinds.of_steps()) to.feed.lose_steps_before(reading.up_to.step, session.routed);
 }
