@@ -2,7 +2,8 @@
 // for the ones its generator leaves out: prompt and three decodes, through the
 // engine, the recorder and the file. And of what was recorded every question of
 // analysis/ against its second way (tests/analysis/*_check.h), every layer drawn, every
-// export with the ways back, and the same totals by every way to them (tests/exchange).
+// export with the ways back, every row of SQL, and the same totals by every way to them
+// (tests/exchange; as a server says: tests/server).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,11 +26,13 @@
 #include "tests/analysis/heat_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/order_check.h"
+#include "tests/analysis/sql_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
 #include "tests/exchange/totals_check.h"
 #include "tests/places.h"
+#include "tests/server/served_sessions_check.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -42,6 +45,7 @@ struct Counts {
   int divided = 0;               // weights that are divided by heads
   int caching = 0;               // models that read what earlier steps left in a cache
   std::vector<std::string> dot;  // of each model's first graph, whole and collapsed
+  TempFolder sessions;           // a copy of each
   void add(Timing timing) {
     fast += timing == Timing::Fast;
     learned += timing == Timing::Learned;
@@ -95,6 +99,7 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
   expect_compared(self, self);
   expect_report(run.file, *index, reader);
   expect_totals_agree(run.file);
+  EXPECT_GT(expect_tables(run.file), 0U);
 }
 
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
@@ -122,6 +127,8 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.add(step.timing);
       steps.push_back(step);
     }
+    std::filesystem::copy_file(
+        run.file, counts.sessions.path() / std::format("{}-{}.ttrace", model.stem().string(), i));
     const SessionReader reader = run.reader();
     if (i == 0) {
       const bool chose = expect_experts_counted(reader) > 0;
@@ -194,6 +201,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     std::filesystem::remove(model);
   }
   expect_drawable(folder, counts.dot);
+  EXPECT_GE(expect_served_sessions(counts.sessions.path()), counts.models);
   std::printf("%d models, %d with experts; %d layers whole; steps: %d fast, %d learned, %d exact\n",
               counts.models, counts.mixtures, counts.layers, counts.fast, counts.learned,
               counts.exact);
@@ -214,6 +222,7 @@ TEST(Architectures, OurShapesThatTheSetLacks) {
   }
   std::printf("%d models; steps: %d fast, %d learned, %d exact\n", counts.models, counts.fast,
               counts.learned, counts.exact);
+  EXPECT_GE(expect_served_sessions(counts.sessions.path()), 3);
   EXPECT_EQ(counts.models, 3);
 }
 
