@@ -41,14 +41,6 @@ std::size_t bytes_of(const std::vector<T>& items) {
   return items.capacity() * sizeof(T);
 }
 
-// A time that goes back, as only a damaged or invented file has it, is none.
-void drop_negative(std::vector<std::uint64_t>& op_ns) {
-  std::uint64_t any = 0;
-  for (const std::uint64_t ns : op_ns) any |= ns;
-  if (any >> 63 == 0) return;
-  for (std::uint64_t& ns : op_ns) ns = ns >> 63 == 0 ? ns : 0;
-}
-
 }  // namespace
 
 std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
@@ -126,47 +118,31 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
     return {};
   }
 
-  const auto outline = outline_for(reader, head.graph);
-  if (!outline && outline.error().kind != TraceError::Kind::Damaged &&
-      outline.error().kind != TraceError::Kind::NotFound)
-    return std::unexpected(outline.error());
-  if (!outline || !unpack_outline(row.packed, row_, OutlineTimes::Unpack, (*outline)->limits) ||
-      row_.ops != row.ops || row_.ops > (*outline)->ops.size() ||
-      (!row_.slots.empty() && row_.slots.size() != (*outline)->slots)) {
+  const auto fits = row_.take(reader, row, OutlineTimes::Unpack);
+  if (!fits) return std::unexpected(fits.error());
+  if (!*fits) {
     add_damaged(head.id);
     return {};
   }
-  drop_negative(row_.op_ns);
-  // Times that were not kept say nothing: such a step ran whole unless it was cancelled.
-  const std::size_t ran = row_.ops == 0 && !head.aborted ? (*outline)->ops.size() : row_.ops;
-  Series& series = series_of(
-      {head.graph, head.allocation, head.phase, static_cast<std::uint32_t>(ran)}, *outline);
+  Series& series = series_of({head.graph, head.allocation, head.phase, row_.ran()});
   if (series.steps.empty()) add_allocation(reader, head.allocation);
   step.series = static_cast<std::uint32_t>(&series - series_.data());
   step.place = static_cast<std::uint32_t>(series.steps.size());
-  step.timed = row_.ops != 0;
-  if (auto added = add_parts(reader, series, step); !added) return added;
-  step.op_ns = add_times(series, row.packed.first(row_.times_bytes));
+  step.timed = row_.timed();
+  add_parts(series, step);
+  step.op_ns = add_times(series, row.packed.first(row_.times_bytes()));
   series.timed += step.timed;
   series.steps.push_back(head.id.v);
   add_step(step);
   return {};
 }
 
-std::expected<std::shared_ptr<const TemplateOutline>, TraceError> SessionIndex::outline_for(
-    const SessionReader& reader, TemplateId id) {
-  if (const auto known = outlines_.find(id); known != outlines_.end()) return known->second;
-  const auto graph = reader.graph(id);
-  if (!graph) return std::unexpected(graph.error());
-  return outlines_[id] = std::make_shared<const TemplateOutline>(outline_of(**graph, names_));
-}
-
-Series& SessionIndex::series_of(const Key& key,
-                                const std::shared_ptr<const TemplateOutline>& outline) {
+Series& SessionIndex::series_of(const Key& key) {
   const auto [known, fresh] =
       series_ids_.try_emplace(key, static_cast<std::uint32_t>(series_.size()));
   if (fresh) {
     const auto& [graph, allocation, phase, ran] = key;
+    const std::shared_ptr<const TemplateOutline>& outline = row_.outline();
     Series series{.graph = graph,
                   .allocation = allocation,
                   .phase = phase,
@@ -210,27 +186,22 @@ std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte>
   if (series.steps.size() % kStride == 0)
     std::ranges::copy(series.time_sum, series.times.add_zeros().begin());
   std::uint64_t all = 0;
-  for (std::size_t i = 0; i < row_.op_ns.size(); ++i) {
-    series.time_sum[i] += row_.op_ns[i];
-    all += row_.op_ns[i];
+  const auto op_ns = row_.op_ns();
+  for (std::size_t i = 0; i < op_ns.size(); ++i) {
+    series.time_sum[i] += op_ns[i];
+    all += op_ns[i];
   }
   return all;
 }
 
-Done SessionIndex::add_parts(const SessionReader& reader, Series& series, IndexedStep& step) {
+void SessionIndex::add_parts(Series& series, IndexedStep& step) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
-  std::shared_ptr<const GraphTemplate> graph;
-  if (series.outline->batched) {
-    auto read = reader.graph(series.graph);
-    if (!read) return std::unexpected(read.error());
-    graph = *std::move(read);
-  }
   const auto parts = series.parts.add_same();
   const auto hits = series.hits.add_same();
   const auto sets = series.sets.add_zeros();
   step.totals = series.fixed;
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    const StepParts::Named named = named_.of(rules[r], row_, graph.get());
+    const OutlinedStep::Parts named = row_.parts_of(rules[r]);
     std::ranges::copy(named.set, sets.begin() + rules[r].first_word);
     for (const std::int64_t n : named.numbers)
       series.numbers.push_back(static_cast<std::uint32_t>(n));
@@ -243,7 +214,6 @@ Done SessionIndex::add_parts(const SessionReader& reader, Series& series, Indexe
     step.totals.written.v += per.written.v * count;
   }
   series.number_ends.push_back(series.numbers.size());
-  return {};
 }
 
 // What cannot be read is left out: the picture of buffers lacks it.
@@ -274,11 +244,12 @@ std::size_t SessionIndex::memory_bytes() const {
              s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
              s.packed_times.memory_bytes() + s.times.memory_bytes() + bytes_of(s.time_sum) +
              bytes_of(s.per_part);
-  for (const auto& [id, outline] : outlines_)
+  for (const auto& [id, outline] : row_.outlines())
     bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
   for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
   constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
-  return bytes + kPerName * (names_.tensors().size() + names_.views().size() + names_.ops().size());
+  return bytes +
+         kPerName * (names().tensors().size() + names().views().size() + names().ops().size());
 }
 
 void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {

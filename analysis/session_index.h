@@ -45,8 +45,8 @@
 
 #include "analysis/byte_pieces.h"
 #include "analysis/number_rows.h"
+#include "analysis/outlined_step.h"
 #include "analysis/page.h"
-#include "analysis/step_parts.h"
 #include "analysis/template_outline.h"
 #include "tracer/format/blob_codec.h"
 #include "tracer/format/session_reader.h"
@@ -139,7 +139,7 @@ class SessionIndex {
                                          const KeepGoing& keep_going = always);
 
   const SessionInfo& info() const { return info_; }
-  const SessionNames& names() const { return names_; }
+  const SessionNames& names() const { return row_.names(); }
   const std::vector<IndexedStep>& steps() const { return steps_; }
   const std::vector<Series>& series() const { return series_; }
   const std::vector<StepId>& damaged() const { return damaged_; }
@@ -170,27 +170,21 @@ class SessionIndex {
                                        const SessionReader::StepRow& row);
   void add_damaged(StepId step);
   void add_step(const IndexedStep& step);
-  std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
-      const SessionReader& reader, TemplateId id);
-  Series& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
+  Series& series_of(const Key& key);
   std::uint64_t add_times(Series& series, std::span<const std::byte> packed);
-  std::expected<void, TraceError> add_parts(const SessionReader& reader, Series& series,
-                                            IndexedStep& step);
+  void add_parts(Series& series, IndexedStep& step);
   void add_allocation(const SessionReader& reader, AllocationId id);
 
   SessionInfo info_;
-  SessionNames names_;
   std::vector<IndexedStep> steps_;
   std::vector<Series> series_;
   std::map<Key, std::uint32_t> series_ids_;
-  std::map<TemplateId, std::shared_ptr<const TemplateOutline>> outlines_;
   std::map<AllocationId, std::vector<std::uint64_t>> allocations_;
   Stretches buffers_;
   std::vector<StepId> damaged_;
   bool in_time_order_ = true, in_token_order_ = true;
   Extent extent_;
-  StepOutline row_;  // the one being taken in
-  StepParts named_;
+  OutlinedStep row_;  // the one being taken in
 };
 
 // The times of ops, summed over steps of an index: lives as long as one question.

@@ -43,44 +43,22 @@ std::expected<bool, TraceError> SessionTotals::take(const SessionReader& reader,
                                                     const SessionReader::StepRow& row) {
   const Step& head = row.head;
   if (head.graph.v == 0) return true;  // it has no accesses
-  const auto outline = outline_for(reader, head.graph);
-  if (!outline) {
-    if (outline.error().kind == TraceError::Kind::Damaged ||
-        outline.error().kind == TraceError::Kind::NotFound)
-      return false;
-    return std::unexpected(outline.error());
-  }
-  const auto times = times_ == Times::Sum ? OutlineTimes::Unpack : OutlineTimes::Skip;
-  if (!unpack_outline(row.packed, row_, times, (*outline)->limits) || row_.ops != row.ops ||
-      row_.ops > (*outline)->ops.size() ||
-      (!row_.slots.empty() && row_.slots.size() != (*outline)->slots))
-    return false;
-  // Times that were not kept say nothing: such a step ran whole unless it was cancelled.
-  const std::size_t ran = row_.ops == 0 && !head.aborted ? (*outline)->ops.size() : row_.ops;
-  SeriesTotals& series =
-      series_of({head.phase, head.graph, static_cast<std::uint32_t>(ran)}, *outline);
-  if (auto added = add_parts(reader, head.graph, series); !added)
-    return std::unexpected(added.error());
+  const auto fits =
+      row_.take(reader, row, times_ == Times::Sum ? OutlineTimes::Unpack : OutlineTimes::Skip);
+  if (!fits || !*fits) return fits;
+  SeriesTotals& series = series_of({head.phase, head.graph, row_.ran()});
+  add_parts(series);
   ++series.steps;
-  series.timed += row_.ops != 0;
-  // A time that goes back, as only an invented file has it, is none.
-  for (std::size_t i = 0; i < row_.op_ns.size(); ++i)
-    series.op_ns[i] += row_.op_ns[i] >> 63 == 0 ? row_.op_ns[i] : 0;
+  series.timed += row_.timed();
+  const auto op_ns = row_.op_ns();
+  for (std::size_t i = 0; i < op_ns.size(); ++i) series.op_ns[i] += op_ns[i];
   return true;
 }
 
-std::expected<std::shared_ptr<const TemplateOutline>, TraceError> SessionTotals::outline_for(
-    const SessionReader& reader, TemplateId id) {
-  if (const auto known = outlines_.find(id); known != outlines_.end()) return known->second;
-  const auto graph = reader.graph(id);
-  if (!graph) return std::unexpected(graph.error());
-  return outlines_[id] = std::make_shared<const TemplateOutline>(outline_of(**graph, names_));
-}
-
-SeriesTotals& SessionTotals::series_of(const Key& key,
-                                       const std::shared_ptr<const TemplateOutline>& outline) {
+SeriesTotals& SessionTotals::series_of(const Key& key) {
   const auto [known, fresh] = series_.try_emplace(key);
   if (fresh) {
+    const std::shared_ptr<const TemplateOutline>& outline = row_.outline();
     const std::size_t rules = outline->rules.size();
     known->second = {.outline = outline,
                      .op_ns = std::vector<std::uint64_t>(key.ran),
@@ -92,17 +70,11 @@ SeriesTotals& SessionTotals::series_of(const Key& key,
   return known->second;
 }
 
-Done SessionTotals::add_parts(const SessionReader& reader, TemplateId id, SeriesTotals& series) {
-  std::shared_ptr<const GraphTemplate> graph;
-  if (series.outline->batched) {
-    auto read = reader.graph(id);
-    if (!read) return std::unexpected(read.error());
-    graph = *std::move(read);
-  }
+void SessionTotals::add_parts(SeriesTotals& series) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
   sets_.assign(series.outline->words, 0);
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    const StepParts::Named named = named_.of(rules[r], row_, graph.get());
+    const OutlinedStep::Parts named = row_.parts_of(rules[r]);
     series.parts[r] += named.count;
     series.hits[r] += named.count > 0;
     if (!rules[r].experts()) continue;
@@ -110,7 +82,6 @@ Done SessionTotals::add_parts(const SessionReader& reader, TemplateId id, Series
     for (const std::int64_t n : named.numbers) ++series.listed[r][static_cast<std::uint32_t>(n)];
   }
   series.sets.add(sets_);
-  return {};
 }
 
 }  // namespace tt

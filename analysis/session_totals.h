@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/outlined_step.h"
 #include "analysis/page.h"
 #include "analysis/set_tally.h"
-#include "analysis/step_parts.h"
 #include "analysis/template_outline.h"
 #include "tracer/format/blob_codec.h"
 #include "tracer/format/session_reader.h"
@@ -56,19 +56,13 @@ class SessionTotals {
   // false: the step is damaged.
   std::expected<bool, TraceError> take(const SessionReader& reader,
                                        const SessionReader::StepRow& row);
-  std::expected<std::shared_ptr<const TemplateOutline>, TraceError> outline_for(
-      const SessionReader& reader, TemplateId id);
-  SeriesTotals& series_of(const Key& key, const std::shared_ptr<const TemplateOutline>& outline);
-  std::expected<void, TraceError> add_parts(const SessionReader& reader, TemplateId graph,
-                                            SeriesTotals& series);
+  SeriesTotals& series_of(const Key& key);
+  void add_parts(SeriesTotals& series);
 
   Times times_;
   std::uint32_t next_ = 0;  // step
   std::map<Key, SeriesTotals> series_;
-  std::map<TemplateId, std::shared_ptr<const TemplateOutline>> outlines_;
-  SessionNames names_;
-  StepOutline row_;  // the one being taken in
-  StepParts named_;
+  OutlinedStep row_;                 // the one being taken in
   std::vector<std::uint64_t> sets_;  // of the same step
 };
 

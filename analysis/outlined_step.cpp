@@ -1,4 +1,4 @@
-#include "analysis/step_parts.h"
+#include "analysis/outlined_step.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -51,18 +51,53 @@ void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
 
 }  // namespace
 
-StepParts::Named StepParts::of(const OutlineRule& of, const StepOutline& step,
-                               const GraphTemplate* graph) {
+std::expected<void, TraceError> OutlinedStep::find_outline(const SessionReader& reader,
+                                                           TemplateId id) {
+  const auto known = outlines_.find(id);
+  if (known != outlines_.end() && !known->second->batched) {
+    outline_ = known->second;
+    return {};
+  }
+  auto graph = reader.graph(id);
+  if (!graph) return std::unexpected(graph.error());
+  graph_ = *std::move(graph);
+  outline_ = known != outlines_.end()
+                 ? known->second
+                 : std::make_shared<const TemplateOutline>(outline_of(*graph_, names_));
+  outlines_[id] = outline_;
+  return {};
+}
+
+std::expected<bool, TraceError> OutlinedStep::take(const SessionReader& reader,
+                                                   const SessionReader::StepRow& row,
+                                                   OutlineTimes times) {
+  if (const auto found = find_outline(reader, row.head.graph); !found) {
+    if (found.error().kind == TraceError::Kind::Damaged ||
+        found.error().kind == TraceError::Kind::NotFound)
+      return false;
+    return std::unexpected(found.error());
+  }
+  if (!unpack_outline(row.packed, step_, times, outline_->limits) || step_.ops != row.ops ||
+      step_.ops > outline_->ops.size() ||
+      (!step_.slots.empty() && step_.slots.size() != outline_->slots))
+    return false;
+  drop_negative(step_.op_ns);
+  ran_ = static_cast<std::uint32_t>(step_.ops == 0 && !row.head.aborted ? outline_->ops.size()
+                                                                        : step_.ops);
+  return true;
+}
+
+OutlinedStep::Parts OutlinedStep::parts_of(const OutlineRule& of) {
   const PartRule& rule = of.rule;
-  if (rule.slot.v >= step.slots.size()) return {};
-  const StepOutline::Slot& slot = step.slots[rule.slot.v];
-  const auto runs = step.runs_of(slot);
+  if (rule.slot.v >= step_.slots.size()) return {};
+  const StepOutline::Slot& slot = step_.slots[rule.slot.v];
+  const auto runs = step_.runs_of(slot);
   if (of.batched()) {
     if (slot.values == 0) return {};
     list(runs, listed_);
-    return {.count = parts_of(*graph, of.example, listed_)};
+    return {.count = tt::parts_of(*graph_, of.example, listed_)};
   }
-  if (slot.words != 0) return {.count = slot.distinct, .set = step.words_of(slot).first(of.words)};
+  if (slot.words != 0) return {.count = slot.distinct, .set = step_.words_of(slot).first(of.words)};
   if (!rule.apart && goes_up(runs)) {
     std::uint64_t count = 0;
     for (const StepOutline::Run& run : runs) count += below(run, rule.limit) - below(run, 0);
@@ -73,6 +108,13 @@ StepParts::Named StepParts::of(const OutlineRule& of, const StepOutline& step,
   return {.count = listed_.size(),
           .numbers = rule.apart ? std::span<const std::int64_t>(listed_)
                                 : std::span<const std::int64_t>()};
+}
+
+void drop_negative(std::vector<std::uint64_t>& op_ns) {
+  std::uint64_t any = 0;
+  for (const std::uint64_t ns : op_ns) any |= ns;
+  if (any >> 63 == 0) return;
+  for (std::uint64_t& ns : op_ns) ns = ns >> 63 == 0 ? ns : 0;
 }
 
 }  // namespace tt
