@@ -287,7 +287,7 @@ bool Validation::passed() const {
 
 std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
                                                const KeepGoing& keep_going) {
-  const auto problems = check_session(file);
+  const auto problems = check_session(file, keep_going);
   if (!problems) return std::unexpected(problems.error());
   Validation validation;
   validation.checks.push_back(check_file(*problems));

@@ -123,7 +123,7 @@ std::expected<SessionStore::Taken, Problem> SessionImport::finish(const KeepGoin
   if (form_ == ImportForm::Log) {
     if (auto converted = convert(keep_going); !converted) return std::unexpected(converted.error());
   }
-  const auto problems = check_session(path_);
+  const auto problems = check_session(path_, keep_going);
   if (!problems) return std::unexpected(problem_of_upload(problems.error(), path_));
   if (!problems->empty()) {
     std::vector<std::string> told;

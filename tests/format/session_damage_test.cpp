@@ -126,6 +126,23 @@ TEST(DamagedSession, OpensATruncatedFileUpToItsEnd) {
   }
 }
 
+// In SQLite's own check as between the steps.
+TEST(DamagedSession, ACheckCanBeWithdrawn) {
+  TempFolder folder;
+  const fs::path file = folder / "s.ttrace";
+  ASSERT_TRUE(write_session(file, random_session(13, {2, 30, 20, 4, 300, 300})).has_value());
+  std::uint64_t questions = 0;
+  ASSERT_TRUE(check_session(file, [&] { return ++questions > 0; }).value().empty());
+  ASSERT_GE(questions, 302U);  // SQLite, one for each step, one at the end
+  for (const std::uint64_t last : {std::uint64_t{1}, questions - 301, questions - 150, questions}) {
+    std::uint64_t asked = 0;
+    const auto problems = check_session(file, [&] { return ++asked != last; });
+    ASSERT_FALSE(problems.has_value()) << last;
+    EXPECT_EQ(problems.error().kind, Kind::Cancelled);
+    EXPECT_EQ(asked, last) << "it asked on";
+  }
+}
+
 // Rows that somebody else's program changed or removed.
 TEST(DamagedSession, NoticesRowsThatChanged) {
   const std::pair<const char*, const char*> cases[] = {

@@ -14,9 +14,11 @@ namespace {
 constexpr std::size_t kProblemsTold = 100;
 
 using Problems = std::vector<std::string>;
+using KeepGoing = std::function<bool()>;
 
 // A connection of its own, without the leniency that lets a reader open truncated files.
-void check_database(const std::filesystem::path& path, Problems& problems) {
+// Ends early when nobody wants it any more.
+void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Problems& problems) {
   auto db = Database::open(path, Database::Mode::ReadOnly);
   auto statement = db ? db->prepare("PRAGMA integrity_check(20)")
                       : std::expected<Statement, TraceError>(std::unexpected(db.error()));
@@ -24,6 +26,10 @@ void check_database(const std::filesystem::path& path, Problems& problems) {
     problems.push_back(statement.error().message);
     return;
   }
+  constexpr int kInstructions = 10'000;  // of SQLite's, between two questions
+  sqlite3_progress_handler(
+      db->get(), kInstructions,
+      [](void* wanted) { return (*static_cast<KeepGoing*>(wanted))() ? 0 : 1; }, &keep_going);
   while (true) {
     const auto row = statement->step();
     if (!row) {
@@ -61,7 +67,9 @@ void check_schema(const std::filesystem::path& path, Problems& problems) {
 }  // namespace
 
 std::expected<std::vector<std::string>, TraceError> check_session(
-    const std::filesystem::path& path) {
+    const std::filesystem::path& path, const std::function<bool()>& asked) {
+  bool wanted = true;
+  KeepGoing keep_going = [&] { return wanted = wanted && (!asked || asked()); };
   auto reader = SessionReader::open(path);
   if (!reader) {
     if (reader.error().kind == TraceError::Kind::Damaged) return Problems{reader.error().message};
@@ -71,7 +79,7 @@ std::expected<std::vector<std::string>, TraceError> check_session(
   const auto told = [&](const TraceError& error) {
     if (problems.size() < kProblemsTold) problems.push_back(error.message);
   };
-  check_database(path, problems);
+  check_database(path, keep_going, problems);
   check_schema(path, problems);
 
   const auto info = reader->info();
@@ -93,6 +101,7 @@ std::expected<std::vector<std::string>, TraceError> check_session(
   if (!n_steps) told(n_steps.error());
   std::set<AllocationId> seen;
   for (std::uint32_t i = 0; n_steps && i < *n_steps && problems.size() < kProblemsTold; ++i) {
+    if (!keep_going()) return std::unexpected(cancelled_error());
     const auto step = reader->step(StepId{i});
     if (!step) {
       told(step.error());
@@ -104,6 +113,7 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
       problems.push_back(std::format("step {} names tokens that are not there", i));
   }
+  if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }
 

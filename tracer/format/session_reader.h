@@ -66,9 +66,10 @@ class SessionReader {
 };
 
 // Full check: application id, version, SQLite integrity, every blob decodes,
-// every step's template and allocation exist, counts agree. Empty: sound.
+// every step's template and allocation exist, counts agree. Empty: sound. Cancelled
+// when `keep_going`, asked every few milliseconds, says that nobody wants it any more.
 std::expected<std::vector<std::string>, TraceError> check_session(
-    const std::filesystem::path& path);
+    const std::filesystem::path& path, const std::function<bool()>& keep_going = {});
 
 // Finds the sessions in `folder` that a dead process left Running, folds their
 // WAL in and marks them Recovered. A session whose writer lives is left alone.
