@@ -1,6 +1,7 @@
 #include "api/heat_json.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -13,11 +14,20 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 // 7 rather than 7.0, as every other count and size has it.
-Json number(double value) {
+bool is_count(double value) {
   constexpr double kExact = 9007199254740992.0;
-  if (value == std::floor(value) && std::abs(value) < kExact)
-    return static_cast<std::int64_t>(value);
+  return value == std::floor(value) && std::abs(value) < kExact;
+}
+Json number(double value) {
+  if (is_count(value)) return static_cast<std::int64_t>(value);
   return value;
+}
+void append(std::string& out, double value) {
+  char text[32];
+  const auto end = is_count(value)
+                       ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value))
+                       : std::to_chars(text, text + sizeof text, value);
+  out.append(text, end.ptr);
 }
 
 Json axis_json(const RasterAxis& axis) {
@@ -76,17 +86,20 @@ Json order_json(const ReadOrder& order) {
 
 }  // namespace
 
-Json to_json(const Raster& raster) {
-  Json out = description(raster);
-  Json rows = Json::array();
+// Cell by cell into the text: a Json of each would take four times the room.
+std::string json_of(const Raster& raster) {
+  std::string out = text_of(description(raster));
+  out.back() = ',';
+  out += R"("cells":[)";
   for (std::size_t y = 0; y < raster.y.pixels; ++y) {
-    Json row = Json::array();
-    for (std::size_t x = 0; x < raster.x.pixels; ++x)
-      row.push_back(number(raster.cells[y * raster.x.pixels + x]));
-    rows.push_back(std::move(row));
+    out += y == 0 ? "[" : ",[";
+    for (std::size_t x = 0; x < raster.x.pixels; ++x) {
+      if (x > 0) out += ',';
+      append(out, raster.cells[y * raster.x.pixels + x]);
+    }
+    out += ']';
   }
-  out["cells"] = std::move(rows);
-  return out;
+  return out += "]}";
 }
 
 std::string columns_of(const Raster& raster) {
@@ -111,7 +124,7 @@ std::string columns_of(const Raster& raster) {
     std::memcpy(at, &value, sizeof value);
     at += sizeof value;
   }
-  return out + text;
+  return out += text;
 }
 
 Json to_json(const Breakdown& breakdown, PageRange range) {

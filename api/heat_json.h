@@ -2,6 +2,7 @@
 // and pictures as columns (api/columns.md), which a page can draw from in place.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "analysis/breakdown.h"
@@ -11,7 +12,9 @@
 
 namespace tt {
 
-Json to_json(const Raster& raster);
+// A picture as JSON, up to so many cells.
+inline constexpr std::uint64_t kMostJsonCells = std::uint64_t{1} << 23;
+std::string json_of(const Raster& raster);
 // "application/vnd.tensor-trace.columns": the same, its cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
 std::string columns_of(const Raster& raster);

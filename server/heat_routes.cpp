@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <format>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,13 +135,20 @@ auto picture(const Asking& asking, const Request& request, ParameterReader& read
              const RasterQuery& query) {
   static constexpr std::string_view kFormats[] = {"json", "columns"};
   const bool columns = read.take(word_parameter(request, "format", kFormats, "json")) == "columns";
+  if (!columns && std::uint64_t{query.x.pixels} * query.y.pixels > kMostJsonCells) {
+    read.take(OrProblem<int>(std::unexpected(Problem{
+        Fault::BadRequest,
+        std::format("So large a picture, of more than {} cells, comes as columns alone. Ask with "
+                    "format=columns, or for a smaller width or height.",
+                    kMostJsonCells)})));
+  }
   return asking.question(
       [query](const SessionIndex& index, const KeepGoing& keep_going) {
         return raster(index, query, keep_going);
       },
       [columns](const Raster& found) {
         return columns ? TextAnswer{columns_of(found), kColumnsType}
-                       : TextAnswer{text_of(to_json(found)), "application/json"};
+                       : TextAnswer{json_of(found), "application/json"};
       });
 }
 

@@ -33,6 +33,12 @@ TEST(HeatRoutes, AHeatMapSaysItsAxes) {
   EXPECT_EQ(server.ask("heatmap?y=token").status, 400);
   EXPECT_EQ(server.ask("heatmap?layers=first").status, 400);
   EXPECT_EQ(server.ask("heatmap?width=5000").status, 400);
+  EXPECT_EQ(server.ask("heatmap?width=4096&height=2048").status, 200);
+  EXPECT_EQ(server.ask("heatmap?width=4096&height=2049").status, 400);
+  EXPECT_EQ(server.client()
+                .Get("/api/v1/sessions/small/heatmap?width=4096&height=4096&format=columns")
+                ->status,
+            200);
   EXPECT_EQ(server.get("/api/v1/sessions/none/heatmap").status, 404);
 }
 

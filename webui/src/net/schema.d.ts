@@ -606,6 +606,7 @@ export interface paths {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -659,6 +660,7 @@ export interface paths {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -713,6 +715,7 @@ export interface paths {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -2426,6 +2429,7 @@ export interface components {
         readonly width: number;
         /** @description Pixels of y at most */
         readonly height: number;
+        /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
         readonly picture_format: "json" | "columns";
         /** @description A layer, or none: outside of any */
         readonly layer: number | "none";
@@ -3510,6 +3514,7 @@ export interface operations {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -3567,6 +3572,7 @@ export interface operations {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
@@ -3626,6 +3632,7 @@ export interface operations {
                 readonly value?: components["parameters"]["value"];
                 /** @description Pixels of x at most */
                 readonly width?: components["parameters"]["width"];
+                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
