@@ -10,9 +10,8 @@ std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
                                   Order<AccessSort> order) {
   if (left.lacking != right.lacking)
     return right.lacking ? std::weak_ordering::less : std::weak_ordering::greater;
-  const std::weak_ordering up =
-      std::tie(left.a, left.b, left.name) <=> std::tie(right.a, right.b, right.name);
-  return order.descending ? 0 <=> up : up;
+  const auto& [first, second] = order.descending ? std::tie(right, left) : std::tie(left, right);
+  return std::tie(first.a, first.b, first.name) <=> std::tie(second.a, second.b, second.name);
 }
 
 bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSort> order) {

@@ -21,6 +21,7 @@ std::vector<CompressionOf<Key>> by(const std::vector<WeightSize>& weights, Key W
   std::map<Key, Compression> sums;
   for (const WeightSize& weight : weights) add(sums[weight.*key], weight);
   std::vector<CompressionOf<Key>> out;
+  out.reserve(sums.size());
   for (const auto& [value, sum] : sums) out.push_back({.key = value, .sum = sum});
   return out;
 }

@@ -285,6 +285,7 @@ double RouterUse::gini() const {
   if (choices == 0 || experts == 0) return 0;
   // Ascending, the unused first: sum of (2 * place - n - 1) * choices / (n * sum).
   std::vector<std::uint64_t> sorted;
+  sorted.reserve(used.size());
   for (const ExpertCount& count : used) sorted.push_back(count.choices);
   std::ranges::sort(sorted);
   const double n = experts;
@@ -309,6 +310,7 @@ std::expected<std::vector<RouterUse>, TraceError> expert_use(const SessionReader
   });
   if (!walked) return std::unexpected(walked.error());
   std::vector<RouterUse> out;
+  out.reserve(counters.size());
   for (const auto& [router, counter] : counters) out.push_back(counter.use());
   return out;
 }

@@ -13,16 +13,13 @@ namespace {
 constexpr std::size_t kRows = 15;     // of a table
 constexpr std::size_t kPoints = 400;  // of a line
 
-const std::vector<ReportColumn> kSumColumns = {
-    {.name = "ops", .right = true},    {.name = "accesses", .right = true},
-    {.name = "read", .right = true},   {.name = "written", .right = true},
-    {.name = "time", .right = true},   {.name = "share", .right = true},
-    {.name = "bytes/s", .right = true}};
+constexpr const char* kSumColumns[] = {"ops",  "accesses", "read",   "written",
+                                       "time", "share",    "bytes/s"};
 
 ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from) {
   ReportSection section{
       .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
-  section.columns.insert(section.columns.end(), kSumColumns.begin(), kSumColumns.end());
+  for (const char* column : kSumColumns) section.columns.push_back({.name = column, .right = true});
   std::vector<BreakdownRow> rows = from.rows;
   // Layers have an order of their own; of anything else the slowest come first.
   if (from.by != Axis::Layer) {

@@ -23,7 +23,7 @@ struct Row {
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   const std::string folded = fold_case(text);
-  for (std::size_t at = 0; (at = folded.find_first_not_of(" \t\r\n", at)) != folded.npos;) {
+  for (std::size_t at = 0; (at = folded.find_first_not_of(" \t\r\n", at)) != std::string::npos;) {
     const std::size_t end = std::min(folded.find_first_of(" \t\r\n", at), folded.size());
     words.push_back(folded.substr(at, end - at));
     at = end;
@@ -97,7 +97,7 @@ Page<SessionEntryPtr> select_sessions(std::vector<SessionEntryPtr> sessions,
   std::ranges::sort(rows, [&](const Row& a, const Row& b) {
     const auto order =
         std::tie(a.number, a.text, a.session->id) <=> std::tie(b.number, b.text, b.session->id);
-    return query.descending ? order > 0 : order < 0;
+    return query.descending ? std::is_gt(order) : std::is_lt(order);
   });
   Page<SessionEntryPtr> page{.total = rows.size(), .rows = {}};
   for (std::uint64_t i = query.page.from; i < rows.size() && query.page.holds(i); ++i)

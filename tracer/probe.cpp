@@ -1,10 +1,10 @@
 #include "tracer/probe.h"
 
 #include <llama.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cassert>
+#include <ctime>
 
 #include "tracer/value_stats.h"
 

@@ -1,10 +1,10 @@
 #include "analysis/sql/query.h"
 
 #include <sqlite3.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <format>
 #include <utility>
 

@@ -6,13 +6,13 @@
 //
 // raster_bench [SESSION [ROUNDS]]: a session that make_big_session wrote; without one
 // the usual one of the benches (big_session.h).
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>

@@ -1,10 +1,10 @@
 // Preloaded into a program: its wall clock goes back by a day as soon as the
 // file named by TT_TEST_CLOCK_BACK is there. Other clocks stay.
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const long result = syscall(SYS_clock_gettime, clock, now);
