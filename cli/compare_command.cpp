@@ -83,8 +83,8 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
   for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
     const ComparedRow& row = by.rows[i];
     const TraceSums a = row.left.value_or(none), b = row.right.value_or(none);
-    const auto cell = [](const auto& side, std::string text) {
-      return side ? std::move(text) : std::string("-");
+    const auto cell = [](const auto& side, const std::string& text) {
+      return side ? text : std::string("-");
     };
     table.add({row.name, cell(row.left, bytes_text(a.bytes())),
                cell(row.right, bytes_text(b.bytes())), ratio(a.bytes(), b.bytes()),

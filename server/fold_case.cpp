@@ -1,6 +1,6 @@
 #include "server/fold_case.h"
 
-#include <locale.h>  // NOLINT(modernize-deprecated-headers): POSIX's newlocale()
+#include <locale.h>  // POSIX's newlocale()
 #include <wctype.h>  // NOLINT(modernize-deprecated-headers): POSIX's towlower_l()
 
 #include <array>

@@ -28,7 +28,7 @@ TraceError system_error(const std::filesystem::path& path) {
 // word of where it lay.
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   const std::string name = path.string();
-  for (std::size_t at = 0; (at = error.message.find(name)) != error.message.npos;)
+  for (std::size_t at = 0; (at = error.message.find(name)) != std::string::npos;)
     error.message.replace(at, name.size(), "The file");
   Problem problem = problem_of(error);
   const bool theirs = problem.fault == Fault::Damaged || problem.fault == Fault::NotASession ||

@@ -24,15 +24,11 @@ std::vector<std::vector<std::optional<std::string>>> csv_table(std::string_view 
     } else if (c == '"') {
       inside = !inside;
       quoted = true;
-    } else if (inside) {
+    } else if (inside || (c != ',' && c != '\n' && c != '\r')) {
       field += c;
-    } else if (c == ',') {
-      end_field();
-    } else if (c == '\n') {
-      end_field();
-      table.push_back(std::exchange(line, {}));
     } else if (c != '\r') {
-      field += c;
+      end_field();
+      if (c == '\n') table.push_back(std::exchange(line, {}));
     }
   }
   if (!line.empty() || !field.empty()) {

@@ -25,7 +25,7 @@ Json to_json(const ValueStats& stats) {
           {"inf", stats.inf}};
 }
 
-Json with_event(const char* event, Json fields) {
+Json with_event(const char* event, const Json& fields) {
   Json json = {{"event", event}};
   json.update(fields);
   return json;

@@ -38,7 +38,7 @@ class LogImport {
     std::string line;
     while (read_line(in, line)) {
       ++line_;
-      if (line.find_first_not_of(" \t\r") == line.npos) continue;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       const Json entry = Json::parse(line, nullptr, false);
       if (!entry.is_object())
         return std::unexpected(damaged(log_, line_, "This is no line of a log: no JSON object."));

@@ -53,7 +53,8 @@ std::expected<Json, TraceError> session_facts(const SessionRows& rows) {
 
 std::string text_in(const Json& json, const char* name, std::string otherwise) {
   const auto found = json.find(name);
-  return found == json.end() || !found->is_string() ? otherwise : found->get<std::string>();
+  return found == json.end() || !found->is_string() ? std::move(otherwise)
+                                                    : found->get<std::string>();
 }
 
 bool flag_in(const Json& json, const char* name, bool otherwise) {

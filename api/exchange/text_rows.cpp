@@ -13,7 +13,7 @@ namespace {
 std::string csv_text(std::string_view bytes) {
   std::string text = utf8_of(bytes);
   // An empty text is quoted: nothing at all is null.
-  if (!text.empty() && text.find_first_of(",\"\r\n") == text.npos) return text;
+  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"') quoted += '"';

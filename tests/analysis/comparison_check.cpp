@@ -193,7 +193,7 @@ void expect_report(const std::filesystem::path& file, const SessionIndex& index,
        {ReportFormat::Html, ReportFormat::Markdown, ReportFormat::JsonText}) {
     const std::string text = text_of(report, format);
     for (const ReportSection& section : report.sections)
-      EXPECT_NE(text.find(section.title), text.npos) << section.title;
+      EXPECT_NE(text.find(section.title), std::string::npos) << section.title;
   }
 }
 

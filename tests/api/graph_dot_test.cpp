@@ -40,7 +40,7 @@ Drawn drawn(const std::string& dot, const char* as) {
 
 std::size_t count(const std::string& text, std::string_view part) {
   std::size_t n = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
   return n;
 }
 

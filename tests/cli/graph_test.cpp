@@ -69,7 +69,7 @@ TEST_P(GraphCommand, DrawsWholeGraphsAndParts) {
     const json graph = graph_of(folder, options);
     const std::string svg = svg_of(folder, dot.out);
     std::size_t boxes = 0;
-    for (auto at = svg.find("class=\"node "); at != svg.npos;
+    for (auto at = svg.find("class=\"node "); at != std::string::npos;
          at = svg.find("class=\"node ", at + 1))
       ++boxes;
     EXPECT_EQ(boxes, graph[graph.contains("groups") ? "groups" : "nodes"].size());

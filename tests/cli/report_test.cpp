@@ -29,8 +29,8 @@ TEST(ReportCommand, OneFileWithoutOutsideResources) {
        {"Findings", "Advice", "Time per token", "By kind of op", "By layer", "By tensor",
         "What memory would save", "Is the recording sound?", "Facts", "<svg", "MUL_MAT"})
     EXPECT_TRUE(page.contains(part)) << part;
-  EXPECT_EQ(page.find("{{"), page.npos);
-  EXPECT_EQ(page.find("{%"), page.npos);
+  EXPECT_EQ(page.find("{{"), std::string::npos);
+  EXPECT_EQ(page.find("{%"), std::string::npos);
 }
 
 TEST(ReportCommand, MarkdownAndJsonSayTheSame) {

@@ -167,7 +167,7 @@ TEST_F(OtherPrograms, GraphvizDrawsTheDot) {
     const std::string said =
         said_by(std::format("{} -Tplain {}", kPlaces.dot, (folder_ / "s.dot").string()));
     std::size_t drawn = 0;
-    for (auto at = said.find("\nnode "); at != said.npos; at = said.find("\nnode ", at + 1))
+    for (auto at = said.find("\nnode "); at != std::string::npos; at = said.find("\nnode ", at + 1))
       ++drawn;
     EXPECT_EQ(said.rfind("graph "), 0U) << said.substr(0, 200);
     EXPECT_EQ(drawn, graph->tensors.size());

@@ -23,7 +23,7 @@ void unpack(std::string_view input, const std::filesystem::path& folder) {
   for (const std::string_view name : kFiles) {
     const std::string begin = marker(name);
     const std::size_t at = input.find(begin);
-    if (at == input.npos) continue;
+    if (at == std::string_view::npos) continue;
     std::string_view text = input.substr(at + begin.size());
     for (const std::string_view next : kFiles)
       text = text.substr(0, text.find("\n" + marker(next)));

@@ -47,7 +47,8 @@ bool parse(std::string_view text, Line& line) {
   const auto type_end = text.find(')', type_at);
   const auto op_end = text.find('(', type_end);
   const auto shape_at = text.rfind(") = {");
-  if (type_at == text.npos || op_end == text.npos || shape_at == text.npos) return false;
+  if (type_at == std::string::npos || op_end == std::string::npos || shape_at == std::string::npos)
+    return false;
   line.name = trimmed(text.substr(0, type_at));
   line.type = text.substr(type_at + 4, type_end - type_at - 4);
   line.op = trimmed(text.substr(type_end + 1, op_end - type_end - 1));
@@ -90,7 +91,7 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
   for (std::string line; std::getline(log, line);) {
     if (line.contains("number of input tokens")) {
       listing = true;
-    } else if (const auto at = line.find(" I   "); listing && at != line.npos) {
+    } else if (const auto at = line.find(" I   "); listing && at != std::string::npos) {
       result.tokens.push_back(std::atoi(line.c_str() + at + 5));
     }
   }
@@ -111,7 +112,7 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
               .shape = shape_text(output),
               .sources = {}};
     // It prints what a UNARY or GLU node does, not that it is one.
-    if (const auto at = node.op.find('('); at != node.op.npos) {
+    if (const auto at = node.op.find('('); at != std::string::npos) {
       line.op = node.op.substr(at + 1, node.op.size() - at - 2);
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(2, node.src.size()); ++i) {

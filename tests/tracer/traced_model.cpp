@@ -56,7 +56,7 @@ ContextOptions TracedModel::small_context() {
   return context;
 }
 
-TracedModel::TracedModel(const std::filesystem::path& model, ContextOptions context,
+TracedModel::TracedModel(const std::filesystem::path& model, const ContextOptions& context,
                          ModelOptions options) {
   need_backends();
   options.path = model;
@@ -107,6 +107,7 @@ std::vector<Step> TracedModel::Run::steps() const {
 GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generate) {
   GenerationRequest request;
   std::vector<std::int32_t> ids;
+  ids.reserve(prompt_tokens);
   for (std::size_t i = 0; i < prompt_tokens; ++i) {
     ids.push_back(static_cast<std::int32_t>(1 + i * 7 % 60));
   }

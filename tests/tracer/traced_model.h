@@ -37,8 +37,8 @@ struct Heard final : GenerationListener {
 
 class TracedModel {
  public:
-  explicit TracedModel(const std::filesystem::path& model, ContextOptions context = small_context(),
-                       ModelOptions options = {});
+  explicit TracedModel(const std::filesystem::path& model,
+                       const ContextOptions& context = small_context(), ModelOptions options = {});
 
   // Runs and records one request; the file is closed when it returns.
   struct Run {
