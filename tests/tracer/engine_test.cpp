@@ -112,7 +112,7 @@ TEST(EngineAnswers, AModelWithoutVocabularyTakesIdsOnly) {
 
 TEST(EngineAnswers, OptionsThatCannotBe) {
   need_backends();
-  const auto refused = [](ModelOptions model, const ContextOptions& context) {
+  const auto refused = [](const ModelOptions& model, const ContextOptions& context) {
     auto engine = Engine::load(model, context, {});
     EXPECT_FALSE(engine.has_value());
     return engine ? EngineError{} : engine.error();

@@ -92,7 +92,7 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
     if (line.contains("number of input tokens")) {
       listing = true;
     } else if (const auto at = line.find(" I   "); listing && at != std::string::npos) {
-      result.tokens.push_back(std::atoi(line.c_str() + at + 5));
+      result.tokens.push_back(std::stoi(line.substr(at + 5)));
     }
   }
   return result;

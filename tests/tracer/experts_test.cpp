@@ -7,6 +7,7 @@
 #include <format>
 #include <map>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +51,7 @@ class NamedReading {
     const bool topk = name.starts_with("ffn_moe_topk-");
     const bool weights = name.starts_with("ffn_moe_weights");
     if (ask || (!topk && !weights)) return !ask || topk || weights;
-    Routing& routing = layers_[std::atoi(node.name + name.find('-') + 1)];
+    Routing& routing = layers_[std::stoi(node.name + name.find('-') + 1)];
     if (topk) {
       routing.experts = ints_of(node);
     } else if (static_cast<std::size_t>(ggml_nelements(&node)) == routing.experts.size()) {

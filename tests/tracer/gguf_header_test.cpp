@@ -128,7 +128,7 @@ class Bytes {
     return add(version).add(tensors).add(entries);
   }
   Bytes& entry(std::string_view key, std::int32_t type) { return add(key).add(type); }
-  Bytes& tensor(std::string_view name, std::vector<std::int64_t> ne, std::int32_t type,
+  Bytes& tensor(std::string_view name, const std::vector<std::int64_t>& ne, std::int32_t type,
                 std::uint64_t offset) {
     add(name).add(static_cast<std::uint32_t>(ne.size()));
     for (const std::int64_t n : ne) add(n);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 
 namespace tt::test {
 namespace {
@@ -112,13 +113,17 @@ ggml_tensor* OpScene::leaf(const char* name, ggml_type type, Shape ne) {
 
 ggml_tensor* OpScene::i32(const char* name, Shape ne, std::vector<std::int64_t> values) {
   ggml_tensor* t = leaf(name, GGML_TYPE_I32, ne);
-  roots_.back().make = [values](std::uint32_t) { return from_integers<std::int32_t>(values); };
+  roots_.back().make = [values = std::move(values)](std::uint32_t) {
+    return from_integers<std::int32_t>(values);
+  };
   return t;
 }
 
 ggml_tensor* OpScene::i64(const char* name, Shape ne, std::vector<std::int64_t> values) {
   ggml_tensor* t = leaf(name, GGML_TYPE_I64, ne);
-  roots_.back().make = [values](std::uint32_t) { return from_integers<std::int64_t>(values); };
+  roots_.back().make = [values = std::move(values)](std::uint32_t) {
+    return from_integers<std::int64_t>(values);
+  };
   return t;
 }
 
