@@ -110,7 +110,7 @@ class Asking {
 
   // `ask(index, keep_going)` finds, `form(found)` gives Json or TextAnswer.
   template <class Ask, class Form>
-  auto question(Ask ask, Form form) const {
+  auto question(const Ask& ask, const Form& form) const {
     return [=, *this](const SessionReader& reader) {
       using Found = decltype(ask(std::declval<const SessionIndex&>(), KeepGoing()));
       using Formed = std::expected<decltype(form(*std::declval<Found>())), TraceError>;

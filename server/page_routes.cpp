@@ -61,12 +61,13 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
   });
   http.set_exception_handler(
       [](const Request&, Response& response, const std::exception_ptr& thrown) {
-        std::string what = "unknown";
+        std::string what;
         try {
           std::rethrow_exception(thrown);
         } catch (const std::exception& error) {
           what = error.what();
         } catch (...) {
+          what = "unknown";
         }
         answer(response, Problem{Fault::Internal, "Please report this: " + what});
       });

@@ -29,10 +29,7 @@ std::uint64_t free_bytes(const std::filesystem::path& folder) {
 
 Retention::Retention(SessionStore& sessions, RetentionOptions options, Removed removed,
                      UtcClock now)
-    : sessions_(sessions),
-      options_(std::move(options)),
-      removed_(std::move(removed)),
-      now_(std::move(now)) {}
+    : sessions_(sessions), options_(options), removed_(std::move(removed)), now_(std::move(now)) {}
 
 Retention::~Retention() { stop(); }
 

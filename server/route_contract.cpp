@@ -33,7 +33,7 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
 RouteContract::RouteContract(std::string_view openapi_json) {
   const auto document = nlohmann::json::parse(openapi_json);
   // References of parameters are all of this one form.
-  const auto resolved = [&](const nlohmann::json& parameter) -> const nlohmann::json& {
+  const auto resolved = [&](const nlohmann::json& parameter) -> nlohmann::json {
     if (!parameter.contains("$ref")) return parameter;
     return document.at(
         nlohmann::json::json_pointer(parameter["$ref"].get<std::string>().substr(1)));
@@ -41,7 +41,7 @@ RouteContract::RouteContract(std::string_view openapi_json) {
   const auto add_names = [&](Parameters& names, const nlohmann::json& holder) {
     if (!holder.contains("parameters")) return;
     for (const auto& entry : holder["parameters"]) {
-      const auto& parameter = resolved(entry);
+      const nlohmann::json parameter = resolved(entry);
       if (parameter["in"] == "query") names.insert(parameter["name"].get<std::string>());
     }
   };

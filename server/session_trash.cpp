@@ -5,6 +5,7 @@
 #include <charconv>
 #include <format>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <system_error>
 
@@ -81,16 +82,16 @@ std::expected<DeletedSession, TraceError> SessionTrash::put(const std::string& i
 std::expected<void, TraceError> SessionTrash::take_back(const std::string& id,
                                                         const fs::path& file) {
   const std::vector<DeletedSession> deleted = all();
-  for (auto last = deleted.rbegin(); last != deleted.rend(); ++last) {
-    if (last->id != id || is_due(*last)) continue;
-    const auto moved = move_file(last->path, file);
+  for (const DeletedSession& last : deleted | std::views::reverse) {
+    if (last.id != id || is_due(last)) continue;
+    const auto moved = move_file(last.path, file);
     if (moved) return {};
     if (moved.error() == std::errc::file_exists) {
       return std::unexpected(TraceError{
           TraceError::Kind::Exists,
           std::format("There is a session \"{}\" again. Delete it first, or download it", id)});
     }
-    return std::unexpected(file_error(last->path, moved.error()));
+    return std::unexpected(file_error(last.path, moved.error()));
   }
   return std::unexpected(TraceError{
       TraceError::Kind::NotFound,
