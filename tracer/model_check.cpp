@@ -78,7 +78,7 @@ std::string last_line(std::string text) {
 std::expected<void, std::string> check_model(const std::filesystem::path& checker,
                                              const std::filesystem::path& model,
                                              std::chrono::milliseconds timeout,
-                                             std::stop_token stop) {
+                                             const std::stop_token& stop) {
   std::array<int, 2> pipe_ends{};
   if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
     return std::unexpected(std::format("Cannot check the model: {}", std::strerror(errno)));

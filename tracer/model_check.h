@@ -15,6 +15,6 @@ namespace tt {
 // Any thread; the child is ended when it exceeds `timeout` or a stop is asked for.
 std::expected<void, std::string> check_model(
     const std::filesystem::path& checker, const std::filesystem::path& model,
-    std::chrono::milliseconds timeout = std::chrono::minutes(2), std::stop_token stop = {});
+    std::chrono::milliseconds timeout = std::chrono::minutes(2), const std::stop_token& stop = {});
 
 }  // namespace tt

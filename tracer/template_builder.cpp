@@ -121,7 +121,7 @@ class Builder {
                ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_ANY) {
       tensor.kind = TensorKind::Kv;  // a cache by another name: "conv_states_all-1"
     } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) != 0 ||
-               std::string_view(from.name).find('#') == std::string_view::npos) {
+               !std::string_view(from.name).contains('#')) {
       tensor.kind = TensorKind::Input;
     }  // else "device#name#n": the scheduler's copy of an intermediate
     tensor.source = source_of(from, buffer, tensor);
@@ -161,7 +161,7 @@ class Builder {
         break;
     }
     if (layout_.mapped.locate(from.data, ggml_nbytes(&from))) return Source::Disk;
-    return tensor.buffer.find("REPACK") != std::string::npos ? Source::Repacked : Source::Buffer;
+    return tensor.buffer.contains("REPACK") ? Source::Repacked : Source::Buffer;
   }
 
   void add_node(const ggml_tensor& from) {
