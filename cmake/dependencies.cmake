@@ -33,6 +33,7 @@ pkg_check_modules(WEBSOCKETS REQUIRED QUIET IMPORTED_TARGET libwebsockets)
 pkg_check_modules(SPDLOG REQUIRED QUIET IMPORTED_TARGET spdlog)
 pkg_check_modules(PROMETHEUS REQUIRED QUIET IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(ZSTD REQUIRED QUIET IMPORTED_TARGET libzstd)
+pkg_check_modules(ZLIB REQUIRED QUIET IMPORTED_TARGET zlib)  # libpng-dev brings it
 pkg_check_modules(YAML REQUIRED QUIET IMPORTED_TARGET yaml-cpp)
 pkg_check_modules(SQLITE REQUIRED QUIET IMPORTED_TARGET sqlite3)
 pkg_check_modules(PARQUET REQUIRED QUIET IMPORTED_TARGET arrow parquet)

@@ -22,6 +22,9 @@ DoorOptions door_options(const ServerOptions& options) {
   }
   door.max_connections = options.max_connections;
   door.max_connections_per_peer = options.max_connections / 2;
+  // Whoever is behind a proxy, or asks from elsewhere, has a network in between.
+  const bool loopback = options.host == "localhost" || is_loopback_address(options.host);
+  door.websocket_deflate = !loopback || !options.public_url.empty();
   door.max_websockets = options.max_live_clients;
   door.max_websockets_per_peer = options.max_live_clients / 2;
   return door;

@@ -25,6 +25,7 @@ door::WebSocketOptions websocket_options(const DoorOptions& options) {
           .max_clients_per_peer = options.max_websockets_per_peer,
           .queue_bytes = options.websocket_queue_bytes,
           .message_bytes = options.websocket_message_bytes,
+          .deflate = options.websocket_deflate,
           .ping_interval = options.websocket_ping_interval,
           .log = options.log};
 }

@@ -78,8 +78,11 @@ struct DoorOptions {
 
   std::size_t max_websockets = 64;  // further upgrades: 503
   std::size_t max_websockets_per_peer = 32;
-  std::size_t websocket_queue_bytes = 4u << 20;      // per client, outgoing
-  std::size_t websocket_message_bytes = 1u << 20;    // incoming; larger: close 1009
+  std::size_t websocket_queue_bytes = 4u << 20;    // per client, outgoing
+  std::size_t websocket_message_bytes = 1u << 20;  // incoming; larger: close 1009
+  // Messages are compressed for clients that offer it (permessage-deflate): over loopback
+  // that costs more time than it saves.
+  bool websocket_deflate = false;
   std::chrono::seconds websocket_ping_interval{20};  // a peer silent for 3 of them is dropped
 
   // Both: any thread, must not block; may be empty. Of each request, once, that its

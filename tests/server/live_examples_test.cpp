@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <tuple>
 
 #include "tests/places.h"
 #include "tests/server/test_server.h"
@@ -21,17 +22,21 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-class LiveExamples : public ::testing::TestWithParam<std::string> {};
+// The command, and whether the server compresses what it sends.
+class LiveExamples : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   need_backends();
-  TestServer server;
+  const auto& [program, deflate] = GetParam();
+  TestServerOptions options;
+  options.door.websocket_deflate = deflate;
+  TestServer server(options);
   ASSERT_TRUE(server.loaded());
   // More than the window: whoever does not acknowledge stands still.
   const std::string id = server.generate(
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
   const std::string command =
-      GetParam() + " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " + id;
+      program + " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " + id;
   const std::string running = output_of(command);
   const json ended = server.when_ended(id);
   std::uint64_t ops = 0;
@@ -44,12 +49,15 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   EXPECT_EQ(output_of(command), expected);  // again, from the file
 }
 
-INSTANTIATE_TEST_SUITE_P(Languages, LiveExamples,
-                         ::testing::Values("python3 " + in_tree("docs/live-examples/live.py"),
-                                           "node " + in_tree("docs/live-examples/live.mjs")),
-                         [](const auto& param) {
-                           return param.index == 0 ? "Python" : "JavaScript";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Languages, LiveExamples,
+    ::testing::Combine(::testing::Values("python3 " + in_tree("docs/live-examples/live.py"),
+                                         "node " + in_tree("docs/live-examples/live.mjs")),
+                       ::testing::Bool()),
+    [](const auto& param) {
+      return std::string(param.index < 2 ? "Python" : "JavaScript") +
+             (std::get<1>(param.param) ? "Deflated" : "Plain");
+    });
 
 }  // namespace
 }  // namespace tt::test

@@ -174,10 +174,10 @@ WsClient::WsClient(std::uint16_t port, std::string_view more_headers, int receiv
   handshake_ = raw_.exchange(upgrade_request("/api/v1/live", more_headers));
 }
 
-void WsClient::send(int opcode, std::string_view payload, bool fin) {
+void WsClient::send(int opcode, std::string_view payload, bool fin, bool deflated) {
   const auto byte = [](std::size_t value) { return static_cast<char>(value & 0xff); };
   std::string frame;
-  frame += byte(static_cast<std::size_t>(opcode) | (fin ? 0x80u : 0u));
+  frame += byte(static_cast<std::size_t>(opcode) | (fin ? 0x80u : 0u) | (deflated ? 0x40u : 0u));
   const std::size_t size = payload.size();
   if (size < 126) {
     frame += byte(0x80 | size);
@@ -201,6 +201,7 @@ WsFrame WsClient::read() {
   const auto byte = [](char c) { return static_cast<std::size_t>(static_cast<unsigned char>(c)); };
   WsFrame frame{.opcode = static_cast<int>(byte(start[0]) & 0x0f),
                 .fin = (byte(start[0]) & 0x80) != 0,
+                .deflated = (byte(start[0]) & 0x40) != 0,
                 .payload = {}};
   std::size_t size = byte(start[1]) & 0x7f;
   if (size >= 126) {

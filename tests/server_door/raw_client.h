@@ -59,6 +59,7 @@ std::string upgrade_request(std::string_view path = "/api/v1/live",
 struct WsFrame {
   int opcode = -1;  // -1: the connection ended
   bool fin = true;
+  bool deflated = false;  // the first of the reserved bits (RFC 7692)
   std::string payload;
 };
 
@@ -77,7 +78,7 @@ class WsClient {
   explicit WsClient(RawClient raw) : raw_(std::move(raw)) {}
 
   const RawResponse& handshake() const { return handshake_; }
-  void send(int opcode, std::string_view payload, bool fin = true);
+  void send(int opcode, std::string_view payload, bool fin = true, bool deflated = false);
   WsFrame read();
   // Answers a close with a close; the code that the peer gave, 0 for none.
   int expect_close();

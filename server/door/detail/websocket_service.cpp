@@ -13,11 +13,14 @@
 
 #include "server/door/detail/request_head.h"
 #include "server/door/detail/request_id.h"
+#include "server/door/detail/utf8.h"
 
 namespace tt::door {
 namespace {
 
-constexpr std::uint16_t kGoingAway = 1001;
+constexpr std::uint16_t kGoingAway = 1001, kBadData = 1007, kTooLarge = 1009;
+// The first of a frame's reserved bits: its message is compressed.
+constexpr unsigned char kDeflated = 0x40;
 // A frame's own cost, so that a queue of empty frames is bounded too.
 constexpr std::size_t kFrameOverhead = 64;
 constexpr std::chrono::milliseconds kLookAtThePaused{20};
@@ -48,6 +51,9 @@ struct WebSocketService::Client {
   bool opened = false;  // the handler knows it
   std::vector<std::byte> inbox;
   Opcode inbox_opcode = Opcode::Binary;
+  bool inbox_deflated = false;
+  std::unique_ptr<Inflater> inflater;  // where it was agreed on
+  bool sends_deflated = false;         // the frame that is being written
   std::chrono::steady_clock::time_point paused_until{};
 
   // Guarded by WebSocketService::mutex_.
@@ -64,6 +70,9 @@ struct WebSocketService::Library {
 
   static int callback(lws* wsi, lws_callback_reasons reason, void* user, void* in,
                       std::size_t size);
+  static int extension(lws_context* context, const lws_extension* extension, lws* wsi,
+                       lws_extension_callback_reasons reason, void* user, void* in,
+                       std::size_t size);
   static int add_headers(lws* wsi, const Client& client, lws_process_html_args& answer);
   static int hold_state(lws_state_manager_t* manager, lws_state_notify_link_t* link, int current,
                         int target);
@@ -74,6 +83,7 @@ struct WebSocketService::Library {
   lws_state_notify_link_t state_link{};
   std::array<lws_state_notify_link_t*, 2> state_links{&state_link, nullptr};
   std::array<lws_protocols, 2> protocols{};
+  std::array<lws_extension, 2> extensions{};
   lws_context_creation_info info{};
   lws_vhost* vhost = nullptr;
 };
@@ -93,14 +103,15 @@ WebSocketService::Library::Library(WebSocketService& owner) {
 
   info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
   info.protocols = protocols.data();
+  extensions[0] = {.name = "permessage-deflate", .callback = &extension, .client_offer = nullptr};
+  if (owner.options_.deflate) info.extensions = extensions.data();
   info.user = &owner;
   info.log_cx = &log;
   info.retry_and_idle_policy = &keep_alive;
   state_link.notify_cb = &hold_state;
   state_link.name = "door";
   info.register_notifier_list = state_links.data();
-  // Text from a client is valid UTF-8 or its connection ends with 1007.
-  info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_VALIDATE_UTF8;
+  info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
   // The library's own few descriptors come on top of the clients'.
   info.fd_limit_per_thread = static_cast<unsigned>(owner.options_.max_clients + 16);
   info.max_http_header_data2 = static_cast<unsigned>(kMaxHeadBytes + 1024);
@@ -127,6 +138,28 @@ void WebSocketService::Library::log_line(lws_log_cx* log, int /*level*/, const c
   if (owner.options_.log) owner.options_.log(text);
 }
 
+// The library passes payloads on as they are, and says which are compressed.
+int WebSocketService::Library::extension(lws_context* /*context*/,
+                                         const lws_extension* /*extension*/, lws* wsi,
+                                         lws_extension_callback_reasons reason, void* /*user*/,
+                                         void* in, std::size_t /*size*/) {
+  static constexpr lws_ext_options kEchoed[] = {{"server_no_context_takeover", EXTARG_NONE},
+                                                {"client_no_context_takeover", EXTARG_NONE},
+                                                {nullptr, EXTARG_NONE}};
+  auto* client = wsi == nullptr ? nullptr : static_cast<Client*>(lws_get_opaque_user_data(wsi));
+  if (client == nullptr) return 0;
+  if (reason == LWS_EXT_CB_CONSTRUCT) {
+    client->inflater = std::make_unique<Inflater>();
+    *static_cast<const lws_ext_options**>(in) = kEchoed;
+  }
+  if (reason == LWS_EXT_CB_PACKET_TX_PRESEND && client->sends_deflated) {
+    unsigned char& head = *static_cast<lws_tokens*>(in)->token;
+    constexpr unsigned char kControl = 0x08;
+    if ((head & kControl) == 0) head |= kDeflated;
+  }
+  return 0;
+}
+
 // To the answer 101, which the library writes.
 int WebSocketService::Library::add_headers(lws* wsi, const Client& client,
                                            lws_process_html_args& answer) {
@@ -149,6 +182,12 @@ int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, v
   switch (reason) {
     case LWS_CALLBACK_ADD_HEADERS:
       return add_headers(wsi, *client, *static_cast<lws_process_html_args*>(in));
+    case LWS_CALLBACK_CONFIRM_EXTENSION_OKAY: {
+      std::string offers;
+      for (const auto& [name, value] : client->upgrade.headers)
+        if (same_name(name, "Sec-WebSocket-Extensions")) offers += value + ",";
+      return offers_deflate(offers) ? 0 : 1;
+    }
     case LWS_CALLBACK_ESTABLISHED:
       client->wsi = wsi;
       return owner.on_established(*client);
@@ -396,17 +435,34 @@ int WebSocketService::on_received(Client& client, std::span<const std::byte> par
   if (lws_is_first_fragment(client.wsi) != 0) {
     client.inbox.clear();
     client.inbox_opcode = lws_frame_is_binary(client.wsi) != 0 ? Opcode::Binary : Opcode::Text;
+    client.inbox_deflated = (lws_get_reserved_bits(client.wsi) & kDeflated) != 0;
   }
+  std::uint16_t refused = 0;
   if (client.inbox.size() + part.size() > options_.message_bytes) {
-    lws_close_reason(client.wsi, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, nullptr, 0);
+    refused = kTooLarge;
+  } else {
+    client.inbox.insert(client.inbox.end(), part.begin(), part.end());
+    if (lws_is_final_fragment(client.wsi) == 0 || lws_remaining_packet_payload(client.wsi) != 0)
+      return 0;
+    refused = hand_over(client);
+  }
+  if (refused != 0) {
+    lws_close_reason(client.wsi, static_cast<lws_close_status>(refused), nullptr, 0);
     return -1;
   }
-  client.inbox.insert(client.inbox.end(), part.begin(), part.end());
-  if (lws_is_final_fragment(client.wsi) != 0 && lws_remaining_packet_payload(client.wsi) == 0) {
-    handler_.on_message(client.id, client.inbox, client.inbox_opcode);
-    client.inbox.clear();
-    begin_pause(client);
+  client.inbox.clear();
+  begin_pause(client);
+  return 0;
+}
+
+std::uint16_t WebSocketService::hand_over(Client& client) {
+  if (client.inbox_deflated) {
+    auto inflated = client.inflater->inflate(client.inbox, options_.message_bytes);
+    if (!inflated) return inflated.error() == Inflater::Failure::TooLarge ? kTooLarge : kBadData;
+    client.inbox = *std::move(inflated);
   }
+  if (client.inbox_opcode == Opcode::Text && !is_utf8(client.inbox)) return kBadData;
+  handler_.on_message(client.id, client.inbox, client.inbox_opcode);
   return 0;
 }
 
@@ -464,6 +520,12 @@ int WebSocketService::on_writable(Client& client) {
     if (close_code == 0) return 0;
     lws_close_reason(client.wsi, static_cast<lws_close_status>(close_code), nullptr, 0);
     return -1;
+  }
+  client.sends_deflated = false;
+  if (client.inflater && frame->message_size() >= kLeastToDeflate) {
+    auto smaller = deflater_.deflate(std::span(frame->bytes).subspan(LWS_PRE), LWS_PRE);
+    client.sends_deflated = !smaller.empty();
+    if (client.sends_deflated) frame->bytes = std::move(smaller);
   }
   const auto kind = frame->opcode == Opcode::Text ? LWS_WRITE_TEXT : LWS_WRITE_BINARY;
   if (lws_write(client.wsi, &frame->bytes[LWS_PRE], frame->message_size(), kind) < 0) return -1;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "server/door/detail/connection.h"
+#include "server/door/detail/message_deflate.h"
 #include "server/door/websocket_handler.h"
 
 struct lws;
@@ -33,6 +34,7 @@ struct WebSocketOptions {
   std::size_t max_clients_per_peer = 0;
   std::size_t queue_bytes = 0;    // per client, outgoing
   std::size_t message_bytes = 0;  // incoming
+  bool deflate = false;           // DoorOptions::websocket_deflate
   std::chrono::seconds ping_interval{};
   std::function<void(std::string_view)> log;  // may be empty
 };
@@ -69,6 +71,8 @@ class WebSocketService {
   void take_orders();
   int on_established(Client& client);
   int on_received(Client& client, std::span<const std::byte> part);
+  // The close code for what is no message; 0: the handler has it.
+  std::uint16_t hand_over(Client& client);
   int on_writable(Client& client);
   void forget(Client& client);
   void begin_pause(Client& client);
@@ -81,6 +85,7 @@ class WebSocketService {
   WebSocketHandler& handler_;
   std::unique_ptr<Library> library_;
   std::thread thread_;
+  Deflater deflater_;  // the service thread's
 
   mutable std::mutex mutex_;
   std::condition_variable no_clients_;

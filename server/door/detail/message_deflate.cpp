@@ -1,0 +1,98 @@
+#include "server/door/detail/message_deflate.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "server/door/detail/request_head.h"
+
+namespace tt::door {
+namespace {
+
+constexpr int kWindow = -15;  // 32 KiB, without a head
+constexpr int kLevel = 1;     // loopback aside, a network is slower than the others are better
+constexpr int kMemory = 8;
+// How a flush ends, which senders leave out (7.2.1).
+constexpr std::array<unsigned char, 4> kTail{0x00, 0x00, 0xff, 0xff};
+
+// zlib writes into what it reads from, as far as its types know.
+Bytef* bytes_of(const void* at) { return static_cast<Bytef*>(const_cast<void*>(at)); }
+
+}  // namespace
+
+bool offers_deflate(std::string_view extensions) {
+  int offers = 0;
+  while (!extensions.empty()) {
+    std::string_view extension = extensions.substr(0, extensions.find(','));
+    extensions.remove_prefix(std::min(extensions.size(), extension.size() + 1));
+    const std::string_view name = trim(extension.substr(0, extension.find(';')));
+    if (name != "permessage-deflate") continue;
+    if (++offers > 1) return false;
+    extension.remove_prefix(std::min(extension.size(), extension.find(';')));
+    while (!extension.empty()) {
+      extension.remove_prefix(1);
+      const std::string_view parameter = extension.substr(0, extension.find(';'));
+      extension.remove_prefix(parameter.size());
+      const std::string_view what = trim(parameter.substr(0, parameter.find('=')));
+      if (what != "client_max_window_bits" && what != "client_no_context_takeover" &&
+          what != "server_no_context_takeover")
+        return false;
+    }
+  }
+  return offers == 1;
+}
+
+Deflater::Deflater() {
+  if (deflateInit2(&stream_, kLevel, Z_DEFLATED, kWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::bad_alloc();
+}
+Deflater::~Deflater() { deflateEnd(&stream_); }
+
+std::vector<unsigned char> Deflater::deflate(std::span<const unsigned char> message,
+                                             std::size_t room) {
+  deflateReset(&stream_);
+  std::vector<unsigned char> out(room + message.size());
+  stream_.next_in = bytes_of(message.data());
+  stream_.avail_in = static_cast<uInt>(message.size());
+  stream_.next_out = out.data() + room;
+  stream_.avail_out = static_cast<uInt>(message.size());
+  const int done = ::deflate(&stream_, Z_SYNC_FLUSH);
+  // Without room left, the flush has not ended.
+  if (done != Z_OK || stream_.avail_in != 0 || stream_.avail_out == 0) return {};
+  out.resize(room + message.size() - stream_.avail_out - kTail.size());
+  return out;
+}
+
+Inflater::Inflater() {
+  if (inflateInit2(&stream_, kWindow) != Z_OK) throw std::bad_alloc();
+}
+Inflater::~Inflater() { inflateEnd(&stream_); }
+
+std::expected<std::vector<std::byte>, Inflater::Failure> Inflater::inflate(
+    std::span<const std::byte> message, std::size_t most) {
+  constexpr std::size_t kAtOnce = 16 * 1024;
+  const std::span<const std::byte> tail = std::as_bytes(std::span(kTail));
+  std::vector<std::byte> out;
+  for (const auto part : {message, tail}) {
+    stream_.next_in = bytes_of(part.data());
+    stream_.avail_in = static_cast<uInt>(part.size());
+    do {
+      const std::size_t before = out.size();
+      out.resize(before + kAtOnce);
+      stream_.next_out = bytes_of(out.data() + before);
+      stream_.avail_out = kAtOnce;
+      const int done = ::inflate(&stream_, Z_SYNC_FLUSH);
+      out.resize(before + kAtOnce - stream_.avail_out);
+      if (out.size() > most) return std::unexpected(Failure::TooLarge);
+      // A last block may end the message; what comes next begins a stream of its own.
+      if (done == Z_STREAM_END) {
+        inflateReset(&stream_);
+        continue;
+      }
+      if (done != Z_OK && done != Z_BUF_ERROR) return std::unexpected(Failure::Damaged);
+    } while (stream_.avail_in != 0 || stream_.avail_out == 0);
+  }
+  return out;
+}
+
+}  // namespace tt::door
