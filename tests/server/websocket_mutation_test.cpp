@@ -2,6 +2,7 @@
 // connection ends, whatever the server says is a frame and a message of
 // api/live.md, and it is as well afterwards as before.
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <array>
 #include <atomic>
@@ -122,6 +123,22 @@ std::string live_protocol() {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+// Of a message that the server compressed, by itself; "" when it is damaged.
+std::string inflated(std::string bytes) {
+  bytes += std::string_view("\0\0\xff\xff", 4);
+  std::string text(1 << 20, '\0');
+  z_stream stream{};
+  inflateInit2(&stream, -15);
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  const bool sound = inflate(&stream, Z_SYNC_FLUSH) == Z_OK && stream.avail_in == 0;
+  text.resize(sound ? text.size() - stream.avail_out : 0);
+  inflateEnd(&stream);
+  return text;
+}
+
 // What is wrong with a frame of the server's; empty: nothing is.
 std::string complaint(const WsFrame& frame, std::string_view protocol) {
   const auto described = [&](const std::string& word) {
@@ -162,6 +179,7 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   need_backends();
   TestServerOptions options;
   options.context = {.context = 512, .batch = 512, .ubatch = 512, .threads = 1};
+  options.door.websocket_deflate = true;
   TestServer server(options);
   ASSERT_TRUE(server.loaded());
   const std::string protocol = live_protocol();
@@ -184,6 +202,7 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   std::map<int, std::size_t> answers;  // by opcode
   std::atomic<std::size_t> made = 0;
   std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> compressed = 0;
   const auto note = [&](const std::string& text) {
     const std::scoped_lock lock(mutex);
     ++complaints[text];
@@ -206,7 +225,9 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   const auto one_connection = [&](Mutator& mutator) {
     ++connections;
     RawClient raw(server.port);
-    std::string handshake = upgrade_request();
+    std::string handshake = upgrade_request(
+        "/api/v1/live",
+        mutator.once_in(2) ? "Sec-WebSocket-Extensions: permessage-deflate\r\n" : "");
     const bool damaged = mutator.once_in(10);
     if (damaged) handshake = mutator.bytes(handshake, handshake);
     std::string sent;
@@ -228,6 +249,10 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
     if (answer.status == 101) {
       WsClient socket(std::move(raw));
       for (WsFrame frame = socket.read(); frame.opcode != -1; frame = socket.read()) {
+        if (frame.deflated) {
+          frame.payload = inflated(frame.payload);
+          ++compressed;
+        }
         const std::string wrong = complaint(frame, protocol);
         if (!wrong.empty()) note(wrong);
         const std::scoped_lock lock(mutex);
@@ -251,7 +276,9 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   generating.join();
 
   for (const auto& [opcode, count] : answers) std::println("{:6} x opcode {}", count, opcode);
-  std::println("{} frames on {} connections in {:.1f} s", made.load(), connections.load(),
+  EXPECT_GT(compressed, 0U);
+  std::println("{} frames on {} connections ({} answers compressed) in {:.1f} s", made.load(),
+               connections.load(), compressed.load(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   for (const auto& [wrong, count] : complaints) ADD_FAILURE() << count << " x " << wrong;
 
