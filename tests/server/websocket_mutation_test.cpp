@@ -276,7 +276,6 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   generating.join();
 
   for (const auto& [opcode, count] : answers) std::println("{:6} x opcode {}", count, opcode);
-  EXPECT_GT(compressed, 0U);
   std::println("{} frames on {} connections ({} answers compressed) in {:.1f} s", made.load(),
                connections.load(), compressed.load(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
