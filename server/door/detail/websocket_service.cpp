@@ -13,7 +13,7 @@
 
 #include "server/door/detail/request_head.h"
 #include "server/door/detail/request_id.h"
-#include "server/door/detail/utf8.h"
+#include "tracer/utf8.h"
 
 namespace tt::door {
 namespace {
@@ -24,6 +24,10 @@ constexpr unsigned char kDeflated = 0x40;
 // A frame's own cost, so that a queue of empty frames is bounded too.
 constexpr std::size_t kFrameOverhead = 64;
 constexpr std::chrono::milliseconds kLookAtThePaused{20};
+
+std::string_view text_of(std::span<const std::byte> message) {
+  return {reinterpret_cast<const char*>(message.data()), message.size()};
+}
 
 ClientId next_client_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -461,7 +465,7 @@ std::uint16_t WebSocketService::hand_over(Client& client) {
     if (!inflated) return inflated.error() == Inflater::Failure::TooLarge ? kTooLarge : kBadData;
     client.inbox = *std::move(inflated);
   }
-  if (client.inbox_opcode == Opcode::Text && !is_utf8(client.inbox)) return kBadData;
+  if (client.inbox_opcode == Opcode::Text && !is_utf8(text_of(client.inbox))) return kBadData;
   handler_.on_message(client.id, client.inbox, client.inbox_opcode);
   return 0;
 }
