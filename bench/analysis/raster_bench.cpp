@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
           .has_value();
     });
   }
-  measure("breakdown by token", std::max(3, rounds / 20), 50,
+  measure("breakdown by token", rounds, 50,
           [&] { return breakdown(*index, {.by = Axis::Token}).has_value(); });
   measure("hot and cold tensors", rounds, 50, [&] { return hot_cold(*index, {}).has_value(); });
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {

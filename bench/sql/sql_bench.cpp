@@ -7,10 +7,14 @@
 //                              of a mixture of experts (bench/analysis/big_session.h)
 //
 // One iteration is one statement, prepared and read to its end on a connection of its
-// own, as the server's are; the best of three. Both sides' times are those that the
-// processor spent, with opening the file; DuckDB has one thread. Their rows are compared.
+// own, as the server's are; the best of three. The totals are also asked for together, on
+// one connection of the sqlite3 shell with our extension, and of DuckDB's shell. Both
+// sides' times are those that the processor spent, with opening the file; DuckDB has one
+// thread. Their rows are compared.
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +22,7 @@
 #include <limits>
 #include <print>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/sql/query.h"
@@ -74,10 +79,9 @@ Answer ask_us(const fs::path& session, const std::string& sql) {
   return answer;
 }
 
-Answer ask_duckdb(const std::string& sql) {
+// What a program of its own, and its children, answer and spend.
+Answer ask_program(const std::string& command) {
   const double began = cpu_seconds(RUSAGE_CHILDREN);
-  const std::string command =
-      std::format("duckdb -csv -noheader -nullvalue '' -c \"SET threads=1\" -c \"{}\"", sql);
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {};
   Answer answer;
@@ -85,6 +89,20 @@ Answer ask_duckdb(const std::string& sql) {
   if (pclose(pipe) != 0) return {};
   answer.seconds = cpu_seconds(RUSAGE_CHILDREN) - began;
   return answer;
+}
+
+Answer ask_duckdb(const std::vector<std::string>& statements) {
+  std::string command = "duckdb -csv -noheader -nullvalue '' -c \"SET threads=1\"";
+  for (const std::string& sql : statements) command += std::format(" -c \"{}\"", sql);
+  return ask_program(command);
+}
+
+Answer ask_sqlite(const fs::path& extension, const fs::path& session,
+                  const std::vector<std::string>& statements) {
+  std::string command = std::format("sqlite3 -bail -list -separator , '{}' '.load {}'",
+                                    session.string(), extension.string());
+  for (const std::string& sql : statements) command += std::format(" \"{}\"", sql);
+  return ask_program(command);
 }
 
 template <class Ask>
@@ -123,43 +141,59 @@ bool write_parquet(const fs::path& session, const fs::path& parquet) {
       .has_value();
 }
 
-bool compare_totals(const fs::path& session) {
-  const fs::path parquet = session.string() + ".parquet";
-  if (!write_parquet(session, parquet)) return false;
-  struct Total {
-    const char* of;
-    const char* columns;
-    const char* ours;
-    const char* where;
-  };
-  bool same = true;
-  for (const Total& total :
-       {Total{"tensor", "tensor_name",
-              "SELECT tensor_name, sum(accesses), sum(size_bytes) FROM access_by_tensor "
-              "GROUP BY 1 ORDER BY 1",
-              ""},
-        Total{"layer", "layer_id",
-              "SELECT layer_id, accesses, size_bytes FROM access_by_layer ORDER BY layer_id", ""},
-        Total{"op kind", "operation_type",
-              "SELECT operation_type, accesses, size_bytes FROM access_by_op ORDER BY 1", ""},
-        Total{"expert", "layer_id, expert_id",
-              "SELECT layer_id, expert_id, accesses, size_bytes FROM access_by_expert "
-              "ORDER BY 1, 2",
-              "WHERE expert_id IS NOT NULL"}}) {
-    const Answer us = best_of_three([&] { return ask_us(session, total.ours); });
-    if (us.rows.empty() && std::string(total.of) == "expert") continue;  // there are none
-    const std::string sql = std::format(
+struct Total {
+  const char* of;
+  const char* columns;
+  const char* ours;
+  const char* where;
+
+  std::string duckdbs(const fs::path& parquet) const {
+    return std::format(
         "SELECT {0}, count(*), sum(size_bytes) FROM '{1}' {2} GROUP BY {0} ORDER BY ALL NULLS "
         "FIRST",
-        total.columns, parquet.string(), total.where);
-    const Answer duckdb = best_of_three([&] { return ask_duckdb(sql); });
-    std::println("per {:<8} {:>8.3f} s, DuckDB {:>7.3f} s: share {:.3f}, {}", total.of, us.seconds,
-                 duckdb.seconds, us.seconds / duckdb.seconds,
-                 verdict(us.seconds / duckdb.seconds, Bound::AtMost, 0.1));
-    if (us.rows == duckdb.rows) continue;
-    same = false;
-    std::println("  and the rows differ");
+        columns, parquet.string(), where);
   }
+};
+
+constexpr std::array kTotals = {
+    Total{"tensor", "tensor_name",
+          "SELECT tensor_name, sum(accesses), sum(size_bytes) FROM access_by_tensor "
+          "GROUP BY 1 ORDER BY 1",
+          ""},
+    Total{"layer", "layer_id",
+          "SELECT layer_id, accesses, size_bytes FROM access_by_layer ORDER BY layer_id", ""},
+    Total{"op kind", "operation_type",
+          "SELECT operation_type, accesses, size_bytes FROM access_by_op ORDER BY 1", ""},
+    Total{"expert", "layer_id, expert_id",
+          "SELECT layer_id, expert_id, accesses, size_bytes FROM access_by_expert "
+          "ORDER BY 1, 2",
+          "WHERE expert_id IS NOT NULL"}};
+
+bool compare(const char* what, const Answer& us, const Answer& duckdb) {
+  const double share = us.seconds / duckdb.seconds;
+  std::println("per {:<8} {:>8.3f} s, DuckDB {:>7.3f} s: share {:.3f}, {}", what, us.seconds,
+               duckdb.seconds, share, verdict(share, Bound::AtMost, 0.1));
+  if (us.rows == duckdb.rows) return true;
+  std::println("  and the rows differ");
+  return false;
+}
+
+bool compare_totals(const fs::path& session, const fs::path& extension) {
+  const fs::path parquet = session.string() + ".parquet";
+  if (!write_parquet(session, parquet)) return false;
+  bool same = true;
+  std::vector<std::string> ours, duckdbs;
+  for (const Total& total : kTotals) {
+    const Answer us = best_of_three([&] { return ask_us(session, total.ours); });
+    if (us.rows.empty() && std::string_view(total.of) == "expert") continue;  // there are none
+    ours.emplace_back(total.ours);
+    duckdbs.push_back(total.duckdbs(parquet));
+    const Answer duckdb = best_of_three([&] { return ask_duckdb({duckdbs.back()}); });
+    same &= compare(total.of, us, duckdb);
+  }
+  const Answer us = best_of_three([&] { return ask_sqlite(extension, session, ours); });
+  const Answer duckdb = best_of_three([&] { return ask_duckdb(duckdbs); });
+  same &= compare("all", us, duckdb);
   return same;
 }
 
@@ -172,9 +206,10 @@ int main(int argc, char** argv) {
     for (const UsualModel model : {UsualModel::Dense, UsualModel::Experts})
       sessions.push_back(tt::bench::usual_session(argv[0], model, 100'000'000));
   }
+  const fs::path extension = fs::path(argv[0]).parent_path() / "../lib/tensor_trace";
   for (const fs::path& session : sessions) {
     std::println("{}", session.string());
-    if (session.empty() || !go_through(session) || !compare_totals(session)) return 1;
+    if (session.empty() || !go_through(session) || !compare_totals(session, extension)) return 1;
   }
   return 0;
 }
