@@ -50,7 +50,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
   if (!facts) return std::unexpected(facts.error());
   Json start = {{"log_version", kLogVersion}};
   start.update(*facts);
-  append_line(out.text(), with_event("session_start", std::move(start)));
+  append_line(out.text(), with_event("session_start", start));
 
   TextRows text(TextStyle::Json);
   StepTotals all;
@@ -62,7 +62,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
         if (!tokens) return std::unexpected(tokens.error());
         Json begin = step_begin_json(step, rows_of_step.scope.graph);
         begin["tokens"] = *std::move(tokens);
-        append_line(out.text(), with_event("step_begin", std::move(begin)));
+        append_line(out.text(), with_event("step_begin", begin));
         if (level != LogLevel::Minimal) text.begin_step(rows_of_step.scope);
         StepTotals of_step;
         for (const ExportRow& row : rows_of_step.rows) {
@@ -83,7 +83,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
         }
         Json end = {{"step", step.id.v}, {"timestamp_ns", step.end.v}};
         end.update(step_end_json(step, of_step));
-        append_line(out.text(), with_event("step_end", std::move(end)));
+        append_line(out.text(), with_event("step_end", end));
         return out.flush_if_full();
       },
       keep_going);
@@ -96,7 +96,7 @@ Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
   auto tokens = other_tokens(rows, shown);
   if (!tokens) return std::unexpected(tokens.error());
   end["tokens"] = *std::move(tokens);
-  append_line(out.text(), with_event("session_end", std::move(end)));
+  append_line(out.text(), with_event("session_end", end));
   return out.flush();
 }
 
