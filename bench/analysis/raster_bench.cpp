@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <functional>
 #include <print>
@@ -145,11 +146,10 @@ int main(int argc, char** argv) {
     AxisQuery x;
     Axis y;
   };
-  const Picture pictures[] = {{"time x file", time, Axis::File},
-                              {"time x op", time, Axis::Op},
-                              {"token x layer", token, Axis::Layer},
-                              {"token x tensor", token, Axis::Tensor},
-                              {"token x expert", token, Axis::Expert}};
+  const Picture pictures[] = {
+      {"time x file", time, Axis::File},       {"time x op", time, Axis::Op},
+      {"token x layer", token, Axis::Layer},   {"token x tensor", token, Axis::Tensor},
+      {"token x expert", token, Axis::Expert}, {"time x buffer", time, Axis::Buffer}};
   for (const Picture& p : pictures) {
     for (const Value value : {Value::Touched, Value::Time}) {
       RasterQuery query{.x = p.x, .y = {.axis = p.y, .pixels = 800}, .value = value};
@@ -162,19 +162,80 @@ int main(int argc, char** argv) {
       });
     }
   }
-  measure("layer x component, time, windows", rounds, 50, [&] {
-    RasterQuery query{.x = {.axis = Axis::Layer, .pixels = 1400},
-                      .y = {.axis = Axis::Component, .pixels = 800},
-                      .value = Value::Time};
-    query.filter.time = window(end, 1e-6);
-    return raster(*index, query).has_value();
-  });
-  measure("memory map of the file, zoomed", rounds, 50, [&] {
-    RasterQuery query{.x = {.axis = Axis::File, .pixels = 1400},
+  // Neither axis says when: of the whole session and of windows of time.
+  struct Map {
+    Axis x, y;
+    Value value;
+  };
+  const Map maps[] = {
+      {Axis::Layer, Axis::Component, Value::Time},    {Axis::Tensor, Axis::OpKind, Value::Time},
+      {Axis::Layer, Axis::Expert, Value::Touched},    {Axis::Component, Axis::Source, Value::Time},
+      {Axis::File, Axis::Layer, Value::Touched},      {Axis::Buffer, Axis::OpKind, Value::Touched},
+      {Axis::Tensor, Axis::Component, Value::Touched}};
+  for (const Map& map : maps) {
+    const std::string name =
+        std::format("{} x {}, {}", to_text(map.x), to_text(map.y), to_text(map.value));
+    RasterQuery query{.x = {.axis = map.x, .pixels = 1400},
+                      .y = {.axis = map.y, .pixels = 800},
+                      .value = map.value};
+    measure(name + ", whole", std::max(3, rounds / 5), 50,
+            [&] { return raster(*index, query).has_value(); });
+    measure(name + ", windows", rounds, 50, [&] {
+      query.filter.time = window(end, 1e-6);
+      return raster(*index, query).has_value();
+    });
+  }
+  for (const Axis bytes : {Axis::File, Axis::Buffer}) {
+    RasterQuery query{.x = {.axis = bytes, .pixels = 1400},
                       .y = {.axis = Axis::All, .pixels = 1},
                       .value = Value::Accesses};
-    return raster(*index, query).has_value();
-  });
+    const std::string name = std::string("memory map of the ") + to_text(bytes);
+    std::int64_t size = 0;
+    measure(name + ", whole", std::max(3, rounds / 5), 50, [&] {
+      const auto whole = raster(*index, query);
+      size = whole ? whole->x.size : 0;
+      return size > 0;
+    });
+    measure(name + ", windows", rounds, 50, [&] {
+      query.x.range = window(size, 1e-6);
+      return raster(*index, query).has_value();
+    });
+  }
+  // Each filter, on pictures that it leaves much of.
+  struct Filtered {
+    const char* name;
+    TraceFilter filter;
+  };
+  std::vector<Filtered> filters(8);
+  filters[0] = {"of a phase", {.phase = Phase::Generate}};
+  filters[1] = {"of two layers", {.layers = {LayerId{3}, LayerId{4}}}};
+  filters[2] = {"of a component", {.component = Component::Attention}};
+  filters[3] = {"of an op kind", {.op = "MUL_MAT"}};
+  filters[4] = {"of a source", {.source = Source::Disk}};
+  filters[5] = {"of a tensor pattern", {.tensor = "ffn_"}};
+  filters[6] = {"of a kind of tensor", {.kind = TensorKind::Weight}};
+  filters[7] = {"of all of these",
+                {.phase = Phase::Generate,
+                 .layers = {LayerId{3}, LayerId{4}},
+                 .component = Component::Attention,
+                 .op = "MUL_MAT",
+                 .tensor = "attn_",
+                 .kind = TensorKind::Weight,
+                 .source = Source::Disk}};
+  for (const Filtered& f : filters) {
+    for (const Picture& p :
+         {Picture{"time x file", time, Axis::File}, Picture{"token x layer", token, Axis::Layer}}) {
+      RasterQuery query{
+          .x = p.x, .y = {.axis = p.y, .pixels = 800}, .value = Value::Touched, .filter = f.filter};
+      const std::string name = std::format("{} {}", p.name, f.name);
+      measure(name + ", whole", std::max(3, rounds / 5), 50,
+              [&] { return raster(*index, query).has_value(); });
+      measure(name + ", windows", rounds, 50, [&] {
+        query.x.range = window(p.x.axis == Axis::Time ? end : tokens, 1e-6);
+        return raster(*index, query).has_value();
+      });
+    }
+  }
   for (const Axis by : {Axis::Layer, Axis::OpKind, Axis::Component, Axis::Tensor, Axis::Expert}) {
     measure(std::string("breakdown by ") + to_text(by), rounds, 50, [&] {
       return breakdown(*index, {.by = by, .filter = {}, .order = Order<Value>{Value::Time, true}})
