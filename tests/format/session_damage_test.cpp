@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
+#include <span>
 
 #include "tests/format/random_session.h"
 #include "tests/format/temp_folder.h"
@@ -124,6 +127,78 @@ TEST(DamagedSession, OpensATruncatedFileUpToItsEnd) {
     const auto problems = check_session(file);
     EXPECT_TRUE(!problems || !problems->empty()) << seed;
   }
+}
+
+// What can be read before the first damaged row is a session of its own.
+void expect_ends_at_damage(const fs::path& file, const RandomSession& original, Tally& tally) {
+  auto reader = SessionReader::open(file);
+  if (!reader) return;
+  std::uint32_t first_damaged = 0;
+  while (first_damaged < original.steps.size() && reader->step(StepId{first_damaged}))
+    ++first_damaged;
+  const auto ended = reader->end_at_damage();
+  ASSERT_TRUE(ended.has_value()) << ended.error().message;
+  if (!*ended) {
+    EXPECT_EQ(first_damaged, original.steps.size());
+    return;
+  }
+  ++tally.told;
+  EXPECT_LE(**ended, first_damaged);
+  EXPECT_EQ(reader->step_count().value(), **ended);
+  std::uint32_t steps = 0, tokens = 0;
+  const auto walked = reader->for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    EXPECT_EQ(step, original.steps[steps]);
+    const auto allocation = reader->allocation(step.allocation);
+    EXPECT_TRUE(step.allocation.v == 0 || allocation.has_value());
+    const auto end = std::min<std::uint64_t>(std::uint64_t{step.first_token} + step.n_tokens,
+                                             original.tokens.size());
+    tokens = std::max(tokens, static_cast<std::uint32_t>(end));
+    ++steps;
+    return true;
+  });
+  EXPECT_TRUE(walked.has_value());
+  EXPECT_EQ(steps, **ended);
+  std::uint32_t rows = 0;
+  const auto rows_walked = reader->for_each_step_row(StepId{0}, UINT32_MAX, [&](const auto&) {
+    ++rows;
+    return true;
+  });
+  EXPECT_TRUE(rows_walked.has_value()) << rows_walked.error().message;
+  EXPECT_EQ(rows, steps);
+  EXPECT_EQ(reader->token_count().value(), tokens);
+  const auto told = reader->tokens(0, UINT32_MAX);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(std::ranges::equal(*told, std::span(original.tokens).first(tokens)));
+  for (const TemplateId id : reader->template_ids().value()) EXPECT_TRUE(reader->graph(id));
+  EXPECT_EQ(reader->step(StepId{steps}).error().kind, Kind::NotFound);
+  tally.rows += steps;
+}
+
+TEST(DamagedSession, EndsBeforeItsDamage) {
+  TempFolder folder;
+  const RandomSession original = random_session(12, {3, 30, 20, 4, 300, 300});
+  ASSERT_TRUE(write_session(folder / "whole.ttrace", original).has_value());
+  const std::string whole = load(folder / "whole.ttrace");
+  const fs::path file = folder / "s.ttrace";
+  auto sound = SessionReader::open(folder / "whole.ttrace");
+  EXPECT_EQ(sound->end_at_damage().value(), std::nullopt);
+  EXPECT_EQ(sound->step_count().value(), 300u);
+  EXPECT_EQ(sound->end_at_damage([] { return false; }).error().kind, Kind::Cancelled);
+  Tally tally;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    store(file, whole.substr(0, static_cast<std::size_t>(dice.below(whole.size()))));
+    expect_ends_at_damage(file, original, tally);
+    std::string bytes = whole;
+    bytes[static_cast<std::size_t>(dice.below(bytes.size()))] ^= 0x20;
+    store(file, bytes);
+    expect_ends_at_damage(file, original, tally);
+  }
+  std::printf("300 damaged files: %zu end before it, after %zu steps in all\n", tally.told,
+              tally.rows);
+  EXPECT_GT(tally.told, 150u);
+  EXPECT_GT(tally.rows, 50 * tally.told);
 }
 
 // In SQLite's own check as between the steps.

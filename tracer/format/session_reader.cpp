@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <format>
+#include <set>
 #include <utility>
 
 #include "tracer/format/blob_codec.h"
@@ -66,6 +67,12 @@ struct SessionReader::Impl {
   Statement get_template, get_allocation, get_step, get_steps, get_tokens;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
+  // What there is before the damage, where the session ends there.
+  struct Whole {
+    std::uint32_t steps = 0, tokens = 0;
+    std::set<TemplateId> templates;
+  };
+  std::optional<Whole> whole;
 
   std::expected<void, TraceError> prepare(Statement& statement, const std::string& sql) {
     if (statement) return {};
@@ -86,8 +93,10 @@ struct SessionReader::Impl {
   std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
                                            StepRow& row) const;
   std::expected<Step, TraceError> read_step(StepId id);
-  // Whether the lists of `step` fit its template; the word for what does not.
-  std::expected<void, TraceError> check_against_template(const Step& step);
+  // Adds those that can be read of `count` from `first` on, to the first that is
+  // missing or damaged, which is the error.
+  std::expected<void, TraceError> read_tokens(std::uint32_t first, std::uint32_t count,
+                                              std::vector<Token>& out);
 };
 
 // The total that the end of a session wrote; while it runs, the last row's id + 1.
@@ -185,6 +194,38 @@ std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
   return std::move(row.head);
 }
 
+std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t first,
+                                                                 std::uint32_t count,
+                                                                 std::vector<Token>& out) {
+  if (auto ready = prepare(get_tokens,
+                           "SELECT idx, id, position, generated, reused, text, crc "
+                           "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?");
+      !ready)
+    return ready;
+  const ScopedReset reset(get_tokens);
+  sqlite3_bind_int64(get_tokens.get(), 1, first);
+  sqlite3_bind_int64(get_tokens.get(), 2, count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t index = first + i;
+    const auto row = get_tokens.step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return std::unexpected(damage(std::format("token {} is missing", index)));
+    RowIn in(get_tokens);
+    Token t;
+    t.index = in.integer<std::uint32_t>();
+    t.id = in.integer<std::int32_t>();
+    t.position = in.integer<std::int32_t>();
+    t.generated = in.flag();
+    t.reused = in.flag();
+    const auto text = in.blob();
+    t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
+    if (!in.sound() || t.index != index)
+      return std::unexpected(damage(std::format("token {}", index)));
+    out.push_back(std::move(t));
+  }
+  return {};
+}
+
 SessionReader::SessionReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SessionReader::SessionReader(SessionReader&&) noexcept = default;
 SessionReader& SessionReader::operator=(SessionReader&&) noexcept = default;
@@ -210,14 +251,18 @@ std::expected<LossCounters, TraceError> SessionReader::losses() const {
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::step_count() const {
+  if (impl_->whole) return impl_->whole->steps;
   return impl_->count("tt_step", "id", "steps");
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::token_count() const {
+  if (impl_->whole) return impl_->whole->tokens;
   return impl_->count("tt_token", "idx", "tokens");
 }
 
 std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids() const {
+  if (const auto& whole = impl_->whole)
+    return std::vector<TemplateId>(whole->templates.begin(), whole->templates.end());
   auto statement = impl_->db.prepare("SELECT id FROM tt_template ORDER BY id");
   if (!statement) return std::unexpected(statement.error());
   std::vector<TemplateId> ids;
@@ -283,6 +328,8 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
 }
 
 std::expected<Step, TraceError> SessionReader::step(StepId id) const {
+  if (impl_->whole && id.v >= impl_->whole->steps)
+    return std::unexpected(impl_->absent(std::format("step {} before its damage", id.v)));
   auto step = impl_->read_step(id);
   if (!step && step.error().kind == TraceError::Kind::NotFound) {
     // A hole among the rows is damage; past the last one is the end. A step that is
@@ -318,34 +365,9 @@ std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_
   if (first >= *total) return std::vector<Token>{};
   count = std::min(count, *total - first);
 
-  Statement& get = impl_->get_tokens;
-  if (auto ready = impl_->prepare(get,
-                                  "SELECT idx, id, position, generated, reused, text, crc "
-                                  "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?");
-      !ready)
-    return std::unexpected(ready.error());
-  const ScopedReset reset(get);
-  sqlite3_bind_int64(get.get(), 1, first);
-  sqlite3_bind_int64(get.get(), 2, count);
   std::vector<Token> tokens;
-  while (tokens.size() < count) {
-    const std::size_t index = first + tokens.size();
-    const auto row = get.step();
-    if (!row) return std::unexpected(row.error());
-    if (!*row) return std::unexpected(impl_->damage(std::format("token {} is missing", index)));
-    RowIn in(get);
-    Token t;
-    t.index = in.integer<std::uint32_t>();
-    t.id = in.integer<std::int32_t>();
-    t.position = in.integer<std::int32_t>();
-    t.generated = in.flag();
-    t.reused = in.flag();
-    const auto text = in.blob();
-    t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
-    if (!in.sound() || t.index != index)
-      return std::unexpected(impl_->damage(std::format("token {}", index)));
-    tokens.push_back(std::move(t));
-  }
+  if (auto read = impl_->read_tokens(first, count, tokens); !read)
+    return std::unexpected(read.error());
   return tokens;
 }
 
@@ -364,13 +386,15 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
     StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
   // A statement is a snapshot, which keeps a writer from folding its WAL in.
   constexpr std::uint32_t kStepsAtOnce = 4096;
+  std::uint64_t end = std::uint64_t{first.v} + count;
+  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (end <= first.v) return {};
   Statement& get = impl_->get_steps;
   if (auto ready =
           impl_->prepare(get, std::string(kSelectStep) + "WHERE id >= ? ORDER BY id LIMIT ?");
       !ready)
     return std::unexpected(ready.error());
   StepRow next;
-  const std::uint64_t end = std::uint64_t{first.v} + count;
   std::uint64_t there = 0;  // steps that there were before the statement began
   for (std::uint64_t i = first.v; i < end;) {
     const ScopedReset reset(get);
@@ -396,6 +420,52 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
     }
   }
   return {};
+}
+
+std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
+    const std::function<bool()>& keep_going) {
+  constexpr std::uint32_t kTokensAtOnce = 4096;
+  Impl::Whole whole;
+  std::set<AllocationId> allocations;
+  std::vector<Token> tokens;
+  std::uint32_t tokens_read = 0;
+  const std::uint64_t all_tokens = token_count().value_or(UINT32_MAX);
+  // Whether what the step stands on can be read.
+  const auto stands = [&](const Step& step) {
+    if (step.graph.v != 0) whole.templates.insert(step.graph);  // step() has held it against it
+    if (step.allocation.v != 0 && allocations.insert(step.allocation).second &&
+        !allocation(step.allocation))
+      return false;
+    const auto end = std::min(std::uint64_t{step.first_token} + step.n_tokens, all_tokens);
+    while (tokens_read < end) {
+      tokens.clear();
+      const bool all = impl_->read_tokens(tokens_read, kTokensAtOnce, tokens).has_value();
+      tokens_read += static_cast<std::uint32_t>(tokens.size());
+      if (!all) break;
+    }
+    if (tokens_read < end) return false;
+    whole.tokens = std::max(whole.tokens, static_cast<std::uint32_t>(end));
+    return true;
+  };
+  // Both ways to a step: in a damaged tree one may find what the other does not.
+  std::expected<void, TraceError> all;
+  const auto walked = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
+    if (keep_going && !keep_going()) {
+      all = std::unexpected(cancelled_error());
+    } else if (const auto next = step(row.head.id); !next) {
+      all = std::unexpected(next.error());
+    } else if (!stands(*next)) {
+      all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
+    } else {
+      ++whole.steps;
+    }
+    return all.has_value();
+  });
+  if (all) all = walked;
+  if (all) return std::nullopt;
+  if (all.error().kind != TraceError::Kind::Damaged) return std::unexpected(all.error());
+  impl_->whole = std::move(whole);
+  return impl_->whole->steps;
 }
 
 }  // namespace tt

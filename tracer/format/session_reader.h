@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,6 +59,13 @@ class SessionReader {
   };
   std::expected<void, TraceError> for_each_step_row(
       StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
+
+  // Ends the session before its first damaged step (or step whose tokens, template or
+  // allocation is damaged): from now on there are only those before it, and whoever
+  // walks them gets what is whole. Returns how many they are; nothing, and nothing
+  // changes, where all is whole. Reads every row; Cancelled as check_session() is.
+  std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
+      const std::function<bool()>& keep_going = {});
 
  private:
   struct Impl;
