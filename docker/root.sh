@@ -7,6 +7,7 @@
 #   docker/root.sh create             only set up
 #   docker/root.sh path               where the environment of this list lies
 #   docker/root.sh remove [DIR]       delete it, or an older one beside it
+#   docker/root.sh remove-all         delete it and all older ones
 #
 # Inside, every folder of the host that a Debian system does not have itself
 # (/home, /mnt, /data, ...) lies under its own path, and so do the current
@@ -20,7 +21,8 @@ set -euo pipefail
 suite=forky
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 tree=${here%/*}
-cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
+# shellcheck source=docker/cache.sh
+source "$here/cache.sh"
 disk_mib=4500  # a finished environment takes 3,400 MiB, unpacking it some more
 
 say() { printf 'tt: %s\n' "$*" >&2; }
@@ -114,12 +116,14 @@ mounted_below() {
                          END { exit !found }' /proc/self/mountinfo
 }
 
-# The real path of DIR, which must be a root-* folder directly in the cache.
+# The real path of DIR, which must be an environment directly in the cache (or what
+# an interrupted set-up left of one): so called, and with the lock that `ensure` made.
 confined() {
   local real cache_real
   cache_real=$(realpath -m -- "$cache")
   real=$(realpath -m -- "$1")
-  [[ ${real%/*} == "$cache_real" && ${real##*/} == root-* ]] ||
+  [[ ${real%/*} == "$cache_real" && ${real##*/} =~ ^root-[0-9a-f]{12}(\.partial)?$ &&
+    -f ${real%.partial}.lock ]] ||
     die "refusing to remove $real: it is no build environment in $cache_real"
   echo "$real"
 }
@@ -134,12 +138,22 @@ remove() {
 
 remove_unused() {
   local real
+  [[ -e $1 ]] || return 0
   real=$(confined "$1")
-  [[ -e $real ]] || return 0
-  exec 9>>"$real.lock"
+  exec 9>>"${real%.partial}.lock"
   flock --exclusive --nonblock 9 || die "$real is in use by another ./tt; end that first"
   say "removing $real"
   remove "$real"
+}
+
+# What is called so and has no lock is not ours.
+remove_all() {
+  local lock
+  for lock in "$cache"/root-*.lock; do
+    [[ ${lock##*/} =~ ^root-[0-9a-f]{12}\.lock$ ]] || continue
+    remove_unused "${lock%.lock}"
+    remove_unused "${lock%.lock}.partial"
+  done
 }
 
 # --- entering -----------------------------------------------------------------
@@ -242,5 +256,6 @@ case $verb in
   create) ensure "$(root_path)" ;;
   path) root_path ;;
   remove) remove_unused "${1:-$(root_path)}" ;;
-  *) die "usage: docker/root.sh enter CMD ARGS... | create | path | remove [DIR]" ;;
+  remove-all) remove_all ;;
+  *) die "usage: docker/root.sh enter CMD ARGS... | create | path | remove [DIR] | remove-all" ;;
 esac

@@ -9,12 +9,15 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 tree=$work/tree
 calls=$work/calls
+# What the scripts make of TT_CACHE.
+# shellcheck disable=SC2034  # read by the tests
+cache=$work/disk/tensor-trace
 mkdir -p "$tree/docker" "$work/bin" "$work/home"
 cp "$source_tree/tt" "$source_tree/CMakePresets.json" "$tree/"
-cp "$source_tree/docker/"{packages.txt,root.sh} "$tree/docker/"
+cp "$source_tree/docker/"{cache.sh,packages.txt,root.sh} "$tree/docker/"
 : >"$calls"
 
-export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/cache
+export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/disk
 unset TT_INSIDE CI
 
 # program NAME, body on stdin: a program that notes its call, then does the body.

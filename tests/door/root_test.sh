@@ -72,20 +72,48 @@ test_two_at_once_set_up_one() {
 }
 
 test_removes_nothing_outside_the_cache() {
-  mkdir -p "$work/precious/root-1" "$TT_CACHE/sub/root-2" "$TT_CACHE/other"
-  ln -s "$work/precious" "$TT_CACHE/root-link"
-  for dir in / /root "$work/precious" "$work/precious/root-1" "$TT_CACHE" "$TT_CACHE/other" \
-    "$TT_CACHE/sub/root-2" "$TT_CACHE/root-link" "$TT_CACHE/root-x/../../precious" "$TT_CACHE/root-link/root-1"; do
-    refused "$root_sh" remove "$dir"
+  local id=0123456789ab
+  mkdir -p "$work/precious/root-$id" "$cache/sub/root-$id" "$cache/other" "$cache/root-mine" "$cache/root-$id"
+  ln -s "$work/precious" "$cache/root-link"
+  for dir in / /root "$work/precious" "$work/precious/root-$id" "$TT_CACHE" "$cache" "$cache/other" \
+    "$cache/sub/root-$id" "$cache/root-mine" "$cache/root-$id" "$cache/root-link" \
+    "$cache/root-x/../../../precious" "$cache/root-link/root-$id"; do
+    [[ ! -e $dir ]] || refused "$root_sh" remove "$dir"
     contains "$said" 'refusing to remove'
   done
-  [[ -d $work/precious/root-1 && -d $TT_CACHE/other && -d $TT_CACHE/sub/root-2 ]] || fail 'something is gone'
+  "$root_sh" remove-all
+  [[ -d $work/precious/root-$id && -d $cache/other && -d $cache/sub/root-$id && -d $cache/root-mine &&
+    -d $cache/root-$id ]] || fail 'something is gone'
 }
 
 test_removes_an_environment() {
   "$root_sh" create 2>/dev/null
   "$root_sh" remove 2>/dev/null
   [[ ! -e $root ]] || fail 'is still there'
+}
+
+test_removes_what_an_interrupted_set_up_left_but_not_what_one_unpacks() {
+  program mmdebstrap <<<"$unpack; touch '$work/unpacking'; exec sleep 60"
+  "$root_sh" create 2>/dev/null &
+  until_true test -e "$work/unpacking"
+  refused "$root_sh" remove-all
+  contains "$said" 'in use'
+  [[ -d $root.partial ]] || fail 'was taken away from under the set-up'
+  kill -TERM $!
+  wait $! || true
+  "$root_sh" remove-all 2>/dev/null
+  [[ ! -e $root.partial ]] || fail 'is still there'
+}
+
+# As an earlier version left it: straight in the folder that TT_CACHE names.
+test_what_lies_straight_in_the_named_folder_is_found() {
+  mkdir -p "$TT_CACHE/${root##*/}" "$TT_CACHE/root-mine"
+  : >"$TT_CACHE/${root##*/}.lock"
+  equals "$("$root_sh" path)" "$TT_CACHE/${root##*/}"
+  "$root_sh" create
+  equals "$(calls_of mmdebstrap)" 0
+  "$root_sh" remove-all 2>/dev/null
+  equals "$(ls "$TT_CACHE")" "$(printf '%s\n' "${root##*/}.lock" root-mine)"
 }
 
 test_removes_nothing_that_is_in_use() {

@@ -46,6 +46,33 @@ test_help_and_clean_need_no_environment() {
   equals "$(calls_of unshare)" 0
 }
 
+# TT_CACHE=/a/larger/disk, on which others keep things, too.
+test_clean_all_removes_only_what_it_made() {
+  local id=0123456789ab
+  mkdir -p "$cache/ccache/0" "$cache/npm/x" "$cache/root-$id/usr" "$TT_CACHE/ccache" "$TT_CACHE/npm" \
+    "$TT_CACHE/root-$id" "$TT_CACHE/root-mine" "$cache/root-mine" "$work/models"
+  : >"$cache/root-$id.lock"
+  ln -s "$work/models" "$cache/models"
+  "$tree/tt" clean --all 2>/dev/null
+  [[ ! -e $cache/ccache && ! -e $cache/npm && ! -e $cache/root-$id ]] || fail "left: $(ls "$cache")"
+  [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && -d $TT_CACHE/root-$id && -d $TT_CACHE/root-mine &&
+    -d $cache/root-mine && -d $cache/models/ ]] || fail 'something of others is gone'
+}
+
+# An earlier version made no folder of its own in it: nobody can tell whose they are.
+test_clean_all_leaves_caches_in_a_folder_that_others_use() {
+  mkdir -p "$TT_CACHE/root-0123456789ab" "$TT_CACHE/ccache" "$TT_CACHE/npm"
+  : >"$TT_CACHE/root-0123456789ab.lock"
+  contains "$("$tree/tt" clean --all 2>&1)" 'ccache and npm stay'
+  [[ -d $TT_CACHE/ccache && -d $TT_CACHE/npm && ! -e $TT_CACHE/root-0123456789ab ]] || fail "$(ls "$TT_CACHE")"
+}
+
+test_a_folder_called_tensor_trace_is_taken_as_it_is() {
+  contains "$(TT_CACHE=$work/x/tensor-trace/ "$tree/tt" help)" "Caches lie in $work/x/tensor-trace (TT_CACHE)"
+  contains "$("$tree/tt" help)" "Caches lie in $work/disk/tensor-trace (TT_CACHE)"
+  contains "$(unset TT_CACHE XDG_CACHE_HOME; "$tree/tt" help)" "Caches lie in $HOME/.cache/tensor-trace "
+}
+
 test_unknown_verb_goes_to_the_program() {
   inside
   equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'

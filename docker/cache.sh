@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# Where the environment and the caches lie, for tt and root.sh: $cache, a folder
+# called tensor-trace. TT_CACHE names it, or the disk on which it is made.
+#
+# An earlier version put them straight into the folder that TT_CACHE named, beside
+# whatever else was there. What it set up stays in use; owns_cache fails then, and
+# of such a folder only environments are ever removed.
+cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
+cache=${cache%/}
+owns_cache() { [[ ${cache##*/} == tensor-trace ]]; }
+owns_cache || compgen -G "$cache/root-*.lock" >/dev/null || cache+=/tensor-trace
