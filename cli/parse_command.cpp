@@ -1,15 +1,22 @@
 #include "cli/parse_command.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <format>
+#include <map>
 #include <memory>
 #include <optional>
 #include <print>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/access_table.h"
+#include "analysis/figure_text.h"
+#include "analysis/session_statistics.h"
 #include "analysis/validation.h"
+#include "api/statistics_json.h"
 #include "api/trace_json.h"
 #include "api/validation_json.h"
 #include "cli/options/tracer_options.h"
@@ -23,7 +30,7 @@ struct ParseOptions {
   std::string file;
   std::size_t limit = 20;
   std::optional<std::int32_t> layer;
-  bool validate = false, json = false;
+  bool stats = false, validate = false, json = false;
 };
 
 int fail(const std::string& message) {
@@ -83,10 +90,86 @@ int validate_file(const ParseOptions& options) {
   return validation->passed() ? 0 : 1;
 }
 
+std::string name_of(const std::string& name) { return name; }
+std::string name_of(LayerId layer) { return layer == kNoLayer ? "none" : std::to_string(layer.v); }
+template <class Enum>
+std::string name_of(Enum value) {
+  return to_text(value);
+}
+
+// Where rows have no order of their own, those with most bytes come first.
+enum class Rows : bool { AsTheyAre, MostBytesFirst };
+
+template <class Key>
+void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows order,
+                std::uint64_t all, std::size_t limit = SIZE_MAX) {
+  std::vector<std::pair<Key, AccessSums>> rows(sums.begin(), sums.end());
+  if (order == Rows::MostBytesFirst) {
+    std::ranges::stable_sort(
+        rows, [](const auto& a, const auto& b) { return a.second.touched() > b.second.touched(); });
+  }
+  const std::size_t more = rows.size() - std::min(rows.size(), limit);
+  rows.resize(rows.size() - more);
+  TextTable table({{of},
+                   {"accesses", Align::Right},
+                   {"read", Align::Right},
+                   {"written", Align::Right},
+                   {"of all bytes", Align::Right}});
+  for (const auto& [key, sum] : rows) {
+    const auto touched = static_cast<double>(sum.touched().v);
+    table.add({name_of(key), std::to_string(sum.accesses),
+               bytes_text(static_cast<double>(sum.read.v)),
+               bytes_text(static_cast<double>(sum.written.v)),
+               std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all))});
+  }
+  std::println("");
+  table.print(stdout);
+  if (more > 0) std::println("... {} more: --limit N shows them", more);
+}
+
+void print_statistics(const SessionStatistics& stats, std::size_t limit) {
+  std::println("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
+               time_text(static_cast<double>(stats.time.v)));
+  std::println("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
+               bytes_text(static_cast<double>(stats.all.read.v)),
+               bytes_text(static_cast<double>(stats.all.written.v)));
+  std::string tensors;
+  for (const auto& [kind, count] : stats.tensors) {
+    tensors += std::format("{}{} {}", tensors.empty() ? "" : ", ", count, to_text(kind));
+    if (kind == TensorKind::Weight)
+      tensors += std::format(" ({})", bytes_text(static_cast<double>(stats.weights_size.v)));
+  }
+  std::println("distinct tensors: {}", tensors.empty() ? "none" : tensors);
+  const std::uint64_t all = stats.all.touched().v;
+  print_sums("phase", stats.phases, Rows::AsTheyAre, all);
+  print_sums("layer", stats.layers, Rows::AsTheyAre, all);
+  print_sums("op", stats.op_kinds, Rows::MostBytesFirst, all);
+  print_sums("component", stats.components, Rows::MostBytesFirst, all);
+  print_sums("source", stats.sources, Rows::MostBytesFirst, all);
+  print_sums("weight", stats.weights, Rows::MostBytesFirst, all, limit);
+}
+
+int show_statistics(const SessionReader& reader, const ParseOptions& options) {
+  const auto index = SessionIndex::build(reader);
+  if (!index) return fail(index.error().message);
+  StatisticsQuery query;
+  if (options.layer) query.layer = LayerId{*options.layer};
+  const SessionStatistics stats = session_statistics(*index, query);
+  if (stats.damaged_steps > 0)
+    std::println(stderr, "tt parse: {} steps are damaged and left out", stats.damaged_steps);
+  if (options.json) {
+    std::println("{}", text_of(to_json(stats, options.limit)));
+  } else {
+    print_statistics(stats, options.limit);
+  }
+  return 0;
+}
+
 int run(const ParseOptions& options) {
   if (options.validate) return validate_file(options);
   const auto reader = SessionReader::open(options.file);
   if (!reader) return fail(reader.error().message);
+  if (options.stats) return show_statistics(*reader, options);
   const auto info = reader->info();
   if (!info) return fail(info.error().message);
   AccessQuery query;
@@ -106,16 +189,24 @@ int run(const ParseOptions& options) {
 CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ParseOptions>();
   CLI::App* command =
-      app.add_subcommand("parse", "A session's accesses as rows, or whether it is sound");
+      app.add_subcommand("parse", "A session's accesses as rows, counted, or held against itself");
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
-  command->add_option("--limit", options->limit, "Rows to show (default: 20)")->type_name("N");
+  command->add_option("--limit", options->limit, "Rows to show, or weights (default: 20)")
+      ->type_name("N");
   command->add_option("--layer", options->layer, "Only accesses to tensors of this layer")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("N");
-  command->add_flag("--validate", options->validate,
-                    "Hold the recording against itself; exit code 1 when something is wrong");
+  CLI::Option* stats = command->add_flag(
+      "--stats", options->stats,
+      "Count them instead: in all, by phase, layer, op, component, source and weight");
+  command
+      ->add_flag("--validate", options->validate,
+                 "Hold the recording against itself; exit code 1 when something is wrong")
+      ->excludes(stats);
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
-  command->footer("Example: tt parse s.ttrace --layer 5 --limit 100");
+  command->footer(
+      "Example: tt parse s.ttrace --layer 5 --limit 100\n"
+      "         tt parse s.ttrace --stats");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;

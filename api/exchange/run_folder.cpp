@@ -1,5 +1,6 @@
 #include "api/exchange/run_folder.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <format>
@@ -8,13 +9,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/session_statistics.h"
 #include "analysis/tensor_table.h"
 #include "api/exchange/byte_sink.h"
 #include "api/exchange/run_pictures.h"
 #include "api/exchange/session_facts.h"
-#include "api/exchange/statistics.h"
 #include "api/exchange/step_json.h"
 #include "api/exchange/text_rows.h"
+#include "api/statistics_json.h"
 
 namespace tt::exchange {
 namespace {
@@ -77,12 +79,7 @@ class RunFolder {
   Written write(const KeepGoing& keep_going) {
     if (Written done = write_constants(); !done) return done;
     if (Written done = write_records(keep_going); !done) return done;
-    std::error_code failed;
-    std::filesystem::create_directory(folder_ / "analysis", failed);
-    if (Written done = write_text("analysis/statistics.json", statistics_.json().dump(2) + "\n");
-        !done)
-      return done;
-    return write_run_pictures(rows_, folder_ / "analysis", keep_going);
+    return write_analysis(keep_going);
   }
 
  private:
@@ -188,7 +185,6 @@ class RunFolder {
             binary.text().append(bytes.data(), bytes.size());
             if (Written done = binary.flush_if_full(); !done) return done;
           }
-          statistics_.add(step_rows);
           Json json = step_begin_json(step, step_rows.scope.graph);
           json["end_ns"] = step.end.v;
           if (!step.op_ends.empty()) json["last_op_end_ns"] = step.op_ends.back().v;
@@ -213,6 +209,21 @@ class RunFolder {
       if (Written done = out->flush(); !done) return done;
     if (Written done = records->commit(); !done) return done;
     return metadata->commit();
+  }
+
+  Written write_analysis(const KeepGoing& keep_going) {
+    const auto index = SessionIndex::build(rows_.reader(), keep_going);
+    if (!index) return std::unexpected(index.error());
+    const std::uint64_t known = index->steps().size(), first = rows_.first().v;
+    const Stretch<std::uint64_t> steps{std::min(first, known),
+                                       std::min(first + rows_.steps(), known)};
+    std::error_code failed;
+    std::filesystem::create_directory(folder_ / "analysis", failed);
+    constexpr std::size_t kMostWeights = 50;
+    const Json statistics = to_json(session_statistics(*index, {.steps = steps}), kMostWeights);
+    const std::string text = statistics.dump(2, ' ', false, Json::error_handler_t::replace);
+    if (Written done = write_text("analysis/statistics.json", text + "\n"); !done) return done;
+    return write_run_pictures(*index, steps, folder_ / "analysis", keep_going);
   }
 
   std::expected<AccessRecord, TraceError> record_of(const RowScope& scope, const ExportRow& row) {
@@ -255,7 +266,6 @@ class RunFolder {
   std::filesystem::path folder_;
   Names names_, operation_types_;
   std::map<TemplateId, Numbers> numbers_;
-  Statistics statistics_;
 };
 
 }  // namespace

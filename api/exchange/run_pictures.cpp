@@ -38,22 +38,16 @@ Stretch<std::int64_t> extent_of(const SessionIndex& index, Stretch<std::uint64_t
 
 }  // namespace
 
-Written write_run_pictures(const SessionRows& rows, const std::filesystem::path& folder,
-                           const KeepGoing& keep_going) {
-  const auto index = SessionIndex::build(rows.reader(), keep_going);
-  if (!index) return std::unexpected(index.error());
-  const std::uint64_t known = index->steps().size();
-  const Stretch<std::uint64_t> steps{
-      std::min<std::uint64_t>(rows.first().v, known),
-      std::min<std::uint64_t>(std::uint64_t{rows.first().v} + rows.steps(), known)};
+Written write_run_pictures(const SessionIndex& index, Stretch<std::uint64_t> steps,
+                           const std::filesystem::path& folder, const KeepGoing& keep_going) {
   for (const RunPicture& wanted : kPictures) {
     RasterQuery query{.x = {.axis = wanted.x, .pixels = kPlot.width},
                       .y = {.axis = wanted.y, .pixels = kPlot.height},
                       .value = Value::Touched,
                       .filter = {}};
-    query.x.range = extent_of(*index, steps, wanted.x);
+    query.x.range = extent_of(index, steps, wanted.x);
     query.filter.steps = steps;
-    const auto found = raster(*index, query, keep_going);
+    const auto found = raster(index, query, keep_going);
     if (!found) return std::unexpected(found.error());
     const auto png = picture_of(*found, wanted.title).png();
     if (!png) return std::unexpected(png.error());

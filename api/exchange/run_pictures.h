@@ -3,13 +3,15 @@
 
 #include <filesystem>
 
+#include "analysis/session_index.h"
+#include "analysis/trace_axis.h"
 #include "api/exchange/session_rows.h"
 
 namespace tt::exchange {
 
-// heatmap_token_layer.png and timeline_offset.png, into `folder`, which is there.
-// Of the steps of `rows`. In memory is an index of the session (session_index.h).
-Written write_run_pictures(const SessionRows& rows, const std::filesystem::path& folder,
-                           const KeepGoing& keep_going);
+// heatmap_token_layer.png and timeline_offset.png, into `folder`, which is there. Of
+// `steps`, which the index has.
+Written write_run_pictures(const SessionIndex& index, Stretch<std::uint64_t> steps,
+                           const std::filesystem::path& folder, const KeepGoing& keep_going);
 
 }  // namespace tt::exchange

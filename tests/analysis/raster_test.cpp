@@ -13,6 +13,7 @@
 #include "tests/analysis/heat_check.h"
 #include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
+#include "tests/analysis/statistics_check.h"
 #include "tests/format/temp_folder.h"
 #include "tracer/format/sqlite_handle.h"
 
@@ -47,6 +48,23 @@ TEST(Raster, EveryPictureIsTheSumOfItsAccesses) {
     Dice dice(seed + 1000);
     for (int i = 0; i < 25; ++i)
       expect_picture(*session->reader, *session->index, random_picture(dice, *session->index));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(SessionStatistics, AreTheSumsOfTheAccesses) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto session = opened(plausible_session(seed));
+    const auto expect = [&](const StatisticsQuery& query) {
+      tt::testing::expect_statistics(*session->reader, *session->index, query);
+    };
+    expect({});
+    const std::uint64_t steps = session->index->steps().size();
+    Dice dice(seed);
+    for (int i = 0; i < 5; ++i)
+      expect({.steps = {dice.below(steps), dice.below(steps + 2)},
+              .layer = LayerId{static_cast<std::int32_t>(dice.below(3)) - 1}});
     if (::testing::Test::HasFailure()) return;
   }
 }

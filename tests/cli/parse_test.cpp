@@ -2,9 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <format>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "tests/cli/tt_program.h"
 
@@ -33,6 +38,100 @@ TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {
   const json rows = json::parse(programs.out)["accesses"];
   ASSERT_EQ(rows.size(), 3U);
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
+}
+
+struct Sums {
+  std::uint64_t accesses = 0, read = 0, written = 0;
+  friend bool operator==(const Sums&, const Sums&) = default;
+};
+Sums sums_of(const json& line) {
+  return {line["accesses"], line["bytes_read"], line["bytes_written"]};
+}
+using Groups = std::map<std::string, Sums>;
+Groups groups_of(const json& lines) {
+  Groups groups;
+  for (const auto& [name, line] : lines.items()) groups[name] = sums_of(line);
+  return groups;
+}
+
+// What rows say, summed up one by one.
+struct Counted {
+  Sums all;
+  Groups phases, layers, components, sources, weights;
+  std::set<std::string> layer_names;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> ops;
+  explicit Counted(const json& rows) {
+    for (const json& row : rows) {
+      const auto add = [&](Sums& sums) {
+        ++sums.accesses;
+        (row["write"] ? sums.written : sums.read) += row["bytes"].get<std::uint64_t>();
+      };
+      const std::string layer = row["layer"].is_null() ? "none" : row["layer"].dump();
+      add(all);
+      add(layers[layer]);
+      add(components[row["component"]]);
+      add(sources[row["source"]]);
+      if (row["kind"] == "weight") add(weights[row["tensor"]]);
+      ops.emplace(row["step"], row["op"]);
+    }
+  }
+};
+
+TEST_F(Parse, StatisticsAreTheSumsOfTheRows) {
+  for (const std::string layer : {"", " --layer 2"}) {
+    SCOPED_TRACE(layer);
+    const json rows =
+        json::parse(run_tt(folder, "parse a.ttrace --limit 1000000 --json" + layer).out);
+    const Counted counted(rows["accesses"]);
+    ASSERT_GT(counted.all.accesses, 200U);
+    const Result programs = run_tt(folder, "parse a.ttrace --stats --limit 1000 --json" + layer);
+    ASSERT_EQ(programs.code, 0) << programs.err;
+    const json stats = json::parse(programs.out);
+    EXPECT_EQ(sums_of(stats), counted.all);
+    EXPECT_EQ(groups_of(stats["layers"]), counted.layers);
+    EXPECT_EQ(groups_of(stats["components"]), counted.components);
+    EXPECT_EQ(groups_of(stats["memory_sources"]), counted.sources);
+    EXPECT_EQ(groups_of(stats["weights_with_most_bytes"]), counted.weights);
+    EXPECT_EQ(stats["ops"], counted.ops.size());
+    EXPECT_EQ(stats["distinct_tensors"]["weight"], counted.weights.size());
+    EXPECT_EQ(stats["damaged_steps"], 0);
+  }
+}
+
+TEST_F(Parse, StatisticsAgreeWithSql) {
+  const auto ask = [&](const std::string& select) {
+    const Result result = run_tt(folder, std::format("sql a.ttrace --json \"{}\"", select));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return json::parse(result.out)["rows"];
+  };
+  const json stats = json::parse(run_tt(folder, "parse a.ttrace --stats --json").out);
+  for (const auto& [column, name] :
+       {std::pair{"phase", "phases"}, std::pair{"operation_type", "operation_types"}}) {
+    Groups groups;
+    for (const json& row : ask(std::format("SELECT {0}, count(*), sum(size_bytes * (1 - write)), "
+                                           "sum(size_bytes * write) FROM access GROUP BY {0}",
+                                           column)))
+      groups[row[0]] = {row[1], row[2], row[3]};
+    EXPECT_EQ(groups_of(stats[name]), groups) << column;
+  }
+  const json steps = ask("SELECT count(*), sum(token_count), sum(end_ns - begin_ns) FROM step")[0];
+  EXPECT_EQ(stats["steps"], steps[0]);
+  EXPECT_EQ(stats["tokens_evaluated"], steps[1]);
+  EXPECT_EQ(stats["step_ns"], steps[2]);
+  EXPECT_EQ(stats["ops"], ask("SELECT count(*) FROM op")[0][0]);
+  EXPECT_EQ(stats["distinct_weight_bytes"],
+            ask("SELECT sum(tensor_bytes) FROM (SELECT DISTINCT tensor_name, tensor_bytes FROM "
+                "access WHERE tensor_kind = 'weight')")[0][0]);
+}
+
+TEST_F(Parse, StatisticsForPeople) {
+  const Result people = run_tt(folder, "parse a.ttrace --stats --limit 2");
+  ASSERT_EQ(people.code, 0) << people.err;
+  for (const char* text :
+       {"steps, ", "tokens evaluated", "distinct tensors: ", "phase", "generate", "layer",
+        "MUL_MAT", "component", "ffn", "source", "disk", "more: --limit"})
+    EXPECT_TRUE(people.out.contains(text)) << text << " is not in\n" << people.out;
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --validate").code, 2);
 }
 
 TEST_F(Parse, ASoundRecordingPassesEveryCheck) {
@@ -75,7 +174,7 @@ TEST_F(Parse, ShowSaysWhatWasRecorded) {
 
 TEST_F(Parse, WhatIsNoSessionIsSaid) {
   std::ofstream(folder / "none.ttrace") << "no session";
-  for (const char* command : {"parse", "parse --validate", "show"}) {
+  for (const char* command : {"parse", "parse --stats", "parse --validate", "show"}) {
     const Result none = run_tt(folder, std::string(command) + " none.ttrace");
     EXPECT_EQ(none.code, 1) << command;
     EXPECT_TRUE(none.err.starts_with("tt ")) << none.err;

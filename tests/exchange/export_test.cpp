@@ -50,9 +50,10 @@ TEST(Export, PicturesOfAnythingThatAFileMaySay) {
     ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(seed)).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    const auto rows = SessionRows::open(*reader, {});
-    ASSERT_TRUE(rows.has_value());
-    const Written done = write_run_pictures(*rows, folder.path(), always);
+    const auto index = SessionIndex::build(*reader);
+    ASSERT_TRUE(index.has_value());
+    const Written done =
+        write_run_pictures(*index, {0, index->steps().size()}, folder.path(), always);
     ASSERT_TRUE(done.has_value()) << done.error().message;
     for (const char* name : {"heatmap_token_layer.png", "timeline_offset.png"}) {
       std::ifstream file(folder / name, std::ios::binary);

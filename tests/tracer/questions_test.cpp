@@ -13,6 +13,7 @@
 #include "tests/analysis/heat_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/order_check.h"
+#include "tests/analysis/statistics_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/totals_check.h"
 #include "tests/tracer/traced_model.h"
@@ -64,6 +65,8 @@ TEST_P(Questions, SumsOverSteps) {
   for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::Component, Axis::Expert, Axis::Token})
     for (const Value value : {Value::Touched, Value::Accesses})
       expect_hot_and_cold(index_, {.by = by, .value = value});
+  expect_statistics(reader_, index_);
+  expect_statistics(reader_, index_, {.steps = {1, 5}, .layer = LayerId{1}});
   expect_totals_agree(run_.file);
 }
 
