@@ -1,11 +1,18 @@
 # Everything comes from the system. docker/packages.txt is the one list of what
 # has to be there and how new; what is missing or old stops here, with the
-# package's name and the command that mends it.
+# package's name and the command that mends it (./tt asks for the same, and builds
+# in an environment of its own when something is not here).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 set(package_list "${CMAKE_SOURCE_DIR}/docker/packages.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${package_list}")
+
+# What is missing, of which package, and what to do about it.
+function(tt_refuse wanted package reason)
+  message(FATAL_ERROR "tensor-trace needs ${wanted} (Debian package ${package}). `./tt build` "
+                      "sets up a system that has it.\n${reason}")
+endfunction()
 
 # Lines like "libsqlite3-dev  # lib: sqlite3 >= 3.40" of the given KIND.
 function(tt_require kind)
@@ -14,17 +21,52 @@ function(tt_require kind)
     string(REGEX MATCH "^([^ ]+) +# ${kind}: (.+)$" matched "${line}")
     set(package "${CMAKE_MATCH_1}")
     set(wanted "${CMAKE_MATCH_2}")
-    execute_process(COMMAND "${PKG_CONFIG_EXECUTABLE}" --exists --print-errors "${wanted}"
-                    RESULT_VARIABLE failed ERROR_VARIABLE reason)
+    if(kind STREQUAL "header")
+      file(WRITE "${CMAKE_BINARY_DIR}/header_check.cpp" "#include <${wanted}>\n")
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E "${CMAKE_BINARY_DIR}/header_check.cpp"
+                      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE reason)
+    else()
+      execute_process(COMMAND "${PKG_CONFIG_EXECUTABLE}" --exists --print-errors "${wanted}"
+                      RESULT_VARIABLE failed ERROR_VARIABLE reason)
+    endif()
     if(failed)
-      message(FATAL_ERROR "tensor-trace needs ${wanted} (Debian package ${package}). `./tt build` "
-                          "sets up a system that has it.\n${reason}")
+      tt_refuse("${wanted}" "${package}" "${reason}")
     endif()
   endforeach()
 endfunction()
 
+# The path of the PROGRAM of the list in ${out}, when it is as new as the list says; else
+# ${out} is false, and ${out}_LACKING says what there should be.
+function(tt_find_listed program out)
+  file(STRINGS "${package_list}" line REGEX "# program: ${program}( |$)")
+  string(REGEX MATCH "# program: ([^ ]+)( >= (.+))?$" wanted "${line}")
+  set(minimum "${CMAKE_MATCH_3}")
+  string(REPLACE "# program: " "" wanted "${wanted}")
+  find_program(${out} ${program})
+  if(${out} AND minimum)
+    execute_process(COMMAND "${${out}}" --version OUTPUT_VARIABLE said)
+    string(REGEX MATCH "[0-9]+[0-9.]*" version "${said}")
+    if(version VERSION_LESS minimum)
+      set(${out} "" PARENT_SCOPE)
+      string(APPEND wanted ", not ${version}")
+    endif()
+  endif()
+  set(${out}_LACKING "${wanted}" PARENT_SCOPE)
+endfunction()
+
+execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -std=c++23 -fsyntax-only
+                        "${CMAKE_CURRENT_LIST_DIR}/compiler_check.cpp"
+                RESULT_VARIABLE failed ERROR_VARIABLE reason)
+if(failed)
+  tt_refuse("a compiler for C++23" "g++" "${reason}")
+endif()
+tt_require(header)
 tt_require(lib)
-# The versions that the probe was tested with are in tracer/library_gate.cpp.
+tt_find_listed(protoc Protobuf_PROTOC_EXECUTABLE)
+if(NOT Protobuf_PROTOC_EXECUTABLE)
+  tt_refuse("protoc" "protobuf-compiler" "")
+endif()
+# The versions that the probe was tested with are in tracer/backends.cpp.
 pkg_check_modules(LLAMA REQUIRED QUIET IMPORTED_TARGET llama ggml)
 add_library(llama_cpp INTERFACE)
 target_link_libraries(llama_cpp INTERFACE PkgConfig::LLAMA ggml-base)

@@ -12,9 +12,10 @@ calls=$work/calls
 # What the scripts make of TT_CACHE.
 # shellcheck disable=SC2034  # read by the tests
 cache=$work/disk/tensor-trace
-mkdir -p "$tree/docker" "$work/bin" "$work/home"
+mkdir -p "$tree/docker" "$tree/cmake" "$work/bin" "$work/home"
 cp "$source_tree/tt" "$source_tree/CMakePresets.json" "$tree/"
 cp "$source_tree/docker/"{cache.sh,packages.txt,root.sh} "$tree/docker/"
+cp "$source_tree/cmake/compiler_check.cpp" "$tree/cmake/"
 : >"$calls"
 
 export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/disk

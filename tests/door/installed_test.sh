@@ -48,19 +48,37 @@ for ((tries = 0; tries < 600; ++tries)); do
 done
 [[ $health == *'"status":"ok"'* ]] || fail "the model was not loaded: $health"
 
-# A library that is too old: configuring names it, the package and what to do.
+# Too old or missing: configuring names it, the package and what to do. The programs
+# in $work/old tell lies about the system.
 mkdir "$work/old"
-cat >"$work/old/pkg-config" <<'BODY'
-#!/bin/sh
+lie() { { echo '#!/bin/sh'; cat; } >"$work/old/$1"; chmod +x "$work/old/$1"; }
+configure() {
+  told=$(cmake -S "$tree" -B "$work/build" -G Ninja -DBUILD_TESTING=OFF "$@" 2>&1) && result=taken || result=refused
+  told=$(tr -s ' \n' ' ' <<<"$told")  # CMake breaks lines
+  rm -rf -- "$work/build"
+}
+
+lie pkg-config <<'BODY'
 case "$*" in
   *libzstd*'>='*) echo 'Package libzstd is 1.0.0' >&2; exit 1 ;;
 esac
 exec /usr/bin/pkg-config "$@"
 BODY
-chmod +x "$work/old/pkg-config"
-if told=$(cmake -S "$tree" -B "$work/build" -G Ninja -DTT_WEBUI=OFF \
-  -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config" 2>&1); then
-  fail 'configuring takes a library that is too old'
-fi
-told=$(tr -s ' \n' ' ' <<<"$told")  # CMake breaks lines
-[[ $told == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] || fail "$told"
+configure -DTT_WEBUI=OFF -DPKG_CONFIG_EXECUTABLE="$work/old/pkg-config"
+[[ $result == refused && $told == *'needs libzstd >= 1.5 (Debian package libzstd-dev)'*'./tt build'* ]] ||
+  fail "$told"
+
+lie c++ <<'BODY'
+case "$*" in
+  *header_check*) echo 'no such file' >&2; exit 1 ;;
+esac
+exec /usr/bin/c++ "$@"
+BODY
+configure -DTT_WEBUI=OFF -DCMAKE_CXX_COMPILER="$work/old/c++"
+[[ $result == refused && $told == *'needs minja/chat-template.hpp (Debian package libminja-dev)'*'./tt build'* ]] ||
+  fail "$told"
+
+lie node <<<'echo v18.1.0'
+configure -DNODE_EXECUTABLE="$work/old/node"
+[[ $result == taken && $told == *'page is not built: it needs node >= 22.12, not 18.1.0.'*'./tt build'* ]] ||
+  fail "$told"

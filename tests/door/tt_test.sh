@@ -9,6 +9,7 @@ inside() {
   export TT_INSIDE=test-system
   program cmake <<'BODY'
 case $1 in
+  --version) echo cmake version 99.0 ;;
   -S) mkdir -p "$2/build/$4"; : >"$2/build/$4/build.ninja" ;;
   --build)
     mkdir -p "$2/bin"
@@ -190,15 +191,80 @@ BODY
   equals "$(cat "$work/finished")" finished
 }
 
-test_missing_library_leads_to_the_environment() {
-  program pkg-config <<<'exit 1'
-  for name in cmake ninja ccache git llama-eval-callback llama-quantize sqlite3 chromium clang-format \
-    clang-tidy clang++ shellcheck curl c++; do program "$name" <<<''; done
+# A system, played, that has everything of the list; but it is no root's, and so the
+# environment cannot be set up where something is missing.
+system_with_everything() {
+  local name
+  # shellcheck disable=SC2016  # expanded when it runs
+  while read -r name _; do program "$name" <<<'[[ $1 != --version ]] || echo v99.0'; done \
+    < <(sed -nE 's/.*# program: (.*)/\1/p' "$tree/docker/packages.txt")
   program unshare <<<'exit 0'
   program id <<<'echo 1000'
-  refused "$tree/tt" build
-  contains "$said" "lacks 'llama'"
+  sed -i -E "s|# file: (.*)|# file: $work/files/[p]ackage|" "$tree/docker/packages.txt"
+  mkdir -p "$work/files"
+  touch "$work/files/package"
+  inside
+  unset TT_INSIDE
+}
+
+# without THING: ./tt run asks for an environment that has it.
+without() {
+  refused "$tree/tt" run
+  contains "$said" "lacks '$1'"
   contains "$said" "sudo $tree/tt"
+}
+
+test_a_system_that_has_everything_builds_natively() {
+  system_with_everything
+  equals "$("$tree/tt" run 2>/dev/null)" 'tt-server: '
+  equals "$(calls_of unshare)" 0
+}
+
+test_missing_library_leads_to_the_environment() {
+  system_with_everything
+  # shellcheck disable=SC2016  # expanded when it runs
+  program pkg-config <<<'[[ $* != *ggml* ]]'
+  without 'ggml >= 0.27'
+}
+
+test_missing_program_leads_to_the_environment() {
+  system_with_everything
+  sed -i 's/# program: npm/# program: npm-of-nobody/' "$tree/docker/packages.txt"
+  without npm-of-nobody
+}
+
+test_old_program_leads_to_the_environment() {
+  system_with_everything
+  program node <<<'echo v22.9.1'
+  without 'node >= 22.12'
+  program node <<<'echo v22.12.0'
+  equals "$("$tree/tt" run 2>/dev/null)" 'tt-server: '
+}
+
+test_missing_header_leads_to_the_environment() {
+  system_with_everything
+  # shellcheck disable=SC2016  # expanded when it runs
+  program c++ <<<'[[ $* != *-E* ]] || ! grep -q minja'
+  without minja/chat-template.hpp
+}
+
+test_old_compiler_leads_to_the_environment() {
+  system_with_everything
+  # shellcheck disable=SC2016  # expanded when it runs
+  program c++ <<<'[[ $* != *compiler_check.cpp* ]]'
+  without 'a C++23 compiler'
+}
+
+test_missing_file_leads_to_the_environment() {
+  system_with_everything
+  rm "$work/files/package"
+  without "$work/files/[p]ackage"
+}
+
+test_the_page_and_the_list_ask_for_the_same_node() {
+  local wanted
+  wanted=$(sed -nE 's/.*# program: node >= (.*)/\1/p' "$tree/docker/packages.txt")
+  contains "$(cat "$source_tree/webui/package.json")" "\"node\": \">=$wanted\""
 }
 
 run_named_test "$1"
