@@ -173,6 +173,20 @@ test_works_from_another_folder_and_through_a_link() {
   equals "$("$work/link" version 2>/dev/null)" 'tt: version'
 }
 
+# Half of node_modules, as an interrupted `npm ci` leaves it, is no reason to go on:
+# what is whole only the build decides.
+test_fmt_and_lint_ask_the_build_for_the_packages() {
+  inside
+  for name in git npm clang-format shellcheck clang-tidy; do program "$name" <<<''; done
+  mkdir -p "$tree/webui/node_modules"
+  for verb in fmt lint; do
+    rm -rf "$tree/build"
+    : >"$calls"
+    "$tree/tt" "$verb" 2>/dev/null
+    equals "$(grep -E -m 1 '^npm|--target' "$calls")" "cmake --build $tree/build/dev --target webui_packages"
+  done
+}
+
 # The signal reaches the server itself, since nothing stands in between.
 test_interrupt_reaches_the_server() {
   inside
