@@ -49,7 +49,23 @@ std::expected<FormatWord, Problem> format_of(const Request& request) {
 // A session with its index, as long as somebody looks at it.
 struct Lent {
   SessionReader reader;
-  IndexShelf::Lease index;
+  IndexShelf::Lease shelved;
+  std::optional<SessionIndex> before_damage{};
+  std::optional<std::uint32_t> whole_steps{};
+
+  const SessionIndex& index() const { return before_damage ? *before_damage : *shelved; }
+
+  // The shelf's index knows steps behind the damage, the reader then no more.
+  std::expected<void, TraceError> end_at_damage(const KeepGoing& keep_going) {
+    const auto end = reader.end_at_damage(keep_going);
+    if (!end) return std::unexpected(end.error());
+    if (!*end) return {};
+    auto built = SessionIndex::build(reader, keep_going);
+    if (!built) return std::unexpected(built.error());
+    before_damage = *std::move(built);
+    whole_steps = *end;
+    return {};
+  }
 };
 std::expected<Lent, TraceError> lend(SessionStore& sessions, IndexShelf& indexes,
                                      const std::string& id, const KeepGoing& keep_going) {
@@ -57,7 +73,7 @@ std::expected<Lent, TraceError> lend(SessionStore& sessions, IndexShelf& indexes
   if (!reader) return std::unexpected(reader.error());
   auto index = indexes.lend(id, sessions.tag(id), *reader, keep_going);
   if (!index) return std::unexpected(index.error());
-  return Lent{.reader = *std::move(reader), .index = *std::move(index)};
+  return Lent{.reader = *std::move(reader), .shelved = *std::move(index)};
 }
 
 void answer_validation(SessionStore& sessions, const Request& request, Response& response) {
@@ -82,15 +98,22 @@ void answer_comparison(SessionStore& sessions, IndexShelf& indexes, const Reques
   if (left_tag && right_tag) tag = *left_tag + "-" + *right_tag;
   if (unchanged(request, response, tag)) return;
   const KeepGoing keep_going = while_connected(request);
-  const auto left = lend(sessions, indexes, left_id, keep_going);
+  auto left = lend(sessions, indexes, left_id, keep_going);
   if (!left) return answer(response, problem_of(left.error()));
-  const auto right = lend(sessions, indexes, right_id, keep_going);
+  auto right = lend(sessions, indexes, right_id, keep_going);
   if (!right) return answer(response, problem_of(right.error()));
-  const auto comparison =
-      compare({.index = *left->index, .reader = left->reader},
-              {.index = *right->index, .reader = right->reader}, tokens, keep_going);
+  const auto ask = [&] {
+    return compare({.index = left->index(), .reader = left->reader},
+                   {.index = right->index(), .reader = right->reader}, tokens, keep_going);
+  };
+  auto comparison = ask();
+  if (is_damaged(comparison) && left->end_at_damage(keep_going) &&
+      right->end_at_damage(keep_going)) {
+    comparison = ask();
+    tell_damage(response, left->whole_steps ? left->whole_steps : right->whole_steps);
+  }
   if (!comparison) return answer(response, problem_of(comparison.error()));
-  answer(response, to_json(*comparison, (*left->index).info(), (*right->index).info()));
+  answer(response, to_json(*comparison, left->index().info(), right->index().info()));
 }
 
 void answer_report(SessionStore& sessions, IndexShelf& indexes, const Request& request,
@@ -102,9 +125,16 @@ void answer_report(SessionStore& sessions, IndexShelf& indexes, const Request& r
   const auto file = sessions.file(id);
   if (!file) return answer(response, problem_of(file.error()));
   const KeepGoing keep_going = while_connected(request);
-  const auto lent = lend(sessions, indexes, id, keep_going);
+  auto lent = lend(sessions, indexes, id, keep_going);
   if (!lent) return answer(response, problem_of(lent.error()));
-  const auto figures = report_figures(file->path, *lent->index, lent->reader, keep_going);
+  const auto ask = [&] {
+    return report_figures(file->path, lent->index(), lent->reader, keep_going);
+  };
+  auto figures = ask();
+  if (is_damaged(figures) && lent->end_at_damage(keep_going)) {
+    figures = ask();
+    tell_damage(response, lent->whole_steps);
+  }
   if (!figures) return answer(response, problem_of(figures.error()));
   if (format->format == ReportFormat::Html)
     response.set_header("Content-Security-Policy", kReportPolicy);

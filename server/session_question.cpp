@@ -56,6 +56,10 @@ TensorFilter tensor_filter(const Request& request, ParameterReader& read, const 
           .component = read.take(word_parameter(request, "component", Component::Input))};
 }
 
+void tell_damage(httplib::Response& response, std::optional<std::uint32_t> whole_steps) {
+  if (whole_steps) response.set_header("X-Whole-Steps", std::to_string(*whole_steps));
+}
+
 KeepGoing while_connected(const Request& request) {
   return [&request] { return !request.is_connection_closed(); };
 }

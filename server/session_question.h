@@ -21,6 +21,7 @@
 
 #include "analysis/page.h"
 #include "analysis/tensor_filter.h"
+#include "analysis/up_to_damage.h"
 #include "api/trace_json.h"
 #include "server/answers.h"
 #include "server/parameters.h"
@@ -58,7 +59,12 @@ TensorFilter tensor_filter(const httplib::Request& request, ParameterReader& rea
 // server's stop has cut it off.
 KeepGoing while_connected(const httplib::Request& request);
 
-// Answers with what a question says of the session that the path names (`id`).
+// X-Whole-Steps, where the session's file is damaged and the answer is about the steps
+// before that.
+void tell_damage(httplib::Response& response, std::optional<std::uint32_t> whole_steps);
+
+// Answers with what a question says of the session that the path names (`id`), up to its
+// damage where it has some.
 // `ask(read)` turns the request into the question: a function of a SessionReader
 // that returns JSON or a TextAnswer, or what to_json() takes, or a TraceError.
 template <class Ask>
@@ -69,10 +75,12 @@ void about_session(SessionStore& sessions, const httplib::Request& request,
   if (read.problem()) return answer(response, *read.problem());
   const std::string& id = request.path_params.at("id");
   if (unchanged(request, response, sessions.tag(id))) return;
-  const auto reader = sessions.open(id);
+  auto reader = sessions.open(id);
   if (!reader) return answer(response, problem_of(reader.error()));
-  const auto found = question(*reader);
+  std::optional<std::uint32_t> whole_steps;
+  const auto found = ask_up_to_damage(*reader, question, whole_steps, while_connected(request));
   if (!found) return answer(response, problem_of(found.error()));
+  tell_damage(response, whole_steps);
   using Found = std::remove_cvref_t<decltype(*found)>;
   if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextAnswer>) {
     answer(response, *found);
