@@ -14,7 +14,6 @@
 namespace tt::test {
 namespace {
 
-namespace fs = std::filesystem;
 using tt::testing::Dice;
 using tt::testing::RandomSession;
 using tt::testing::TempFolder;

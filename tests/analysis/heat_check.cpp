@@ -124,7 +124,7 @@ Shares where(const SessionIndex& index, const RasterAxis& axis, const Fact& fact
 bool contains(std::string text, std::string part) {
   for (auto* s : {&text, &part})
     for (char& c : *s) c = static_cast<char>(std::tolower(c));
-  return text.find(part) != std::string::npos;
+  return text.contains(part);
 }
 
 bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t i) {

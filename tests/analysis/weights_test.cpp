@@ -136,7 +136,7 @@ TEST_P(KvUse, TellsFreshFromCached) {
   s.info.id = "kv";
   s.info.state = SessionState::Done;
   s.templates = {cache_graph(3, 8, transposed), cache_graph(1, 8, transposed)};
-  const auto step_of = [&](std::uint32_t id, std::vector<std::int64_t> cells) {
+  const auto step_of = [&](std::uint32_t id, const std::vector<std::int64_t>& cells) {
     Step step;
     step.id = StepId{id};
     step.phase = id == 0 ? Phase::Prompt : Phase::Generate;

@@ -1,6 +1,7 @@
 // tt report and tt compare as a person and as a program use them.
 #include <gtest/gtest.h>
 
+#include <format>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -53,11 +54,12 @@ TEST(CompareCommand, TwoQuantizationsOfOneModel) {
   const testing::TempFolder folder;
   for (const std::string quant : {"q4_k", "q8_0"}) {
     ASSERT_EQ(
-        run_tt(folder, "model small --layers 2 -q --quant " + quant + " -o " + quant + ".gguf")
+        run_tt(folder, std::format("model small --layers 2 -q --quant {0} -o {0}.gguf", quant))
             .code,
         0);
-    ASSERT_EQ(run_tt(folder, "record -m " + quant + ".gguf -p 'a b' -n 4 -t 1 --ignore-eos -o " +
-                                 quant + ".ttrace")
+    ASSERT_EQ(run_tt(folder, std::format("record -m {0}.gguf -p 'a b' -n 4 -t 1 --ignore-eos "
+                                         "-o {0}.ttrace",
+                                         quant))
                   .code,
               0);
   }

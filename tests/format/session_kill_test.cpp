@@ -153,7 +153,7 @@ int record_until_full(const fs::path& folder, FullBy by, Told& told) {
   std::unique_ptr<SessionWriter> writer;
   const TraceError error = write_for_ever(file, session, 1, told, writer);
   if (error.kind != Kind::DiskFull) return fail("not DiskFull", error.message);
-  if (error.message.find("Free some space") == std::string::npos)
+  if (!error.message.contains("Free some space"))
     return fail("it does not say what to do", error.message);
   const auto more = writer->add_step(session.steps[0]);
   if (more || more.error().kind != Kind::DiskFull) return fail("it goes on after the error");

@@ -328,7 +328,7 @@ TEST(ReadOnlyFolder, SaysWhatToDoAboutAnUnfinishedSession) {
                           [&] {
                             const auto reader = SessionReader::open(copy / "s.ttrace");
                             if (reader) return 1;
-                            if (reader.error().message.find("Copy") == std::string::npos) return 2;
+                            if (!reader.error().message.contains("Copy")) return 2;
                             return reader.error().kind == Kind::ReadOnly ? 0 : 3;
                           }),
             0);

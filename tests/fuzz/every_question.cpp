@@ -162,7 +162,7 @@ class Questions {
 
   void exports() {
     for (const exchange::FormatFacts& format : exchange::formats()) {
-      ask(format.extension.data(), [&] {
+      ask(std::string(format.extension).c_str(), [&] {
         return exchange::export_session(
             reader_, {.format = format.format, .level = exchange::LogLevel::Verbose},
             [](std::string_view) { return std::expected<void, TraceError>{}; });

@@ -2,7 +2,6 @@
 // its parameters, each with a value that it may have or with none of these; the
 // other half libFuzzer's own changes.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "api/openapi/openapi.h"
@@ -58,6 +57,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   Mutator mutator(seed);
   if (!mutator.once_in(2)) return LLVMFuzzerMutate(data, size, most);
   const std::string target = new_target(mutator).substr(0, most);
-  std::memcpy(data, target.data(), target.size());
+  std::ranges::copy(target, data);
   return target.size();
 }

@@ -13,6 +13,7 @@ using nlohmann::json;
 
 constexpr const char* kProblem = "application/problem+json";
 
+const json& resolved(const json& document, json&& node) = delete;
 const json& resolved(const json& document, const json& node) {
   if (!node.is_object() || !node.contains("$ref")) return node;
   const std::string ref = node["$ref"];
@@ -163,7 +164,8 @@ std::string ContractTable::problem_complaint(const RawResponse& answer) const {
   const json problem = json::parse(answer.body, nullptr, false);
   if (!problem.is_object()) return "the problem is no JSON object: " + answer.body.substr(0, 80);
   for (const char* field : {"type", "title", "code", "detail"}) {
-    if (!problem.contains(field) || !problem[field].is_string() || problem[field] == "") {
+    if (!problem.contains(field) || !problem[field].is_string() ||
+        problem[field].get_ref<const std::string&>().empty()) {
       return std::format("the problem has no {}", field);
     }
   }

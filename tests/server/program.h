@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 class Program {
  public:
   Program(std::vector<std::string> arguments, std::vector<std::string> environment = {},
-          std::string program = kPlaces.server) {
+          const std::string& program = kPlaces.server) {
     arguments.insert(arguments.begin(), program);
     environment.emplace_back("HOME=/nonexistent");
     std::array<int, 2> ends{};

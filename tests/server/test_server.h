@@ -66,7 +66,7 @@ struct TestServerOptions {
 
 class TestServer {
  public:
-  explicit TestServer(TestServerOptions options = {})
+  explicit TestServer(const TestServerOptions& options = {})
       : data(options.data.empty() ? folder.path() : options.data),
         sessions(data, options.elsewhere, options.now),
         retention(
