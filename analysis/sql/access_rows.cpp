@@ -183,6 +183,7 @@ constexpr std::array kColumns = {
     Column<Row>{"session", "TEXT HIDDEN", [](R r, Out& o) { o.copied(r.session.id); }},
 };
 
+constexpr std::size_t kTime = place(kColumns, "timestamp_ns");
 constexpr std::size_t kExpert = place(kColumns, "expert_id");
 constexpr std::size_t kAddress = place(kColumns, "tensor_ptr");
 
@@ -193,7 +194,7 @@ class AccessCursor final : public Cursor {
                        .phase = place(kColumns, "phase"),
                        .graph = place(kColumns, "template"),
                        .token = place(kColumns, "token_id"),
-                       .time = place(kColumns, "timestamp_ns")}) {}
+                       .time = kTime}) {}
 
   Done start(const Conditions& conditions) override {
     rows_.clear();
@@ -206,6 +207,7 @@ class AccessCursor final : public Cursor {
         filters_.emplace_back(i, conditions.of(i));
     }
     expert_ = conditions.of(kExpert);
+    time_ = conditions.of(kTime);
     needs_addresses_ = conditions.uses(kAddress);
     const auto info = walk_.source().info();
     if (!info) return std::unexpected(info.error());
@@ -264,6 +266,11 @@ class AccessCursor final : public Cursor {
       allocation_ = *std::move(read);
     }
     add_rows(*of_step_, *step_);
+    // Accesses of an op go or stay together: part() counts those that are there.
+    if (!time_.any()) {
+      std::erase_if(
+          rows_, [&](const StepAccess& row) { return !time_.holds(begin_of(*step_, row.op).v); });
+    }
     return {};
   }
 
@@ -371,7 +378,7 @@ class AccessCursor final : public Cursor {
   StepWalk walk_;
   const SessionInfo* info_ = nullptr;
   std::vector<std::pair<std::size_t, Wanted>> filters_;  // on what a template decides
-  Wanted expert_{};
+  Wanted expert_{}, time_{};
   bool needs_addresses_ = false;
   std::map<TemplateId, std::shared_ptr<const Picked>> picked_;
   // Of the step that the cursor stands in.

@@ -110,15 +110,18 @@ void stride(T row, Out& out) {
 
 constexpr std::array kTensorColumns = {
     Column<TensorRow>{"template", "INTEGER", [](T r, Out& o) { o.integer(r.id.v); }, Chunks},
-    Column<TensorRow>{"tensor", "INTEGER", [](T r, Out& o) { o.integer(r.tensor.v); }},
+    Column<TensorRow>{"tensor", "INTEGER", [](T r, Out& o) { o.integer(r.tensor.v); }, Rows},
     Column<TensorRow>{"tensor_name", "TEXT",
-                      [](T r, Out& o) { o.kept(r.named->tensors[r.tensor.v]); }},
+                      [](T r, Out& o) { o.kept(r.named->tensors[r.tensor.v]); }, Rows},
     Column<TensorRow>{"tensor_type", "TEXT",
                       [](T r, Out& o) { o.kept(r.named->types[r.tensor.v]); }},
-    Column<TensorRow>{"tensor_kind", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().kind)); }},
-    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Out& o) { o.id(r.it().layer, kNoLayer); }},
-    Column<TensorRow>{"component", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().component)); }},
-    Column<TensorRow>{"role", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().role)); }},
+    Column<TensorRow>{"tensor_kind", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().kind)); },
+                      Rows},
+    Column<TensorRow>{"layer_id", "INTEGER", [](T r, Out& o) { o.id(r.it().layer, kNoLayer); },
+                      Rows},
+    Column<TensorRow>{"component", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().component)); },
+                      Rows},
+    Column<TensorRow>{"role", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().role)); }, Rows},
     Column<TensorRow>{
         "category", "TEXT",
         [](T r, Out& o) { o.kept(to_text(r.named->derived->categories[r.tensor.v])); }},
@@ -127,7 +130,8 @@ constexpr std::array kTensorColumns = {
                         if (r.it().input == InputLabel::None) return o.null();
                         o.kept(to_text(r.it().input));
                       }},
-    Column<TensorRow>{"memory_source", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().source)); }},
+    Column<TensorRow>{"memory_source", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().source)); },
+                      Rows},
     Column<TensorRow>{"buffer", "TEXT", [](T r, Out& o) { o.copied(r.it().buffer); }},
     Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Out& o) { o.u64(size_of(r.it()).v); }},
     Column<TensorRow>{"ne0", "INTEGER", elements<0>},
@@ -184,16 +188,18 @@ using D = const EdgeRow&;
 
 constexpr std::array kEdgeColumns = {
     Column<EdgeRow>{"template", "INTEGER", [](D r, Out& o) { o.integer(r.id.v); }, Chunks},
-    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.from.v); }},
-    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.to.v); }},
+    Column<EdgeRow>{"from_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.from.v); }, Rows},
+    Column<EdgeRow>{"to_tensor", "INTEGER", [](D r, Out& o) { o.integer(r.edge.to.v); }, Rows},
     Column<EdgeRow>{"from_name", "TEXT",
-                    [](D r, Out& o) { o.kept(r.named->tensors[r.edge.from.v]); }},
-    Column<EdgeRow>{"to_name", "TEXT", [](D r, Out& o) { o.kept(r.named->tensors[r.edge.to.v]); }},
-    Column<EdgeRow>{
-        "from_layer_id", "INTEGER",
-        [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); }},
+                    [](D r, Out& o) { o.kept(r.named->tensors[r.edge.from.v]); }, Rows},
+    Column<EdgeRow>{"to_name", "TEXT", [](D r, Out& o) { o.kept(r.named->tensors[r.edge.to.v]); },
+                    Rows},
+    Column<EdgeRow>{"from_layer_id", "INTEGER",
+                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.from).layer, kNoLayer); },
+                    Rows},
     Column<EdgeRow>{"to_layer_id", "INTEGER",
-                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); }},
+                    [](D r, Out& o) { o.id(r.named->graph().tensor(r.edge.to).layer, kNoLayer); },
+                    Rows},
 };
 
 class EdgeCursor final : public GraphCursor<EdgeRow> {

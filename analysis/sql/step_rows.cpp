@@ -36,8 +36,8 @@ constexpr std::array kStepColumns = {
     Column<StepRow>{"token_id", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_token); },
                     Chunks},
     Column<StepRow>{"token_count", "INTEGER", [](S r, Out& o) { o.integer(r.step->n_tokens); }},
-    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->begin.v); }},
-    Column<StepRow>{"end_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->end.v); }},
+    Column<StepRow>{"begin_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->begin.v); }, Rows},
+    Column<StepRow>{"end_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->end.v); }, Rows},
     Column<StepRow>{"duration_ns", "INTEGER",
                     [](S r, Out& o) { o.integer(minus(r.step->end, r.step->begin)); }},
     Column<StepRow>{"first_op_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_op.v); }},
@@ -108,11 +108,12 @@ constexpr std::array kOpColumns = {
                   Rows},
     Column<OpRow>{"op_layer_id", "INTEGER",
                   [](O r, Out& o) { o.id(r.graph->graph().op(r.op).layer, kNoLayer); }, Rows},
-    Column<OpRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op.v]); }},
-    Column<OpRow>{"tensor", "INTEGER", [](O r, Out& o) { o.integer(r.output().v); }},
+    Column<OpRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op.v]); }, Rows},
+    Column<OpRow>{"tensor", "INTEGER", [](O r, Out& o) { o.integer(r.output().v); }, Rows},
     Column<OpRow>{"tensor_name", "TEXT",
-                  [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }},
-    Column<OpRow>{"component", "TEXT", [](O r, Out& o) { o.kept(to_text(r.tensor().component)); }},
+                  [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }, Rows},
+    Column<OpRow>{"component", "TEXT", [](O r, Out& o) { o.kept(to_text(r.tensor().component)); },
+                  Rows},
     Column<OpRow>{"timestamp_ns", "INTEGER",
                   [](O r, Out& o) { o.integer(begin_of(*r.step, r.op).v); }, Chunks},
     Column<OpRow>{"duration_ns", "INTEGER",
@@ -138,15 +139,7 @@ class OpCursor final : public ChunkCursor<OpRow> {
   Done begin(const Conditions& conditions) override {
     bytes_ = conditions.uses(place(kOpColumns, "read_bytes")) ||
              conditions.uses(place(kOpColumns, "written_bytes"));
-    op_ = conditions.of(place(kOpColumns, "op"));
-    layer_ = conditions.of(place(kOpColumns, "op_layer_id"));
-    type_ = conditions.of(place(kOpColumns, "operation_type"));
     return walk_.begin(conditions);
-  }
-  bool wanted(OpId op) const {
-    return op_.holds(std::int64_t{op.v}) &&
-           layer_.holds(std::int64_t{graph_->graph().op(op).layer.v}) &&
-           type_.holds(graph_->ops[op.v]);
   }
   Or<bool> more(std::vector<OpRow>& rows) override {
     auto step = walk_.next();
@@ -170,7 +163,6 @@ class OpCursor final : public ChunkCursor<OpRow> {
                       });
     }
     for (OpId op{0}; op.v < ran; ++op.v) {
-      if (!wanted(op)) continue;
       OpRow row{.row_id = step_row_id(step_->id, op.v),
                 .step = step_.get(),
                 .graph = graph_.get(),
@@ -185,7 +177,6 @@ class OpCursor final : public ChunkCursor<OpRow> {
   }
   StepWalk walk_;
   bool bytes_ = false;
-  Wanted op_{}, layer_{}, type_{};
   // What the rows point to.
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const NamedGraph> graph_;
@@ -201,15 +192,19 @@ using E = const ExpertRow&;
 
 constexpr std::array kExpertColumns = {
     Column<ExpertRow>{"step", "INTEGER", [](E r, Out& o) { o.integer(r.step->id.v); }, Chunks},
-    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Out& o) { o.id(r.routed.layer, kNoLayer); }},
+    Column<ExpertRow>{"layer_id", "INTEGER", [](E r, Out& o) { o.id(r.routed.layer, kNoLayer); },
+                      Rows},
     Column<ExpertRow>{"token_id", "INTEGER",
                       [](E r, Out& o) {
                         if (r.routed.token == kNone) return o.null();
                         o.integer(r.routed.token);
-                      }},
+                      },
+                      Rows},
     Column<ExpertRow>{"phase", "TEXT", [](E r, Out& o) { o.kept(to_text(r.step->phase)); }, Chunks},
-    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Out& o) { o.integer(r.routed.expert); }},
-    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Out& o) { o.integer(r.routed.rank); }},
+    Column<ExpertRow>{"expert_id", "INTEGER", [](E r, Out& o) { o.integer(r.routed.expert); },
+                      Rows},
+    Column<ExpertRow>{"expert_rank", "INTEGER", [](E r, Out& o) { o.integer(r.routed.rank); },
+                      Rows},
     Column<ExpertRow>{"routing_score", "REAL",
                       [](E r, Out& o) {
                         if (std::isnan(r.routed.score)) return o.null();

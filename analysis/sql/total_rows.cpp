@@ -18,6 +18,8 @@ namespace tt::sql {
 
 namespace {
 
+using enum Spares;
+
 // Which steps are summed up together: those of a phase that evaluated one template.
 struct Group {
   Phase phase = Phase::Other;
@@ -104,36 +106,42 @@ struct AccessTotalRow {
 using A = const AccessTotalRow&;
 
 constexpr std::array kAccessColumns = {
-    Column<AccessTotalRow>{"phase", "TEXT", [](A r, Out& o) { o.kept(to_text(r.group.phase)); }},
-    Column<AccessTotalRow>{"template", "INTEGER", [](A r, Out& o) { o.integer(r.group.graph.v); }},
-    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Out& o) { o.integer(r.access); }},
-    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Out& o) { o.integer(r.rule().op.v); }},
+    Column<AccessTotalRow>{"phase", "TEXT", [](A r, Out& o) { o.kept(to_text(r.group.phase)); },
+                           Rows},
+    Column<AccessTotalRow>{"template", "INTEGER", [](A r, Out& o) { o.integer(r.group.graph.v); },
+                           Rows},
+    Column<AccessTotalRow>{"access", "INTEGER", [](A r, Out& o) { o.integer(r.access); }, Rows},
+    Column<AccessTotalRow>{"op", "INTEGER", [](A r, Out& o) { o.integer(r.rule().op.v); }, Rows},
     Column<AccessTotalRow>{"operation_type", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->ops[r.rule().op.v]); }},
+                           [](A r, Out& o) { o.kept(r.graph->ops[r.rule().op.v]); }, Rows},
     Column<AccessTotalRow>{"op_layer_id", "INTEGER",
-                           [](A r, Out& o) { o.id(r.op().layer, kNoLayer); }},
+                           [](A r, Out& o) { o.id(r.op().layer, kNoLayer); }, Rows},
     Column<AccessTotalRow>{"device", "TEXT",
                            [](A r, Out& o) { o.kept(r.graph->devices[r.rule().op.v]); }},
-    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Out& o) { o.integer(r.rule().write); }},
-    Column<AccessTotalRow>{"tensor", "INTEGER", [](A r, Out& o) { o.integer(r.rule().tensor.v); }},
+    Column<AccessTotalRow>{"write", "INTEGER", [](A r, Out& o) { o.integer(r.rule().write); },
+                           Rows},
+    Column<AccessTotalRow>{"tensor", "INTEGER", [](A r, Out& o) { o.integer(r.rule().tensor.v); },
+                           Rows},
     Column<AccessTotalRow>{"tensor_name", "TEXT",
-                           [](A r, Out& o) { o.kept(r.graph->tensors[r.rule().tensor.v]); }},
+                           [](A r, Out& o) { o.kept(r.graph->tensors[r.rule().tensor.v]); }, Rows},
     Column<AccessTotalRow>{"tensor_type", "TEXT",
                            [](A r, Out& o) { o.kept(r.graph->types[r.rule().tensor.v]); }},
     Column<AccessTotalRow>{"tensor_kind", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().kind)); }},
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().kind)); }, Rows},
     Column<AccessTotalRow>{"layer_id", "INTEGER",
-                           [](A r, Out& o) { o.id(r.tensor().layer, kNoLayer); }},
+                           [](A r, Out& o) { o.id(r.tensor().layer, kNoLayer); }, Rows},
     Column<AccessTotalRow>{"component", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().component)); }},
-    Column<AccessTotalRow>{"role", "TEXT", [](A r, Out& o) { o.kept(to_text(r.tensor().role)); }},
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().component)); }, Rows},
+    Column<AccessTotalRow>{"role", "TEXT", [](A r, Out& o) { o.kept(to_text(r.tensor().role)); },
+                           Rows},
     Column<AccessTotalRow>{"memory_source", "TEXT",
-                           [](A r, Out& o) { o.kept(to_text(r.tensor().source)); }},
+                           [](A r, Out& o) { o.kept(to_text(r.tensor().source)); }, Rows},
     Column<AccessTotalRow>{"expert_id", "INTEGER",
                            [](A r, Out& o) {
                              if (r.expert < 0) return o.null();
                              o.integer(r.expert);
-                           }},
+                           },
+                           Rows},
     Column<AccessTotalRow>{"accesses", "INTEGER", [](A r, Out& o) { o.u64(r.sum.count); }},
     Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Out& o) { o.u64(r.sum.bytes); }},
 };
@@ -204,18 +212,20 @@ struct OpTotalRow {
 using O = const OpTotalRow&;
 
 constexpr std::array kOpColumns = {
-    Column<OpTotalRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.group.phase)); }},
-    Column<OpTotalRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.group.graph.v); }},
-    Column<OpTotalRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op); }},
-    Column<OpTotalRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op]); }},
+    Column<OpTotalRow>{"phase", "TEXT", [](O r, Out& o) { o.kept(to_text(r.group.phase)); }, Rows},
+    Column<OpTotalRow>{"template", "INTEGER", [](O r, Out& o) { o.integer(r.group.graph.v); },
+                       Rows},
+    Column<OpTotalRow>{"op", "INTEGER", [](O r, Out& o) { o.integer(r.op); }, Rows},
+    Column<OpTotalRow>{"operation_type", "TEXT", [](O r, Out& o) { o.kept(r.graph->ops[r.op]); },
+                       Rows},
     Column<OpTotalRow>{"op_layer_id", "INTEGER",
-                       [](O r, Out& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); }},
+                       [](O r, Out& o) { o.id(r.graph->graph().ops[r.op].layer, kNoLayer); }, Rows},
     Column<OpTotalRow>{"device", "TEXT", [](O r, Out& o) { o.kept(r.graph->devices[r.op]); }},
     Column<OpTotalRow>{"tensor_name", "TEXT",
-                       [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }},
+                       [](O r, Out& o) { o.kept(r.graph->tensors[r.output().v]); }, Rows},
     Column<OpTotalRow>{
         "component", "TEXT",
-        [](O r, Out& o) { o.kept(to_text(r.graph->graph().tensor(r.output()).component)); }},
+        [](O r, Out& o) { o.kept(to_text(r.graph->graph().tensor(r.output()).component)); }, Rows},
     Column<OpTotalRow>{"executions", "INTEGER", [](O r, Out& o) { o.u64(r.executions); }},
     Column<OpTotalRow>{"duration_ns", "INTEGER",
                        [](O r, Out& o) {

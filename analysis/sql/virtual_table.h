@@ -95,8 +95,8 @@ class Out {
 // What a condition on a column can spare.
 enum class Spares : std::uint8_t {
   Nothing,
-  Rows,   // of every step; the value is the same in all that evaluate one template
-  Chunks  // whole steps or templates
+  Rows,   // within a chunk
+  Chunks  // whole steps or templates, and of the others rows within
 };
 
 template <class Row>
@@ -166,6 +166,8 @@ class Cursor {
 };
 
 // Rows that come in pieces: those of a step, of a template. A Row has a `row_id`.
+// Rows that do not meet the conditions on columns which spare something are left out
+// here. Such a column's text lives as long as its row.
 template <class Row>
 class ChunkCursor : public Cursor {
  public:
@@ -174,6 +176,11 @@ class ChunkCursor : public Cursor {
     rows_.clear();
     at_ = 0;
     if (conditions.impossible()) return {};
+    filters_.clear();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].spares != Spares::Nothing && !conditions.of(i).any())
+        filters_.emplace_back(i, conditions.of(i));
+    }
     if (auto begun = begin(conditions); !begun) return begun;
     return refill();
   }
@@ -198,10 +205,21 @@ class ChunkCursor : public Cursor {
       const auto found = more(rows_);
       if (!found) return std::unexpected(found.error());
       if (!*found) return {};
+      if (!filters_.empty()) std::erase_if(rows_, [&](const Row& row) { return !passes(row); });
     } while (rows_.empty());
     return {};
   }
+  bool passes(const Row& row) const {
+    for (const auto& [column, wanted] : filters_) {
+      Cell cell;
+      Out out(cell);
+      columns_[column].value(row, out);
+      if (!wanted.admits(cell)) return false;
+    }
+    return true;
+  }
   std::span<const Column<Row>> columns_;
+  std::vector<std::pair<std::size_t, Wanted>> filters_;
   std::vector<Row> rows_;
   std::size_t at_ = 0;
 };

@@ -1,7 +1,10 @@
 // SQL over sessions that a test writes by hand or rolls.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <format>
 #include <fstream>
+#include <sstream>
 
 #include "analysis/sql/trace_tables.h"
 #include "tests/analysis/small_session.h"
@@ -80,6 +83,85 @@ TEST(SqlTables, EveryViewAnswers) {
     const Lines rows = session.rows("SELECT count(*) FROM " + std::string(view));
     EXPECT_EQ(rows.size(), 1u);
     EXPECT_TRUE(rows[0].find_first_not_of("0123456789") == std::string::npos) << rows[0];
+  }
+}
+
+// Of 300 steps, one after the other.
+SmallSession long_session() {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    Step step = small_step(i);
+    const Ns begin{std::int64_t{i} * 1000};
+    step.begin = Ns{step.begin.v + begin.v};
+    step.first_op = Ns{step.first_op.v + begin.v};
+    for (Ns& end : step.op_ends) end = Ns{end.v + begin.v};
+    step.end = Ns{step.end.v + begin.v};
+    steps.push_back(step);
+  }
+  return SmallSession(steps);
+}
+
+// How much SQLite did is counted in instructions of its own: a handful for each row that
+// it is given. A condition that is not handed down costs as many for every row there is.
+TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
+  const SmallSession small = long_session();
+  const SqlSession session(small.path);
+  struct Counted {
+    std::int64_t rows = 0;
+    int instructions = 0;
+  };
+  const auto count = [&](const std::string& of) {
+    sqlite3_stmt* made = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(session.get(), ("SELECT count(*) FROM " + of).c_str(), -1, &made,
+                                 nullptr),
+              SQLITE_OK)
+        << sqlite3_errmsg(session.get());
+    EXPECT_EQ(sqlite3_step(made), SQLITE_ROW);
+    const Counted counted{.rows = sqlite3_column_int64(made, 0),
+                          .instructions = sqlite3_stmt_status(made, SQLITE_STMTSTATUS_VM_STEP, 0)};
+    sqlite3_finalize(made);
+    return counted;
+  };
+  for (const std::string table :
+       {"access", "op", "step", "tensor", "edge", "access_total", "op_total"}) {
+    SCOPED_TRACE(table);
+    const std::vector<std::string> steps = {"step = 40", "step BETWEEN 40 AND 45", "step > 290",
+                                            "step IN (3, 5)"};
+    const std::vector<std::string> tokens = {"token_id = 80", "token_id BETWEEN 80 AND 90",
+                                             "token_id >= 590"};
+    // Also a stretch that begins and ends in the middle of a step.
+    const std::vector<std::string> times = {"timestamp_ns BETWEEN 40000 AND 45000",
+                                            "timestamp_ns BETWEEN 40115 AND 40170",
+                                            "timestamp_ns = 40160", "timestamp_ns < 2110"};
+    const std::vector<std::string> ops = {"op = 2", "op BETWEEN 1 AND 2",
+                                          "operation_type = 'GET_ROWS'", "op_layer_id = 1"};
+    std::vector<std::string> conditions;
+    const auto add = [&](const std::vector<std::string>& more) {
+      conditions.insert(conditions.end(), more.begin(), more.end());
+    };
+    if (table == "access" || table == "op" || table == "step") add(steps), add(tokens);
+    if (table == "access" || table == "op") add(times);
+    if (table == "step") add({"begin_ns BETWEEN 40000 AND 45000", "end_ns > 295000"});
+    if (table != "step" && table != "tensor" && table != "edge") add(ops);
+    if (table == "access" || table == "tensor" || table == "access_total")
+      add({"layer_id = 1", "tensor = 2", "tensor BETWEEN 2 AND 3", "tensor_name = 'Qcur-0'"});
+    if (table == "op" || table == "op_total") add({"tensor_name = 'Qcur-0'"});
+    if (table == "edge") add({"from_tensor = 2", "to_name = 'Qcur-0'", "to_layer_id = 1"});
+
+    const Counted whole = count(table);
+    constexpr int kPerRow = 12, kPerStatement = 60;
+    EXPECT_GT(whole.instructions, 2 * whole.rows);
+    for (const std::string& condition : conditions) {
+      SCOPED_TRACE(condition);
+      const Counted found = count(table + " WHERE " + condition);
+      EXPECT_GT(found.rows, 0);
+      EXPECT_LT(found.rows, whole.rows * 3 / 4);
+      EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
+      // What it costs where SQLite has to look at each row.
+      const Counted unspared = count(table + " WHERE +" + condition);
+      EXPECT_EQ(unspared.rows, found.rows);
+      EXPECT_GT(unspared.instructions, 3 * whole.rows);
+    }
   }
 }
 
