@@ -211,20 +211,71 @@ TEST(SqlTables, TotalsOfASessionThatGrowsAreThoseOfItsSteps) {
   EXPECT_EQ(session.rows("SELECT sum(accesses) FROM access_total"), Lines{"80"});
 }
 
-TEST(SqlTables, AreDescribedColumnByColumn) {
+// The part of docs/sql.md that is about one table or view.
+std::string documented(std::string_view table) {
   std::ifstream file(in_tree("docs/sql.md"));
   const std::string docs{std::istreambuf_iterator<char>(file), {}};
+  const auto begin = docs.find("### " + std::string(table) + "\n");
+  return begin == std::string::npos ? "" : docs.substr(begin, docs.find("\n##", begin) - begin);
+}
+
+// "| `a`, `b` | INTEGER, ns | what it is |": INTEGER, ns of `a`; empty: not there, or twice.
+std::string documented_type(const std::string& part, const std::string& column) {
+  std::istringstream lines(part);
+  std::string type;
+  for (std::string line; std::getline(lines, line);) {
+    const auto end = line.find(" | ", 2);
+    if (!line.starts_with("| `") || end == std::string::npos ||
+        !line.substr(0, end).contains("`" + column + "`"))
+      continue;
+    if (!type.empty()) return "";
+    type = line.substr(end + 3, line.find(" |", end + 3) - end - 3);
+  }
+  return type;
+}
+
+TEST(SqlTables, AreDescribedColumnByColumn) {
   const SmallSession small({small_step(0)});
   const SqlSession session(small.path);
-  for (const auto& names : {sql::trace_table_names(), sql::trace_view_names()}) {
-    for (const std::string_view table : names) {
-      SCOPED_TRACE(table);
-      const auto begin = docs.find("### " + std::string(table) + "\n");
-      ASSERT_NE(begin, std::string::npos);
-      const std::string part = docs.substr(begin, docs.find("\n##", begin) - begin);
-      for (const std::string& column :
-           session.rows("SELECT name FROM pragma_table_info('" + std::string(table) + "')"))
-        EXPECT_TRUE(part.contains("`" + column + "`")) << column;
+  for (const std::string_view table : sql::trace_table_names()) {
+    SCOPED_TRACE(table);
+    const std::string part = documented(table);
+    // xinfo has the hidden columns, too.
+    const std::string info = std::format("pragma_table_xinfo('{}')", table);
+    const Lines columns = session.rows("SELECT name FROM " + info);
+    const Lines types = session.rows("SELECT type FROM " + info);
+    ASSERT_FALSE(columns.empty());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      SCOPED_TRACE(columns[i]);
+      const std::string type = documented_type(part, columns[i]);
+      const auto comma = type.find(", ");
+      EXPECT_EQ(type.substr(0, comma), types[i].substr(0, types[i].find(" HIDDEN")));
+      const std::string unit = comma == std::string::npos ? "" : type.substr(comma + 2);
+      if (columns[i].ends_with("bytes") || columns[i].ends_with("_offset")) {
+        EXPECT_EQ(unit, "bytes");
+      }
+      if (columns[i].ends_with("_ns")) {
+        EXPECT_TRUE(unit == "ns" || unit == "ns of Unix time") << unit;
+      }
+    }
+  }
+}
+
+TEST(SqlTables, ViewsAreDescribedColumnByColumn) {
+  const SmallSession small({small_step(0)});
+  const SqlSession session(small.path);
+  for (const std::string_view view : sql::trace_view_names()) {
+    SCOPED_TRACE(view);
+    const std::string part = documented(view);
+    for (const std::string& column :
+         session.rows(std::format("SELECT name FROM pragma_table_info('{}')", view))) {
+      SCOPED_TRACE(column);
+      EXPECT_TRUE(part.contains("`" + column + "`"));
+      const bool is_real = part.contains("`" + column + "` (REAL");
+      for (const std::string& type :
+           session.rows(std::format("SELECT DISTINCT typeof({}) FROM {}", column, view))) {
+        EXPECT_TRUE(type == "null" || (type == "real") == is_real) << type;
+      }
     }
   }
 }
