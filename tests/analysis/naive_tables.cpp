@@ -9,32 +9,11 @@
 #include "analysis/op_table.h"
 #include "analysis/routing.h"
 #include "analysis/tensor_table.h"
+#include "tests/analysis/sql_line.h"
 #include "tracer/format/access.h"
 
 namespace tt::testing {
 namespace {
-
-// Forms a row as SqlSession::rows() does.
-class Line {
- public:
-  Line& null() { return add("NULL"); }
-  Line& text(const std::string& v) { return add(v); }
-  Line& number(std::int64_t v) { return add(std::to_string(v)); }
-  Line& u64(std::uint64_t v) { return number(static_cast<std::int64_t>(v)); }
-  Line& real(double v) { return add(std::format("{:.17g}", v)); }
-  Line& number_or_null(bool there, std::int64_t v) { return there ? number(v) : null(); }
-  Line& layer(LayerId v) { return number_or_null(v != kNoLayer, v.v); }
-  std::string take() { return std::move(line_); }
-
- private:
-  Line& add(const std::string& v) {
-    line_ += (first_ ? "" : "|") + v;
-    first_ = false;
-    return *this;
-  }
-  std::string line_;
-  bool first_ = true;
-};
 
 std::int64_t wrapped(Ns a, Ns b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) -

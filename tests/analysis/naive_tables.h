@@ -5,15 +5,12 @@
 #include <filesystem>
 #include <map>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "tests/analysis/sql_line.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::testing {
-
-// Rows, each as SqlSession::rows() has it (sql_check.h).
-using Lines = std::vector<std::string>;
 
 // Everything that the file says, as the reader has it.
 struct Everything {

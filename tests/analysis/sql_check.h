@@ -31,6 +31,10 @@ class SqlSession {
 // Every row of every table. Returns how many there were.
 std::uint64_t expect_tables(const std::filesystem::path& file);
 
+// Every row of every view, in any order, against sums over a walk. Returns how many
+// there were.
+std::uint64_t expect_views(const std::filesystem::path& file);
+
 // `questions` random conditions on each table. Returns how many rows they found.
 std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_t seed,
                                  int questions);

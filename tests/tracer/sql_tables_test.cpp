@@ -24,6 +24,7 @@ TEST(SqlTables, OfRecordedSessionsAreTheNaiveRows) {
     const auto run = traced.run(greedy_tokens(17, 6));
     ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
     EXPECT_GT(expect_tables(run.file), 1000U);
+    EXPECT_GT(expect_views(run.file), 50U);
     EXPECT_GT(expect_pushed_down(run.file, 7, 15), 1000U);
   }
 }

@@ -1,0 +1,37 @@
+// A row as one text, its values parted by "|", as SqlSession::rows() has it (sql_check.h).
+#pragma once
+
+#include <cstdint>
+#include <format>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tracer/format/graph_template.h"
+
+namespace tt::testing {
+
+using Lines = std::vector<std::string>;
+
+class Line {
+ public:
+  Line& null() { return add("NULL"); }
+  Line& text(const std::string& v) { return add(v); }
+  Line& number(std::int64_t v) { return add(std::to_string(v)); }
+  Line& u64(std::uint64_t v) { return number(static_cast<std::int64_t>(v)); }
+  Line& real(double v) { return add(std::format("{:.17g}", v)); }
+  Line& number_or_null(bool there, std::int64_t v) { return there ? number(v) : null(); }
+  Line& layer(LayerId v) { return number_or_null(v != kNoLayer, v.v); }
+  std::string take() { return std::move(line_); }
+
+ private:
+  Line& add(const std::string& v) {
+    line_ += (first_ ? "" : "|") + v;
+    first_ = false;
+    return *this;
+  }
+  std::string line_;
+  bool first_ = true;
+};
+
+}  // namespace tt::testing
