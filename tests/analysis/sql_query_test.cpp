@@ -191,6 +191,33 @@ TEST(SqlQuery, BombsAreStopped) {
   }
 }
 
+// Each limit alone, for there is no other: what wants memory without end, and what
+// computes without end in next to none.
+TEST(SqlQuery, EachLimitStopsByItself) {
+  const SmallSession session(steps(50));
+  const std::string numbers =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000000) ";
+  for (const std::string statement :
+       {"SELECT i FROM n ORDER BY i DESC", "SELECT count(DISTINCT i) FROM n",
+        "SELECT median(i) FROM n", "SELECT count(*) FROM (SELECT i, count(*) FROM n GROUP BY i)",
+        "SELECT max(length(b)) FROM (SELECT randomblob(1000) AS b FROM n ORDER BY b)"}) {
+    SCOPED_TRACE(statement);
+    const Ran ran = run(session, numbers + statement, {.memory = 16 << 20});
+    ASSERT_TRUE(ran.error.has_value());
+    EXPECT_EQ(ran.error->kind, QueryError::Kind::TooLarge) << ran.error->message;
+    EXPECT_EQ(ran.rows, 0u);
+  }
+  const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
+  for (const std::string& statement :
+       {endless + "SELECT count(*) FROM n", endless + "SELECT sum(length(hex(i))) FROM n",
+        std::string("SELECT count(*) FROM access a, access b, access c, access d")}) {
+    SCOPED_TRACE(statement);
+    const Ran ran = run(session, statement, {.time = 300ms});
+    ASSERT_TRUE(ran.error.has_value());
+    EXPECT_EQ(ran.error->kind, QueryError::Kind::TooSlow) << ran.error->message;
+  }
+}
+
 TEST(SqlQuery, StatementsThatAreTooLongOrDeepAreRefused) {
   const SmallSession session(steps(1));
   std::string deep, wide = "SELECT 1", unions = "SELECT 1", tables = "SELECT count(*) FROM access";
