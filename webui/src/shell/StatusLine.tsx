@@ -42,7 +42,7 @@ function OfSession({ session }: { session: OpenSession }) {
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
       {info?.level !== undefined && <span>trace {info.level}</span>}
-      <Losses info={info} dropped={counts.dropped} />
+      <Losses info={info} dropped={counts.dropped} damaged={damagedSteps(session, info)} />
       {lost > 0 && (
         <span class="warn" title="This page was too slow for them; what they said was read again.">
           {plural(lost, 'live message')} missed
@@ -52,12 +52,21 @@ function OfSession({ session }: { session: OpenSession }) {
   );
 }
 
+// Steps that the file should have and that cannot be read any more.
+function damagedSteps(session: OpenSession, info: Session | null): number {
+  const readable = session.feed.readable.value;
+  if (readable === null || info?.steps === undefined || info.state === 'running') return 0;
+  return Math.max(0, info.steps - readable);
+}
+
 // What the recording lost: as the file says once it does, before that as the
-// steps themselves say.
-function Losses({ info, dropped }: { info: Session | null; dropped: number }) {
+// steps themselves say. And what the file has lost since.
+function Losses(props: { info: Session | null; dropped: number; damaged: number }) {
+  const { info, dropped, damaged } = props;
   const counted = Object.entries(info?.losses ?? {}).filter(([, n]) => n > 0);
   const texts = counted.map(([what, n]) => `${formatCount(n)} ${what.replaceAll('_', ' ')}`);
   if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
+  if (damaged > 0) texts.push(`file damaged: its last ${plural(damaged, 'step')} not shown`);
   return texts.length === 0 ? (
     <span class="dim">nothing lost</span>
   ) : (

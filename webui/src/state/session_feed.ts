@@ -16,8 +16,11 @@ export class SessionFeed {
   readonly data = new TraceData();
   readonly version: ReadonlySignal<number>; // counts the changes of `data`
   readonly lost: ReadonlySignal<number>; // live messages that did not reach this page
+  // Steps that the file has, as far as it can be read; null: not all were asked for.
+  readonly readable: ReadonlySignal<number | null>;
   private readonly counted = signal(0);
   private readonly missed = signal(0);
+  private readonly stepsRead = signal<number | null>(null);
   private readonly api: Pick<Api, 'tokens' | 'steps'>;
   private readonly id: string;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -31,6 +34,7 @@ export class SessionFeed {
     this.id = id;
     this.version = this.counted;
     this.lost = this.missed;
+    this.readable = this.stepsRead;
   }
 
   close(): void {
@@ -104,7 +108,10 @@ export class SessionFeed {
       for (const step of page.value.steps) data.addStep(step);
       this.touch();
       const last = page.value.steps.at(-1);
-      if (!last || last.step + 1 >= page.value.total) return;
+      if (!last || last.step + 1 >= page.value.total) {
+        this.stepsRead.value = page.value.total;
+        return;
+      }
       from = data.missingStep(last.step + 1);
     }
   }

@@ -1,4 +1,6 @@
 // Sessions: opened, steps and ops looked at, and the server going away.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Stage } from './stage';
 
@@ -144,6 +146,27 @@ describe('a session', () => {
     await page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
     await stage.toasts.getByText(/^holiday\.ttrace was not added: ./).waitFor();
     stage.complaints = stage.complaints.filter((text) => !/ 4\d\d /.test(text));
+  });
+});
+
+describe('a damaged file', () => {
+  it('is shown up to the damage, and the page says so', async () => {
+    const { page } = stage;
+    await stage.textToEnd('A long story about a file', 120);
+    const whole = await readFile(join(stage.server.data, `${stage.session ?? ''}.ttrace`));
+    await writeFile(
+      join(stage.server.data, 'cut.ttrace'),
+      whole.subarray(0, Math.floor(whole.length * 0.7)),
+    );
+    await page.goto(`${stage.server.url}#1&session=cut`);
+    await page.reload();
+    const status = page.getByRole('contentinfo');
+    await status.getByText(/^file damaged: its last \d+ steps not shown$/).waitFor();
+    const shown = Number(/(\d+) steps/.exec((await status.textContent()) ?? '')?.[1]);
+    expect(shown).toBeGreaterThan(10);
+    expect(shown).toBeLessThan(120);
+    await page.getByRole('grid', { name: `Ops of step ${String(shown - 1)}` }).waitFor();
+    expect(await stage.faults()).toEqual([]);
   });
 });
 
