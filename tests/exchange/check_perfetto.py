@@ -1,6 +1,8 @@
 """Checks what `protoc --decode` says of a Perfetto trace (stdin): no unknown fields,
 tracks introduced before they are used, every begin has its end, slices of a track
-nest and follow one another, interned names are known. Prints counts as JSON."""
+follow one another (on that of the steps, which it introduces first, ops inside them),
+interned names are known. Prints counts as JSON. That each is the session's:
+timeline_check.h."""
 import json
 import re
 import sys
@@ -42,6 +44,7 @@ open_slices = defaultdict(list)
 last = defaultdict(int)
 flows = defaultdict(int)
 counts = defaultdict(int)
+steps = None
 for packet in packets(sys.stdin):
     check(packet["trusted_packet_sequence_id"] == ["1"], "sequence")
     names.update(packet["interned_data.event_names.iid"])
@@ -65,6 +68,8 @@ for packet in packets(sys.stdin):
         check(uuid not in counters, "slice on a counter")
         check(packet["track_event.name_iid"][0] in names, "name")
         open_slices[uuid].append(at)
+        steps = steps or uuid
+        check(len(open_slices[uuid]) <= (2 if uuid == steps else 1), "overlap on", uuid, at)
         for flow in packet["track_event.flow_ids"]:
             flows[flow] += 1
     elif kind == "TYPE_SLICE_END":

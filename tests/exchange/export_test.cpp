@@ -10,6 +10,7 @@
 #include "api/exchange/run_pictures.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
+#include "tests/exchange/timeline_check.h"
 #include "tests/format/random_session.h"
 #include "tests/tracer/traced_model.h"
 
@@ -83,6 +84,7 @@ TEST(Export, DenseMoeRecurrentAndSplitModels) {
     EXPECT_GT(walked.from_file, 0U);
     EXPECT_EQ(walked.of_experts > 0, std::string(c.shape) == "moe");
     expect_exports_agree(reader);
+    EXPECT_GT(expect_timelines(reader), 1000U);
   }
 }
 
