@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "analysis/dependencies.h"
 #include "analysis/op_table.h"
 #include "api/exchange/columnar_export.h"
 #include "perfetto_trace.pb.h"
@@ -334,6 +335,40 @@ FiveTotals totals_of_arrow(const std::string& bytes) {
   return opened.ok() ? totals_of_batches(**opened) : FiveTotals{};
 }
 
+FiveTotals totals_of_arrow_file(const std::string& bytes) {
+  auto opened = arrow::ipc::RecordBatchFileReader::Open(
+      std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
+  EXPECT_TRUE(opened.ok()) << opened.status().ToString();
+  if (!opened.ok()) return {};
+  const auto table = (*opened)->ToTable();
+  EXPECT_TRUE(table.ok()) << table.status().ToString();
+  if (!table.ok()) return {};
+  arrow::TableBatchReader batches(**table);
+  return totals_of_batches(batches);
+}
+
+// A box per tensor of the last graph, an edge per dependency; an error without a graph.
+void expect_dot(const SessionReader& reader) {
+  StepId last{kNone};
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    if (step.graph.v != 0) last = step.id;
+    return true;
+  });
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const bool drawable = check_export(reader, {.format = Format::Dot}).has_value();
+  EXPECT_EQ(drawable, last.v != kNone);
+  if (!drawable || last.v == kNone) return;
+  const auto graph = reader.graph(reader.step(last)->graph).value();
+  std::size_t boxes = 0, edges = 0;
+  std::istringstream lines(exported(reader, {.format = Format::Dot}));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  n") || line.starts_with("  node ")) continue;
+    ++(line.find(" [label=") < line.find(" -> ") ? boxes : edges);
+  }
+  EXPECT_EQ(boxes, graph->tensors.size());
+  EXPECT_EQ(edges, dependencies_of(*graph).size());
+}
+
 // Bytes of the steps' slices, read and written.
 std::pair<std::uint64_t, std::uint64_t> bytes_of_chrome(const std::string& text) {
   std::uint64_t read = 0, written = 0;
@@ -428,6 +463,8 @@ void expect_exports_agree(const SessionReader& reader) {
   EXPECT_EQ(totals_of_parquet(exported(reader, {.format = Format::Parquet})), walked);
   expect_parquet_says_what_csv_says(reader, csv);
   EXPECT_EQ(totals_of_arrow(exported(reader, {.format = Format::Arrow})), walked);
+  EXPECT_EQ(totals_of_arrow_file(exported(reader, {.format = Format::ArrowFile})), walked);
+  expect_dot(reader);
   const std::pair bytes(walked.read, walked.written);
   EXPECT_EQ(bytes_of_chrome(exported(reader, {.format = Format::Chrome})), bytes);
   EXPECT_EQ(bytes_of_perfetto(exported(reader, {.format = Format::Perfetto})), bytes);

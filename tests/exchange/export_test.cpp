@@ -2,17 +2,22 @@
 #include <arrow/memory_pool.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/exchange/columnar_export.h"
+#include "api/exchange/run_folder.h"
 #include "api/exchange/run_pictures.h"
+#include "api/model_json.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/timeline_check.h"
 #include "tests/format/random_session.h"
 #include "tests/tracer/traced_model.h"
+#include "tracer/gguf_index.h"
 
 namespace tt::testing {
 namespace {
@@ -135,6 +140,106 @@ TEST(Export, LevelsOfTheLog) {
   EXPECT_EQ(events(LogLevel::Minimal),
             (Counts{{"session_start", 1}, {"step_begin", 1}, {"step_end", 1}, {"session_end", 1}}));
   EXPECT_EQ(events(LogLevel::Detailed)["tensor_log"], 16);
+}
+
+// What the log says of values, by step and op.
+using StatsOfOps = std::map<std::pair<std::uint64_t, std::uint64_t>, json>;
+
+StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
+  StatsOfOps stats;
+  std::istringstream lines(exported(reader, {.format = Format::Ndjson, .level = level}));
+  for (std::string line; std::getline(lines, line);) {
+    const json entry = json::parse(line);
+    if (!entry.contains("stats")) continue;
+    EXPECT_EQ(entry["event"], "tensor_log");
+    EXPECT_EQ(entry["write"], true);
+    const bool is_new = stats.try_emplace({entry["step"], entry["op"]}, entry["stats"]).second;
+    EXPECT_TRUE(is_new) << line;
+  }
+  return stats;
+}
+
+// Of a session that recorded them: real values of a real model.
+TEST(Export, TheVerboseLogHasTheStatisticsOfTheOutputs) {
+  modelgen::ModelSpec spec;
+  spec.shape = "small";
+  TracedModel model(generated_model(spec));
+  GenerationRequest request = greedy_tokens(9, 4);
+  request.level = Level::Verbose;
+  request.stats_pattern = "^(ffn_out|l_out|result_output)(-[0-9]+)?$";
+  const auto run = model.run(request);
+  const SessionReader reader = run.reader();
+  StatsOfOps recorded;
+  for (const Step& step : run.steps()) {
+    for (const ValueStats& of : step.stats) {
+      recorded[{step.id.v, of.op.v}] = {{"min", of.min}, {"max", of.max}, {"mean", of.mean},
+                                        {"std", of.std}, {"nan", of.nan}, {"inf", of.inf}};
+      EXPECT_LT(of.min, of.mean);
+    }
+  }
+  EXPECT_GT(recorded.size(), 4 * 4U);
+  const StatsOfOps logged = logged_stats(reader, LogLevel::Verbose);
+  ASSERT_EQ(logged.size(), recorded.size());
+  for (const auto& [op, of] : recorded) {
+    const json& said = logged.at(op);
+    for (const auto& [name, value] : of.items())  // a float as a float
+      EXPECT_EQ(said[name].get<float>(), value.get<float>()) << name;
+  }
+  EXPECT_TRUE(logged_stats(reader, LogLevel::Detailed).empty());
+  EXPECT_TRUE(logged_stats(reader, LogLevel::Minimal).empty());
+}
+
+TEST(Export, StatisticsThatAreNoNumbersAreNull) {
+  Step step = test::small_step(0);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  step.stats = {{.op = OpId{3}, .min = nan, .max = nan, .mean = nan, .std = nan, .nan = 16}};
+  const test::SmallSession session({step});
+  EXPECT_EQ(logged_stats(session.reader(), LogLevel::Verbose), (StatsOfOps{{{0, 3},
+                                                                            {{"min", nullptr},
+                                                                             {"max", nullptr},
+                                                                             {"mean", nullptr},
+                                                                             {"std", nullptr},
+                                                                             {"nan", 16},
+                                                                             {"inf", 0}}}}));
+}
+
+// Every weight that a session used, as our reader of GGUF headers has it of the model
+// (what `tt gguf --format csv` prints).
+TEST(Export, TheStructureOfARunFolderIsTheModels) {
+  struct Case {
+    const char* shape;
+    int splits;
+  };
+  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
+    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
+    modelgen::ModelSpec spec;
+    spec.shape = c.shape;
+    spec.splits = c.splits;
+    const auto path = generated_model(spec);
+    TracedModel model(path);
+    const auto run = model.run(greedy_tokens(9, 3));
+    const SessionReader reader = run.reader();
+    const TempFolder folder;
+    const Written written = export_run_folder(reader, {}, folder / "run");
+    ASSERT_TRUE(written.has_value()) << written.error().message;
+    std::ifstream file(folder / "run" / "gguf_structure.csv");
+    auto found = csv_rows({std::istreambuf_iterator<char>(file), {}});
+    const auto index = GgufIndex::open(path);
+    ASSERT_TRUE(index.has_value()) << index.error();
+    std::string header = csv_of(*index);
+    std::erase(header, '\r');
+    auto expected = csv_rows(header);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found.front(), expected.front());
+    EXPECT_EQ(found.front(), (std::vector<std::string>{"name", "file", "offset", "size", "type",
+                                                       "shape", "layer", "component"}));
+    EXPECT_EQ(expected.size(), 1 + index->tensors().size());
+    for (std::size_t i = 2; i < found.size(); ++i)
+      EXPECT_LE(std::stoull(found[i - 1][2]), std::stoull(found[i][2])) << "by offset";
+    std::ranges::sort(found);
+    std::ranges::sort(expected);
+    EXPECT_EQ(found, expected);
+  }
 }
 
 // What Parquet's pages take, whenever some are written.
