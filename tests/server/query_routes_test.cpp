@@ -2,6 +2,7 @@
 // the worst stays there for the others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -68,6 +69,34 @@ TEST(QueryRoutes, LongAnswersAreStreamedAndLimited) {
   EXPECT_EQ(cut.body["rows"].size(), 20'000u);
   EXPECT_EQ(cut.body["more"], true);
   EXPECT_EQ(server.query({{"sql", "SELECT * FROM access"}}).body["rows"].size(), 1000u);
+}
+
+// What has come is read while the rest is not made, and whoever has enough leaves.
+TEST(QueryRoutes, RowsComeWhileOthersAreMade) {
+  QueryServer server(500);
+  // Each row costs a scan of the session: a million of them are far more than the time it has.
+  const json slow = {{"sql",
+                      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, "
+                      "hex(zeroblob(1000)), (SELECT count(*) FROM access WHERE n.i > 0) FROM n"},
+                     {"limit", 1000000},
+                     {"timeout_ms", 60000},
+                     {"format", "ndjson"}};
+  std::string heard;
+  std::size_t rows = 0;
+  auto client = server.client();
+  const auto result = client.Post("/api/v1/sessions/small/query", httplib::Headers{}, slow.dump(),
+                                  "application/json", [&](const char* bytes, std::size_t count) {
+                                    heard.append(bytes, count);
+                                    rows =
+                                        static_cast<std::size_t>(std::ranges::count(heard, '\n'));
+                                    return rows < 100;  // then it hangs up
+                                  });
+  EXPECT_FALSE(result) << "the answer ended";
+  EXPECT_GE(rows, 100u);
+  EXPECT_LT(rows, 1000u) << "not all at once";
+  EXPECT_EQ(json::parse(heard.substr(0, heard.find('\n')))["i"], 1);
+  // Its turn is free again: two would be all there are.
+  EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }));
 }
 
 TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
