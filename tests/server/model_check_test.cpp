@@ -6,94 +6,34 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <format>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <print>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/format/temp_folder.h"
 #include "tests/places.h"
+#include "tests/server/damaged_model.h"
 #include "tracer/backends.h"
 #include "tracer/engine.h"
-#include "tracer/gguf_index.h"
-#include "tracer/modelgen/model_writer.h"
 
 namespace tt {
 namespace {
 
 using namespace std::chrono_literals;
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// Where the tensors' data begins: the smallest offset of any.
-std::size_t header_bytes(const std::filesystem::path& path) {
-  const auto index = GgufIndex::open(path);
-  EXPECT_TRUE(index.has_value());
-  std::uint64_t first = std::filesystem::file_size(path);
-  for (const GgufTensor& tensor : index->tensors()) first = std::min(first, tensor.file.offset);
-  return first;
-}
-
-// One change of what stands before the weights.
-std::string mutated(std::string bytes, std::size_t header, std::uint32_t seed) {
-  std::mt19937 dice(seed);
-  const auto anywhere = [&](std::size_t size) { return dice() % (header - size); };
-  switch (seed % 6) {
-    case 0: {  // one bit
-      bytes[anywhere(1)] ^= static_cast<char>(1 << dice() % 8);
-      break;
-    }
-    case 1: {  // one byte
-      bytes[anywhere(1)] = static_cast<char>(dice());
-      break;
-    }
-    case 2: {  // a number that matters
-      const std::uint32_t values[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xffffffff, 1u << 20};
-      std::memcpy(bytes.data() + anywhere(4), &values[dice() % std::size(values)], 4);
-      break;
-    }
-    case 3: {  // a long number that matters
-      const std::uint64_t values[] = {0, 1, ~0ull, 1ull << 31, 1ull << 32, 1ull << 40, 1ull << 63};
-      std::memcpy(bytes.data() + anywhere(8), &values[dice() % std::size(values)], 8);
-      break;
-    }
-    case 4: {  // truncated, mostly inside of the header
-      bytes.resize(dice() % 4 == 0 ? dice() % bytes.size() : dice() % header);
-      break;
-    }
-    case 5: {  // a stretch copied over another
-      const std::size_t size = 1 + dice() % 64;
-      bytes.replace(anywhere(size), size, bytes.substr(anywhere(size), size));
-      break;
-    }
-  }
-  return bytes;
-}
+using test::contents;
+using test::header_bytes;
+using test::mutated;
 
 TEST(ModelCheck, ThousandMutationsAreLoadedOrRefusedAndNeverEndThisProcess) {
   const testing::TempFolder folder;
-  const auto sound = folder.path() / "sound.gguf";
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  spec.dims.layers = 2;
-  spec.dims.embd = 64;
-  spec.dims.heads = 2;
-  spec.dims.kv_heads = 2;
-  spec.dims.ff = 128;
-  spec.quant = "f32";
-  const auto made = modelgen::write_model(spec, sound);
-  ASSERT_TRUE(made.has_value()) << made.error().message;
+  const auto sound = test::write_sound_model(folder.path() / "sound.gguf");
   ASSERT_TRUE(check_model(kPlaces.checker, sound).has_value());
   const std::string whole = contents(sound);
   const std::size_t header = header_bytes(sound);
