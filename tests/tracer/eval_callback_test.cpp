@@ -9,8 +9,10 @@
 #include <format>
 #include <fstream>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/places.h"
@@ -66,9 +68,9 @@ struct Independent {
   std::vector<Line> nodes;
 };
 
-Independent eval_callback(const std::filesystem::path& model, const std::string& prompt) {
+Independent eval_callback(const std::filesystem::path& model, const std::string& prompt,
+                          const ContextOptions& context) {
   const TempFolder folder;
-  const ContextOptions context = TracedModel::small_context();
   need_backends();
   const auto index = GgufIndex::open(model);
   EXPECT_TRUE(index.has_value());
@@ -125,7 +127,7 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
   return lines;
 }
 
-void expect_same(const std::vector<Line>& ours, const std::vector<Line>& theirs) {
+void expect_same(std::span<const Line> ours, std::span<const Line> theirs) {
   EXPECT_EQ(ours.size(), theirs.size());
   for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
     ASSERT_EQ(ours[i], theirs[i]) << "node " << i;
@@ -141,33 +143,38 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
   TracedModel traced(model);
 
   const std::string text = "the old sea and the wind";
-  const Independent prompt = eval_callback(model, text);
+  const Independent prompt = eval_callback(model, text, TracedModel::small_context());
   const auto ids = traced.engine().tokens_of(text);
   ASSERT_TRUE(ids.has_value()) << ids.error().message;
   EXPECT_EQ(*ids, prompt.tokens);
-  ASSERT_GT(ids->size(), 1U);
+  ASSERT_GT(ids->size(), 2U);
 
   GenerationRequest request = greedy_tokens(1, 2);
   request.prompt = text;
   const auto run = traced.run(request);
   const auto steps = run.steps();
   ASSERT_EQ(steps.size(), 2U) << run.result.error;
-  const auto prompt_graph = graph_of(run.reader(), steps[0]);
-  expect_same(nodes_of(*prompt_graph), prompt.nodes);
+  expect_same(nodes_of(*graph_of(run.reader(), steps[0])), prompt.nodes);
 
-  // A decode is a graph of one token; so is a prompt of one, but that recurrent
-  // models then begin with an empty state.
-  const Independent decode =
-      eval_callback(model, std::string_view(GetParam()) == "rwkv" ? "a" : "");
-  ASSERT_EQ(decode.tokens.size(), 1U);
-  const auto decode_graph = graph_of(run.reader(), steps[1]);
-  if (!traced.engine().facts().recurrent) {
-    expect_same(nodes_of(*decode_graph), decode.nodes);
-  }
-  GenerationRequest one_token = greedy_tokens(1, 1);
-  one_token.prompt = decode.tokens;
-  const auto single = traced.run(one_token);
-  expect_same(nodes_of(*graph_of(single.reader(), single.steps().at(0))), decode.nodes);
+  // It evaluates the prompt only. With ubatches of all its tokens but one the last is
+  // evaluated alone, after what the others left in the cache or state: a decode.
+  ContextOptions cut = TracedModel::small_context();
+  cut.ubatch = static_cast<std::uint32_t>(ids->size() - 1);
+  const Independent both = eval_callback(model, text, cut);
+  TracedModel in_two(model, cut);
+  const auto cut_run = in_two.run(request);
+  const auto cut_steps = cut_run.steps();
+  ASSERT_EQ(cut_steps.size(), 3U) << cut_run.result.error;
+  ASSERT_EQ(cut_steps[2].phase, Phase::Generate);
+  EXPECT_EQ(cut_steps[2].graph, cut_steps[1].graph) << "a generated token is no other decode";
+  const auto first_graph = graph_of(cut_run.reader(), cut_steps[0]);
+  const auto decode_graph = graph_of(cut_run.reader(), cut_steps[2]);
+  ASSERT_GT(both.nodes.size(), first_graph->nodes.size());
+  const auto [first, decode] = std::pair(std::span(both.nodes).first(first_graph->nodes.size()),
+                                         std::span(both.nodes).subspan(first_graph->nodes.size()));
+  expect_same(nodes_of(*first_graph), first);
+  expect_same(nodes_of(*decode_graph), decode);
+  expect_same(nodes_of(*graph_of(run.reader(), steps[1])), decode);
 
   // The same list again, in exact mode: fused pairs are one op there, too.
   request.exact_timing = true;
@@ -180,10 +187,11 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
   }
   const auto pairs = std::ranges::count(decode_graph->ops, 2U, &Op::nodes);
   std::printf("%s: prompt of %zu tokens %zu nodes, decode %zu nodes, %zu ops, %td fused pairs\n",
-              GetParam(), ids->size(), prompt.nodes.size(), decode.nodes.size(),
-              decode_graph->ops.size(), pairs);
+              GetParam(), ids->size(), prompt.nodes.size(), decode.size(), decode_graph->ops.size(),
+              pairs);
 }
 
+// Of llama, qwen3moe, gpt-oss, deepseek2, mamba and rwkv7: six architectures.
 INSTANTIATE_TEST_SUITE_P(Shapes, EvalCallback,
                          ::testing::Values("small", "moe", "qwen3-moe-like", "gpt-oss-like",
                                            "deepseek-like", "mamba", "rwkv"),
