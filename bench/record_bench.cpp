@@ -1,79 +1,225 @@
 // What does recording cost the inference thread per op? Budget: 40 ns.
 //
-// One iteration is one step of a known graph of 379 ops in 691 nodes (a decode of
-// the tinyllama shape), as llama.cpp drives it: every node listed, every op
-// ticked, the buffer handed back. No kernel runs between the callbacks, so caches are warmer than
-// in a real step; token_bench has the real one.
+// One iteration is a decode that a model really made, played again into the probe: every
+// call of both callbacks, as llama.cpp made them, from the tensors where they lie, fused
+// pairs, routed experts, cache positions and attention masks included, with a buffer
+// taken and handed back. The graphs are those of the named shapes, op for op; their
+// tensors are narrow, which the probe never looks at but in the slots, and those depend
+// on layers, experts and cells (300 of 512 here) only.
+// No kernel runs between the callbacks, so caches are warmer than in a real step;
+// token_bench has the real one.
 #include <benchmark/benchmark.h>
 #include <ggml.h>
 #include <llama.h>
 
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/budget.h"
+#include "tracer/backends.h"
+#include "tracer/gguf_index.h"
 #include "tracer/llama_handles.h"
+#include "tracer/modelgen/model_writer.h"
 #include "tracer/probe.h"
 #include "tracer/step_pool.h"
 
 namespace {
 
-constexpr int kOps = 379;
-constexpr int kNodes = 691;
+constexpr double kBudgetNs = 40;
+constexpr int kPrompt = 300;
+constexpr const char* kPerOp = "s/op";
 
-struct Graph {
-  tt::GgmlContext context;
-  std::vector<ggml_tensor*> nodes;
-
-  Graph() : context(ggml_init({.mem_size = 4U << 20, .mem_buffer = nullptr, .no_alloc = true})) {
-    ggml_tensor* at = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 64, 1);
-    for (int i = 0; i < kOps; ++i) {
-      if (i < kNodes - kOps) {
-        at = ggml_reshape_1d(context.get(), at, 64);
-        nodes.push_back(at);
+// Stands between llama.cpp and the probe: writes down who was called with what, and
+// calls again in the same order.
+class Tape {
+ public:
+  void attach(llama_context_params& params) {
+    eval_ = params.cb_eval;
+    tick_ = params.abort_callback;
+    probe_ = params.cb_eval_user_data;
+    params.cb_eval = [](ggml_tensor* node, bool ask, void* self) {
+      auto& tape = *static_cast<Tape*>(self);
+      tape.calls_.push_back({.node = node, .ask = ask});
+      return tape.eval_(node, ask, tape.probe_);
+    };
+    params.abort_callback = [](void* self) {
+      auto& tape = *static_cast<Tape*>(self);
+      tape.calls_.push_back({});
+      return tape.tick_(tape.probe_);
+    };
+    params.cb_eval_user_data = params.abort_callback_data = this;
+  }
+  void clear() { calls_.clear(); }
+  void play() const {
+    for (const Call& call : calls_) {
+      if (call.node == nullptr) {
+        tick_(probe_);
+      } else {
+        eval_(call.node, call.ask, probe_);
       }
-      at = ggml_scale(context.get(), at, 1.5F);
-      at->flags |= GGML_TENSOR_FLAG_COMPUTE;
-      nodes.push_back(at);
+    }
+  }
+
+ private:
+  struct Call {
+    ggml_tensor* node = nullptr;  // null: a tick
+    bool ask = false;
+  };
+  std::vector<Call> calls_;
+  ggml_backend_sched_eval_callback eval_ = nullptr;
+  ggml_abort_callback tick_ = nullptr;
+  void* probe_ = nullptr;
+};
+
+// A model after its last decode, which was recognised and timed fast.
+class Decoded {
+ public:
+  explicit Decoded(const std::filesystem::path& file)
+      : index_(*tt::GgufIndex::open(file)), model_(load(file)), pool_(2, 8192, 1U << 20) {
+    layout_.emplace(tt::ModelLayout{index_, tt::MappedFiles::of_this_process(index_.files())});
+    probe_ = std::make_unique<tt::Probe>(*layout_);
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = 1024;
+    params.n_batch = params.n_ubatch = 512;
+    params.n_threads = params.n_threads_batch = 1;
+    probe_->attach(params);
+    tape_.attach(params);
+    context_.reset(llama_init_from_model(model_.get(), params));
+    if (!context_) fail("no context");
+    decode(kPrompt);
+    for (int i = 0; i < 3; ++i) decode(1);
+    real_ = step([this] { decode_tokens(1); });
+    if (!real_.fast) fail("the last decode was not recognised");
+    if (play() != real_) fail("what was played again is not what was recorded");
+  }
+
+  struct Seen {
+    bool fast = false;
+    std::uint32_t ops = 0;
+    std::size_t slots = 0, slot_bytes = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  Seen play() {
+    return step([this] { tape_.play(); });
+  }
+  const Seen& real() const { return real_; }
+
+ private:
+  static tt::LlamaModel load(const std::filesystem::path& file) {
+    llama_model_params params = llama_model_default_params();
+    std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
+    params.devices = no_devices.data();
+    return tt::LlamaModel(llama_model_load_from_file(file.c_str(), params));
+  }
+  [[noreturn]] static void fail(const char* why) {
+    std::fprintf(stderr, "record_bench: %s\n", why);
+    std::exit(1);
+  }
+  void decode(int tokens) {
+    step([&] { decode_tokens(tokens); });
+  }
+  void decode_tokens(int count) {
+    tape_.clear();
+    std::vector<llama_token> tokens(static_cast<std::size_t>(count));
+    std::iota(tokens.begin(), tokens.end(), 1);
+    if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), count)) != 0) {
+      fail("a decode failed");
+    }
+  }
+  template <class Run>
+  Seen step(Run run) {
+    tt::StepBuffer* buffer = pool_.try_acquire();
+    probe_->begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = {}});
+    run();
+    probe_->end_step(false);
+    const Seen seen{.fast = buffer->header.timing == tt::Timing::Fast && !buffer->count_mismatch,
+                    .ops = buffer->ops_done.load(),
+                    .slots = buffer->captured.size(),
+                    .slot_bytes = buffer->arena_used};
+    pool_.release(buffer);
+    return seen;
+  }
+
+  tt::GgufIndex index_;
+  tt::LlamaModel model_;
+  std::optional<tt::ModelLayout> layout_;
+  std::unique_ptr<tt::Probe> probe_;
+  Tape tape_;
+  tt::LlamaContext context_;
+  tt::StepPool pool_;
+  Seen real_;
+};
+
+// The named shape with all its layers and experts, in a few MB.
+std::filesystem::path narrow_model(const std::string& shape) {
+  tt::modelgen::ModelSpec spec;
+  spec.shape = shape;
+  spec.dims.embd = 256;
+  spec.dims.heads = 4;
+  spec.dims.kv_heads = 2;
+  spec.dims.ff = 256;
+  spec.dims.vocab = 1024;
+  const auto file = std::filesystem::temp_directory_path() / ("tt-record-bench-" + shape + ".gguf");
+  if (const auto written = tt::modelgen::write_model(spec, file); !written) {
+    std::fprintf(stderr, "%s\n", written.error().message.c_str());
+    std::exit(1);
+  }
+  return file;
+}
+
+void record_one_step(benchmark::State& state, Decoded& decoded) {
+  for (auto _ : state) benchmark::DoNotOptimize(decoded.play());
+  if (decoded.play() != decoded.real()) state.SkipWithError("the graph was not recognised");
+  const double ops = decoded.real().ops;
+  state.counters[kPerOp] = benchmark::Counter(
+      ops, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.SetLabel(std::format("{} ops, {} slots of {} bytes", ops, decoded.real().slots,
+                             decoded.real().slot_bytes));
+}
+
+// The usual table, and under each median what it means.
+class Verdicts final : public benchmark::ConsoleReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override {
+    ConsoleReporter::ReportRuns(runs);
+    for (const Run& run : runs) {
+      const auto each = run.counters.find(kPerOp);
+      if (each == run.counters.end() || run.aggregate_name != "median") continue;
+      const double ns = each->second.value * 1e9;
+      GetOutputStream() << std::format("{:.1f} ns per op; {}\n", ns,
+                                       tt::bench::verdict(ns, tt::bench::Bound::AtMost, kBudgetNs));
     }
   }
 };
 
-void BM_RecordOneOp(benchmark::State& state) {
-  const Graph graph;
-  const tt::GgufIndex index;
-  const tt::ModelLayout layout{index, {}};
-  tt::Probe probe(layout);
-  tt::StepPool pool(2, 4096, 1U << 16);
-  llama_context_params params = llama_context_default_params();
-  probe.attach(params);
-
-  const auto step = [&](bool learn) {
-    tt::StepBuffer* buffer = pool.try_acquire();
-    probe.begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = {}});
-    for (ggml_tensor* node : graph.nodes) {
-      const bool cut = params.cb_eval(node, true, params.cb_eval_user_data);
-      if (cut) {
-        params.abort_callback(params.abort_callback_data);
-        params.cb_eval(node, false, params.cb_eval_user_data);
-      }
-    }
-    if (!learn) {
-      for (int i = 0; i < kOps; ++i) params.abort_callback(params.abort_callback_data);
-    }
-    probe.end_step(false);
-    if (!learn && (buffer->header.timing != tt::Timing::Fast || buffer->count_mismatch)) {
-      state.SkipWithError("the graph was not recognised");
-    }
-    pool.release(buffer);
-  };
-  step(true);
-  for (auto _ : state) step(false);
-  state.counters["ns/op"] = benchmark::Counter(
-      kOps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-  state.SetItemsProcessed(state.iterations() * kOps);
-}
-BENCHMARK(BM_RecordOneOp);
-
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tt::load_backends({});
+  std::vector<std::unique_ptr<Decoded>> models;
+  for (const char* shape : {"tinyllama-1.1b", "small", "moe"}) {
+    const auto file = narrow_model(shape);
+    Decoded& decoded = *models.emplace_back(std::make_unique<Decoded>(file));
+    std::filesystem::remove(file);  // it stays mapped
+    benchmark::RegisterBenchmark(
+        std::string("RecordOneStep/") + shape,
+        [&decoded](benchmark::State& state) { record_one_step(state, decoded); })
+        ->Repetitions(5)
+        ->ReportAggregatesOnly();
+  }
+  Verdicts verdicts;
+  benchmark::RunSpecifiedBenchmarks(&verdicts);
+  return 0;
+}

@@ -7,7 +7,8 @@
 // token in one process, the order rotating: without callbacks, traced at level
 // DETAILED with everything that recording does (recognition, times, slots, rows
 // committed to the file), and with cb_eval on every node, as most tools do.
-// One pair is one token; medians of the ratios, interval by order statistics.
+// One pair is one token; medians of the ratios, interval by order statistics. The budget
+// of the file is that of 512 tokens: --tokens 511, and the first.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -17,10 +18,13 @@
 #include <filesystem>
 #include <format>
 #include <fstream>
+#include <print>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "bench/budget.h"
 #include "tracer/backends.h"
 #include "tracer/format/access.h"
 #include "tracer/format/session_reader.h"
@@ -42,6 +46,21 @@ struct Options {
 };
 
 constexpr std::uint32_t kContext = 4096;
+
+// What the upper end of the interval may be. Other shapes are only told.
+constexpr std::array kMostRatio = {std::pair{"tinyllama-1.1b", 1.02}, std::pair{"small", 1.04}};
+constexpr double kMostBytesPerAccess = 2;
+constexpr std::uint64_t kTokensOfBudget = 512;
+constexpr double kMostMb = 64;  // beyond model and context
+
+std::string at_most(double figure, double budget) {
+  return tt::bench::verdict(figure, tt::bench::Bound::AtMost, budget);
+}
+
+std::string ratio_verdict(const std::string& shape, double upper_end) {
+  const auto known = std::ranges::find(kMostRatio, shape, [](const auto& of) { return of.first; });
+  return known == kMostRatio.end() ? "no budget" : at_most(upper_end, known->second);
+}
 
 double milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -240,19 +259,23 @@ void measure(const Options& options, const std::string& shape) {
   const Interval base = median_of(plain_ms);
   const Interval detailed = median_of(traced_ratio);
   const Interval all = median_of(every_ratio);
-  std::printf(
-      "%-16s %8.3f ms/token  traced %.4f [%.4f, %.4f]  cb_eval on every node %.4f [%.4f, "
-      "%.4f]\n",
-      shape.c_str(), base.median, detailed.median, detailed.low, detailed.high, all.median, all.low,
+  std::println(
+      "{:<16} {:8.3f} ms/token  traced {:.4f} [{:.4f}, {:.4f}]  cb_eval on every node {:.4f} "
+      "[{:.4f}, {:.4f}]",
+      shape, base.median, detailed.median, detailed.low, detailed.high, all.median, all.low,
       all.high);
-  std::printf(
-      "%-16s file %.2f bytes/access (%llu accesses, %llu steps, %llu templates)  memory "
-      "%.1f MB  lost: %llu times, %llu slots, %llu counts\n",
-      "", size.bytes_per_access, static_cast<unsigned long long>(size.accesses),
-      static_cast<unsigned long long>(size.steps), static_cast<unsigned long long>(size.templates),
-      extra_mb, static_cast<unsigned long long>(result.losses.steps_without_times),
-      static_cast<unsigned long long>(result.losses.slot_values_dropped),
-      static_cast<unsigned long long>(result.losses.count_mismatches));
+  std::println(
+      "{:<16} file {:.2f} bytes/access ({} accesses, {} steps, {} templates)  memory "
+      "{:.1f} MB  lost: {} times, {} slots, {} counts",
+      "", size.bytes_per_access, size.accesses, size.steps, size.templates, extra_mb,
+      result.losses.steps_without_times, result.losses.slot_values_dropped,
+      result.losses.count_mismatches);
+  std::println("{:<16} ratio's upper end {}", "", ratio_verdict(shape, detailed.high));
+  std::println("{:<16} bytes per access {}", "",
+               size.steps < kTokensOfBudget
+                   ? std::format("of fewer than {} tokens: no budget", kTokensOfBudget)
+                   : at_most(size.bytes_per_access, kMostBytesPerAccess));
+  std::println("{:<16} MB beyond model and context {}", "", at_most(extra_mb, kMostMb));
 }
 
 }  // namespace
