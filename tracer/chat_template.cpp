@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <format>
+#include <string_view>
 
 // A library's header, not ours to warn about.
 #pragma GCC diagnostic push
@@ -30,9 +31,13 @@ std::expected<std::string, std::string> apply_chat_template(const std::string& s
     }
     return chat.apply(inputs);
   } catch (const std::exception& error) {
+    // What it says and where is one line; then the template is quoted, once for each level.
+    std::string_view what = error.what();
+    what = what.substr(0, what.find('\n'));
+    if (what.ends_with(':')) what.remove_suffix(1);
     return std::unexpected(std::format(
         "The model's chat template refuses this conversation: {}. Send it as plain text instead.",
-        error.what()));
+        what));
   }
 }
 
