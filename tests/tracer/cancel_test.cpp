@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <format>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "tests/tracer/traced_model.h"
@@ -16,21 +17,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Wide enough that one ubatch of its prompt takes a good part of a second.
+// Wide enough that one op of its prompt is little against the four ubatches of it.
 std::filesystem::path slow_model() {
   modelgen::ModelSpec spec;
   spec.shape = "small";
-  spec.dims.embd = 1024;
-  spec.dims.ff = 4096;
-  spec.dims.layers = 6;
+  spec.dims.embd = 512;
+  spec.dims.ff = 2048;
+  spec.dims.layers = 4;
   spec.quant = "q8_0";
   return generated_model(spec);
+}
+
+double milliseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
 }
 
 ContextOptions wide_context() {
   ContextOptions context = TracedModel::small_context();
   context.context = 2048;
-  context.batch = context.ubatch = 1024;
+  context.batch = 1024;
+  context.ubatch = 256;
   return context;
 }
 
@@ -64,9 +70,19 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
       TracedModel traced(slow_model(), wide_context());
       GenerationRequest request = greedy_tokens(1024, 5);
       request.exact_timing = exact;
-      const auto begin = Clock::now();
-      if (known) traced.run(request);
-      const auto whole = Clock::now() - begin;
+      // The same prompt, not cancelled: by this engine, or by one that leaves it nothing to know.
+      const double whole_ms = [&] {
+        std::optional<TracedModel> other;
+        if (!known) other.emplace(slow_model(), wide_context());
+        const auto begin = Clock::now();
+        const auto whole = (known ? traced : *other).run(request);
+        EXPECT_EQ(whole.steps().size(), 4U + 4U);  // four ubatches, four decodes
+        return milliseconds(Clock::now() - begin);
+      }();
+
+      // Exactly timed, what the graphs of the four have in common has run before they differ:
+      // then the one that ran last is recognised. Let that be the first.
+      if (known && exact) traced.run(greedy_tokens(257, 1));
 
       TracedModel::Run run;
       double took_ms = 0;
@@ -75,14 +91,13 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
           return step.ops_done.load() > 20 && step.ops_done.load() < 60;
         });
         run = traced.run(request);
-        took_ms = std::chrono::duration<double, std::milli>(Clock::now() - canceller.asked.load())
-                      .count();
+        took_ms = milliseconds(Clock::now() - canceller.asked.load());
       }
       EXPECT_EQ(run.result.reason, StopReason::Cancelled);
       EXPECT_EQ(run.info.state, SessionState::Cancelled);
       EXPECT_EQ(run.result.generated, 0U);
       const auto steps = run.steps();
-      ASSERT_EQ(steps.size(), 1U);
+      ASSERT_EQ(steps.size(), 1U) << "of four";
       EXPECT_TRUE(steps[0].aborted);
       if (known) {
         // What ran until then is there, and only that.
@@ -90,13 +105,10 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
         EXPECT_LT(steps[0].op_ends.size(), graph_of(run.reader(), steps[0])->ops.size());
       }
       EXPECT_TRUE(check_session(run.file).value().empty());
-      std::printf("cancelled a prompt (%s, %s) after %.1f ms%s\n", exact ? "exact" : "fast",
-                  known ? "known" : "new", took_ms,
-                  known ? std::format(" of {:.0f}",
-                                      std::chrono::duration<double, std::milli>(whole).count())
-                              .c_str()
-                        : "");
-      EXPECT_LT(took_ms, 1000);
+      std::printf("cancelled a prompt (%s, %s) after %.1f ms of %.0f\n", exact ? "exact" : "fast",
+                  known ? "known" : "new", took_ms, whole_ms);
+      // No ubatch is finished first. (Seen on a busy machine: a twentieth.)
+      EXPECT_LT(took_ms / whole_ms, 1.0 / 4);
 
       // The next request shares the prefix, and must not find what was left of it.
       GenerationRequest next = greedy_tokens(60, 5);
