@@ -79,6 +79,35 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
   }
 }
 
+// Of the size that models have and not less: what a step costs beside its accesses weighs
+// more in tiny ones.
+TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
+  for (const char* shape : {"small", "moe", "gpt-oss-like"}) {
+    SCOPED_TRACE(shape);
+    modelgen::ModelSpec spec;
+    spec.shape = shape;
+    ContextOptions context = TracedModel::small_context();
+    context.context = 1024;
+    TracedModel traced(generated_model(spec), context);
+    const auto run = traced.run(greedy_tokens(1, 512));
+    ASSERT_EQ(run.result.generated, 512U) << run.result.error;
+    EXPECT_EQ(run.recording.losses, LossCounters{});
+    const auto reader = run.reader();
+    std::uint64_t accesses = 0;
+    for (const Step& step : run.steps()) {
+      const auto graph = graph_of(reader, step);
+      ASSERT_EQ(step.op_ends.size(), graph->ops.size());
+      // Each told one by one, not summed.
+      for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess&) { ++accesses; });
+    }
+    const double each =
+        static_cast<double>(std::filesystem::file_size(run.file)) / static_cast<double>(accesses);
+    std::printf("%s: 512 tokens, %.2fM accesses, %.2f bytes per access\n", shape,
+                static_cast<double>(accesses) / 1e6, each);
+    EXPECT_LE(each, 2.0);
+  }
+}
+
 TEST(Templates, TheFingerprintIsThatOfTheGraphNotOfTheProcess) {
   // Two engines lay the same model out at different addresses.
   const auto model = tiny("moe", 2);
