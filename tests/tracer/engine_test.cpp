@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
-#include <set>
 #include <string>
 
 #include "tests/tracer/plain_llama.h"
@@ -211,33 +210,6 @@ TEST(EngineOutput, SeedsDecide) {
   EXPECT_EQ(drawn.result.text, traced.run(request).result.text);
 }
 
-TEST(EngineOutput, EverySamplerOfTheChainWorks) {
-  TracedModel traced(shape("small"));
-  GenerationRequest request = text_request("once upon", 12);
-  request.sampling = {.temperature = 0.9F,
-                      .top_k = 1,  // leaves one: the greedy choice
-                      .top_p = 0.5F,
-                      .min_p = 0.1F,
-                      .repeat_penalty = 1.0F,
-                      .repeat_last_n = 64,
-                      .seed = 3,
-                      .grammar = {}};
-  GenerationRequest greedy = request;
-  greedy.sampling.temperature = 0;
-  const std::string likely = traced.run(greedy).result.text;
-  EXPECT_EQ(traced.run(request).result.text, likely);
-
-  // Pure greedy generation of random weights runs in circles; a heavy penalty does not.
-  greedy.max_tokens = 60;
-  greedy.sampling.repeat_penalty = 100.0F;
-  const auto penalized = traced.run(greedy);
-  std::set<std::int32_t> distinct;
-  for (const Token& token : penalized.heard.tokens) {
-    if (token.generated) distinct.insert(token.id);
-  }
-  EXPECT_GT(distinct.size(), 55U);
-}
-
 TEST(EngineOutput, AGrammarRestrictsIt) {
   TracedModel traced(shape("small"));
   GenerationRequest request = text_request("is the sea wet", 40);
@@ -355,6 +327,30 @@ TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
   EXPECT_EQ(text,
             "<s><|im_start|>system\nBebrief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
             "<|im_start|>assistant\n");
+}
+
+// ---------------------------------------------------------------- threads
+
+// Of a step the library itself says with how many it ran.
+TEST(EngineThreads, OfPromptsAndOfDecodesAreThoseAskedFor) {
+  struct Case {
+    std::int32_t threads, batch;
+    std::uint32_t of_prompt, of_decode;
+  };
+  for (const Case& c : {Case{1, 3, 3, 1}, Case{2, 0, 2, 2}, Case{2, 1, 1, 2}}) {
+    SCOPED_TRACE(std::format("-t {} -tb {}", c.threads, c.batch));
+    ContextOptions context = TracedModel::small_context();
+    context.threads = c.threads;
+    context.threads_batch = c.batch;
+    modelgen::ModelSpec spec;
+    spec.shape = "small";
+    spec.dims.layers = 1;
+    TracedModel traced(generated_model(spec), context);
+    const auto steps = traced.run(greedy_tokens(70, 3)).steps();
+    ASSERT_EQ(steps.size(), 4U);  // 64, 6, 1, 1
+    for (const Step& step : steps)
+      EXPECT_EQ(step.threads, step.n_tokens > 1 ? c.of_prompt : c.of_decode) << step.id.v;
+  }
 }
 
 // ---------------------------------------------------------------- other kinds of model

@@ -56,9 +56,13 @@ std::int32_t PlainLlama::decode(std::span<const std::int32_t> tokens) {
     }
     tokens = tokens.subspan(count);
   }
-  const float* logits = llama_get_logits_ith(context_.get(), -1);
-  const int n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
-  return static_cast<std::int32_t>(std::max_element(logits, logits + n_vocab) - logits);
+  const std::vector<float> likely = logits();
+  return static_cast<std::int32_t>(std::ranges::max_element(likely) - likely.begin());
+}
+
+std::vector<float> PlainLlama::logits() const {
+  const float* values = llama_get_logits_ith(context_.get(), -1);
+  return {values, values + llama_vocab_n_tokens(llama_model_get_vocab(model_.get()))};
 }
 
 std::vector<std::int32_t> PlainLlama::greedy(std::span<const std::int32_t> prompt,

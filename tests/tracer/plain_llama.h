@@ -28,6 +28,8 @@ class PlainLlama {
   std::int32_t decode(std::span<const std::int32_t> tokens);
   // The prompt and then the most likely tokens.
   std::vector<std::int32_t> greedy(std::span<const std::int32_t> prompt, std::size_t count);
+  // By token id, after the last token that was evaluated.
+  std::vector<float> logits() const;
   // What an embedding model makes of the text.
   std::vector<float> embedding(std::span<const std::int32_t> tokens);
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
 
+#include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -87,6 +90,34 @@ TEST(WeightPlaces, WithoutMmapTheyAreInPlainMemory) {
   // A fact of the session, so that nobody takes a memory read for one of the disk.
   TracedModel mapped(generated_model(spec_of("small")));
   EXPECT_EQ(places.tokens, places_of(mapped).tokens);
+}
+
+// Of this process, as the kernel counts it.
+std::uint64_t locked_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("VmLck:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+TEST(WeightPlaces, WithMlockTheKernelKeepsThemInMemory) {
+  const auto model = kPlaces.bundled_model;  // small: an ordinary user may lock so much
+  for (const bool mmap : {true, false}) {
+    SCOPED_TRACE(mmap ? "mapped" : "read");
+    ASSERT_EQ(locked_bytes(), 0U);
+    {
+      TracedModel loose(model, TracedModel::small_context(), {.mmap = mmap, .repack = false});
+      EXPECT_EQ(locked_bytes(), 0U);
+    }
+    TracedModel locked(model, TracedModel::small_context(),
+                       {.mmap = mmap, .mlock = true, .repack = false});
+    std::uint64_t weights = 0;
+    for (const GgufTensor& tensor : locked.engine().gguf().tensors()) weights += tensor.file.length;
+    EXPECT_GT(weights, 100'000U);
+    EXPECT_GE(locked_bytes(), weights);
+    EXPECT_EQ(places_of(locked).tokens.size(), 74U);
+  }
 }
 
 TEST(WeightPlaces, SplitModelsNameTheFile) {
