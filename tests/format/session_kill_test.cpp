@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ChildProcess;
 using testing::Dice;
-using testing::mount_small_disk;
 using testing::random_session;
 using testing::RandomSession;
+using testing::SmallDisk;
 using testing::TempFolder;
 using Kind = TraceError::Kind;
 
@@ -146,8 +146,7 @@ int record_until_full(const fs::path& folder, FullBy by, Told& told) {
     snprintf(told.message, sizeof told.message, "%s: %s", what, detail.c_str());
     return 1;
   };
-  const bool small_disk = by == FullBy::Disk && mount_small_disk(folder);
-  if (!small_disk) limit_file_size();
+  if (by == FullBy::FileSizeLimit) limit_file_size();
   const RandomSession session = random_session(42, {2, 60, 60, 4, 40, 50});
   const fs::path file = folder / "s.ttrace";
   std::unique_ptr<SessionWriter> writer;
@@ -181,24 +180,28 @@ int record_until_full(const fs::path& folder, FullBy by, Told& told) {
     return fail("the file does not say that it failed", finished ? "" : finished.error().message);
   if (reader->losses()->steps_not_written != 3) return fail("losses");
   snprintf(told.message, sizeof told.message, "%d steps kept, %s, %s", committed,
-           small_disk ? "tmpfs of 1 MiB" : "no file over 1 MiB",
+           by == FullBy::Disk ? "tmpfs of 1 MiB" : "no file over 1 MiB",
            fs::exists(file.string() + "-wal") ? "with a WAL beside the file" : "one file");
   return 0;
 }
 
-void expect_to_end_well(FullBy by) {
-  TempFolder folder;
+void expect_to_end_well(const fs::path& folder, FullBy by) {
   SharedTold told;
-  ChildProcess child([&] { return record_until_full(folder.path(), by, *told.operator->()); });
+  ChildProcess child([&] { return record_until_full(folder, by, *told.operator->()); });
   EXPECT_EQ(child.wait(), 0) << told->message;
   EXPECT_GT(told->committed, 10u);
   std::printf("%s\n", told->message);
 }
 
-TEST(FullDisk, EndsTheRecordingAndLosesNothingCommitted) { expect_to_end_well(FullBy::Disk); }
+TEST(FullDisk, EndsTheRecordingAndLosesNothingCommitted) {
+  const SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
+  expect_to_end_well(disk.path(), FullBy::Disk);
+}
 
 TEST(FileSizeLimit, EndsTheRecordingAndLosesNothingCommitted) {
-  expect_to_end_well(FullBy::FileSizeLimit);
+  const TempFolder folder;
+  expect_to_end_well(folder.path(), FullBy::FileSizeLimit);
 }
 
 TEST(FullDisk, RefusesANewSessionAndLeavesNothing) {

@@ -1,8 +1,6 @@
 // A session that is being written: who may read it, and who may take it over.
 #include <gtest/gtest.h>
-#include <linux/capability.h>
 #include <sqlite3.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +9,7 @@
 
 #include "tests/format/child_process.h"
 #include "tests/format/random_session.h"
+#include "tests/format/read_only_folder.h"
 #include "tests/format/temp_folder.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/format/session_writer.h"
@@ -249,13 +248,6 @@ TEST(Recovery, LeavesWhatIsNoSessionAsItIs) {
 // ---------------------------------------------------------------------------
 // Folders that cannot be written
 
-// Gives up root's power over permissions, for this process.
-bool become_ordinary() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2]{};
-  return syscall(SYS_capset, &header, none) == 0;
-}
-
 // Runs `body` where `folder` and its files cannot be written.
 template <class Body>
 int run_read_only(const fs::path& folder, Body body) {
@@ -263,7 +255,8 @@ int run_read_only(const fs::path& folder, Body body) {
     fs::permissions(entry.path(), fs::perms::owner_read | fs::perms::others_read);
   fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
   const int status = ChildProcess([&] {
-                       if (!become_ordinary() || access(folder.c_str(), W_OK) == 0) return 100;
+                       if (!testing::obey_permissions() || access(folder.c_str(), W_OK) == 0)
+                         return 100;
                        return body();
                      }).wait();
   fs::permissions(folder, fs::perms::owner_all);

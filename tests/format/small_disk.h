@@ -1,37 +1,40 @@
-// A file system of a few MiB that only this process and its children see; it
-// goes with them. Tests fill it, or make it read-only.
+// A file system of a few MiB that a test may fill to the last byte.
 #pragma once
 
-#include <sched.h>
-#include <sys/mount.h>
-
 #include <filesystem>
-#include <format>
-#include <fstream>
-#include <sstream>
 #include <string>
+
+#include "tests/format/temp_folder.h"
 
 namespace tt::testing {
 
-// Over `folder`. False: this machine does not let us mount. Once per process
-// and folder.
-inline bool mount_small_disk(const std::filesystem::path& folder, int mebibytes = 1) {
-  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-  // Nothing of this is to reach other processes. Not through "/", which is no
-  // mount point in a chroot.
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string field, point;
-    fields >> field >> field >> field >> field >> point;
-    mount(nullptr, point.c_str(), nullptr, MS_PRIVATE, nullptr);
-  }
-  return mount("small", folder.c_str(), "tmpfs", 0, std::format("size={}m", mebibytes).c_str()) ==
-         0;
-}
+// A tmpfs that only this process and its children see (own_mounts.h). Where nothing can be
+// mounted: a folder in a small tmpfs that the container has anyway (Docker's /dev has 64 MiB),
+// which is filled up but for so many MiB; other such tests then wait until this object goes.
+// Not /dev/shm, where browsers of other tests work.
+// Either way the kernel says ENOSPC and statvfs() how much is left. What is in it goes with the
+// object, or else with the next one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(int mebibytes);
+  ~SmallDisk();
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
 
-inline bool make_disk_read_only(const std::filesystem::path& folder) {
-  return mount("small", folder.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0;
-}
+  // Why there is none, and what would help; empty: there is one.
+  const std::string& problem() const { return problem_; }
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  bool take_rest_of(const std::filesystem::path& tmpfs, int mebibytes);
+
+  TempFolder folder_;
+  std::filesystem::path path_;
+  std::string problem_;
+  bool mounted_ = false;
+  int lock_ = -1;
+  int filler_ = -1;  // a file without a name: it goes with the process, however that ends
+};
 
 }  // namespace tt::testing

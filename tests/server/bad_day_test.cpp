@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/format/read_only_folder.h"
 #include "tests/format/small_disk.h"
 #include "tests/places.h"
 #include "tests/server/program.h"
@@ -87,8 +88,8 @@ void expect_told_that_it_is_full(Running& server, const std::string& id, WsClien
 }
 
 TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
-  const testing::TempFolder folder;
-  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 2)) << std::strerror(errno);
+  const testing::SmallDisk folder(2);
+  ASSERT_EQ(folder.problem(), "");
   // Without the reserve it would not come to this: the next test.
   Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
@@ -138,8 +139,8 @@ json refusal_of(Running& server, int status) {
 }
 
 TEST(BadDay, TheDiskIsNearlyFull) {
-  const testing::TempFolder folder;
-  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
+  const testing::SmallDisk folder(4);
+  ASSERT_EQ(folder.problem(), "");
   std::string recorded;
   {
     Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
@@ -207,18 +208,13 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
   }
 }
 
-// What root may do in spite of permissions, a service may not.
-constexpr const char* kWithoutRootsPower =
-    "test $(id -u) != 0 || set -- setpriv --bounding-set=-dac_override,-dac_read_search "
-    "--inh-caps=-dac_override,-dac_read_search \"$@\"";
-
 TEST(BadDay, TheModelsFileMayNotBeRead) {
   const testing::TempFolder folder;
   const fs::path model = folder / "model.gguf";
   fs::copy_file(kPlaces.bundled_model, model);
   fs::permissions(model, fs::perms::none);
-  Running server(folder / "data", one_thread_and({"--model", model.string()}), {},
-                 kWithoutRootsPower);
+  ASSERT_TRUE(testing::obey_permissions());
+  Running server(folder / "data", one_thread_and({"--model", model.string()}));
   EXPECT_FALSE(server.loaded());
   const json health = server.get("/api/v1/health");
   EXPECT_EQ(health["model_state"], "failed") << health;
@@ -241,7 +237,6 @@ TEST(BadDay, TheModelsFileMayNotBeRead) {
 
 TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
   const testing::TempFolder folder;
-  ASSERT_TRUE(testing::mount_small_disk(folder.path(), 4)) << std::strerror(errno);
   std::string recorded;
   {
     Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
@@ -249,7 +244,8 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
     recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
     EXPECT_EQ(before.ended(recorded)["state"], "done");
   }
-  ASSERT_TRUE(testing::make_disk_read_only(folder.path())) << std::strerror(errno);
+  const testing::ReadOnlyFolder read_only(folder.path());
+  ASSERT_EQ(read_only.problem(), "");
   Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
   EXPECT_TRUE(eventually([&] { return server.program.said().contains("written"); }))

@@ -1,17 +1,15 @@
 // What goes when the data folder holds too much, and what happens when there is
-// no room left: on small files with a clock of ours, on a disk of 4 MiB, and
+// no room left: on small files with a clock of ours, on a disk of 8 MiB, and
 // where nothing may be written.
 #include "server/retention.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "tests/analysis/small_session.h"
+#include "tests/format/read_only_folder.h"
+#include "tests/format/small_disk.h"
 #include "tests/server/recorded.h"
 #include "tracer/format/session_edit.h"
 
@@ -162,21 +160,10 @@ TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
 // ---------------------------------------------------------------------------
 // The real server, where there is no room
 
-void private_mounts() {
-  ASSERT_EQ(unshare(CLONE_NEWNS), 0) << std::strerror(errno);
-  // In a changed root "/" is no mount point; whoever changed it has made the mounts private.
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    ASSERT_EQ(errno, EINVAL) << std::strerror(errno);
-  }
-}
-
 TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
   need_backends();
-  const testing::TempFolder folder;
-  private_mounts();
-  if (HasFatalFailure()) return;
-  ASSERT_EQ(mount("small", folder.path().c_str(), "tmpfs", 0, "size=8m"), 0)
-      << std::strerror(errno);
+  const testing::SmallDisk folder(8);
+  ASSERT_EQ(folder.problem(), "");
   {
     TestServer server({.data = folder.path(),
                        .retention = {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 2u << 20}});
@@ -232,7 +219,6 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
     EXPECT_EQ(files_below(folder.path()), files);
     EXPECT_EQ(listed(server), before);
   }
-  umount(folder.path().c_str());
 }
 
 TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
@@ -250,13 +236,9 @@ TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
     before = all_answers(server, id);
     bytes = download(server, id);
   }
-  private_mounts();
-  if (HasFatalFailure()) return;
-  const char* path = folder.path().c_str();
-  ASSERT_EQ(mount(path, path, nullptr, MS_BIND, nullptr), 0) << std::strerror(errno);
-  ASSERT_EQ(mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr), 0)
-      << std::strerror(errno);
   {
+    const testing::ReadOnlyFolder read_only(folder.path());
+    ASSERT_EQ(read_only.problem(), "");
     TestServer server({.data = folder.path()});
     EXPECT_EQ(all_answers(server, id), before);
     EXPECT_EQ(download(server, id), bytes);
@@ -273,7 +255,6 @@ TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
     server.retention.sweep();
     EXPECT_EQ(all_answers(server, id), before);
   }
-  umount(path);
   TestServer server({.data = folder.path()});
   EXPECT_EQ(server.post("/api/v1/sessions/" + deleted + "/restore", "").status, 200);
   EXPECT_EQ(listed(server).size(), 2u);

@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <latch>
 
 #include "tests/format/small_disk.h"
@@ -18,8 +16,8 @@ namespace {
 
 TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   need_backends();
-  const TempFolder folder;
-  ASSERT_TRUE(mount_small_disk(folder.path())) << std::strerror(errno);
+  const SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
   modelgen::ModelSpec spec;
   ModelOptions options;
   options.path = generated_model(spec);
@@ -34,7 +32,7 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
                     [&](const std::string&, const Step&, const KnownGraphPtr&) { ++seen; });
   const GenerationRequest request = greedy_tokens(8, 500);
   SessionInfo info = (*engine)->describe(request);
-  const auto file = folder.path() / "s.ttrace";
+  const auto file = disk / "s.ttrace";
   recorder.begin(info, file);
   Heard heard;
   const GenerationResult result = (*engine)->generate(request, &recorder, heard);
