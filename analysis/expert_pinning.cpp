@@ -2,23 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace tt {
 
 namespace {
-
-// Items in the order in which they are pinned, by how often `reads` has them.
-std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence,
-                                           std::span<const std::uint32_t> reads) {
-  std::vector<std::uint64_t> times(sequence.items.size());
-  for (const std::uint32_t item : reads) ++times[item];
-  std::vector<std::uint32_t> order(sequence.items.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order,
-                           [&](std::uint32_t a, std::uint32_t b) { return times[a] > times[b]; });
-  return order;
-}
 
 // Items that fit whole, in order, until one does not.
 std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint32_t> order,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <format>
+#include <ranges>
 
 #include "analysis/figure_text.h"
 
@@ -11,6 +12,7 @@ namespace tt {
 namespace {
 
 constexpr std::size_t kRows = 15;     // of a table
+constexpr std::size_t kPins = 60;     // rows of what to pin
 constexpr std::size_t kPoints = 400;  // of a line
 
 constexpr const char* kSumColumns[] = {"ops",  "accesses", "read",   "written",
@@ -79,7 +81,9 @@ ReportSection memory_section(const ReportFigures& f) {
                                              bytes_text(static_cast<double>(f.weights_distinct.v))),
                                  "LRU keeps what was used last, as a page cache does. Pinned: what "
                                  "is read most stays. Best: what "
-                                 "no policy can beat, since it knows the future (Belady)."},
+                                 "no policy can beat, since it knows the future (Belady).",
+                                 "Page faults are not recorded: what of this the disk really gave "
+                                 "is not known."},
                         .charts = {},
                         .columns = {{.name = "memory", .right = true},
                                     {.name = "LRU", .right = true},
@@ -111,6 +115,31 @@ ReportSection memory_section(const ReportFigures& f) {
                             std::format("{:.1f} %", share(f.pin[i])),
                             std::format("{:.1f} %", share(f.belady[i]))});
   }
+  return section;
+}
+
+ReportSection pins_section(const PinPlan& plan) {
+  ReportSection section{
+      .title = "What to pin",
+      .text = {std::format(
+          "In {} of memory, what saves most per byte first: {} held, {} of the reads saved.",
+          bytes_text(static_cast<double>(plan.memory.v)),
+          bytes_text(static_cast<double>(plan.held.v)),
+          bytes_text(static_cast<double>(plan.saved.v)))},
+      .charts = {},
+      .columns = {{.name = "tensor"},
+                  {.name = "experts"},
+                  {.name = "held", .right = true},
+                  {.name = "reads", .right = true},
+                  {.name = "saved", .right = true}},
+      .rows = {}};
+  for (const PinnedWeight& weight : plan.weights | std::views::take(kPins)) {
+    section.rows.push_back(
+        {weight.tensor, runs_text(weight.experts), bytes_text(static_cast<double>(weight.held.v)),
+         std::to_string(weight.reads), bytes_text(static_cast<double>(weight.saved.v))});
+  }
+  if (plan.weights.size() > kPins)
+    section.text.push_back(std::format("The first {} of {}.", kPins, plan.weights.size()));
   return section;
 }
 
@@ -166,6 +195,8 @@ Report report_of(const ReportFigures& figures) {
     report.sections.push_back(breakdown_section("By tensor", "tensor", figures.by_tensor));
   }
   if (!figures.lru.empty()) report.sections.push_back(memory_section(figures));
+  if (!figures.room.pins.weights.empty())
+    report.sections.push_back(pins_section(figures.room.pins));
   report.sections.push_back(checks_section(figures.validation));
   report.sections.push_back(facts_section(info));
   return report;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/page.h"
 #include "analysis/pattern.h"
+#include "analysis/pin_plan.h"
 #include "analysis/reuse.h"
 #include "analysis/sequentiality.h"
 #include "analysis/session_index.h"
@@ -36,12 +38,22 @@ struct ReportFigures {
   std::vector<CachePoint> lru, pin,
       belady;  // at the same capacities, ascending; empty: no weight was read
   Bytes weights_read{}, weights_distinct{};
+  // In the memory of the machine, or, where all weights that were read fit into it, in
+  // half of what these need.
+  struct Room {
+    PinPlan pins;
+    CachePoint lru, belady;  // at pins.memory
+  };
+  Room room;
   Determinism determinism;
   Prediction prediction;
   ReadOrder read_order;              // of weights, with the usual gap
   std::vector<std::string> devices;  // that ran ops, each once
   Validation validation;
 };
+// One of the facts as a number; none: it is not there, or not one.
+std::optional<double> fact_number(const SessionInfo& info, std::string_view name);
+
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
                                                         const SessionIndex& index,
                                                         const SessionReader& reader,

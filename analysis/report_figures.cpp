@@ -1,5 +1,7 @@
 // Gathers what a report tells.
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -35,15 +37,32 @@ std::expected<void, TraceError> gather_steps(const SessionIndex& index, const Se
   return {};
 }
 
+// What of `distinct` bytes there is memory for; where for all, half of them.
+Bytes room_for(Bytes distinct, const SessionInfo& info) {
+  const auto memory = fact_number(info, "host.ram_bytes");
+  if (!memory || !(*memory < static_cast<double>(distinct.v))) return Bytes{distinct.v / 2};
+  return Bytes{static_cast<std::uint64_t>(std::max(*memory, 0.0))};
+}
+
 std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportFigures& figures,
                                              const KeepGoing& keep_going) {
-  auto found = reuse(reader, {.grain = Grain::Part, .points = kCapacities}, keep_going);
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  const std::uint64_t all = sequence->distinct_bytes().v;
+  ReuseQuery query{.grain = Grain::Part};
+  for (std::uint64_t i = 0; i <= kCapacities; ++i)
+    query.capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
+  const Bytes room = room_for(Bytes{all}, figures.info);
+  query.capacities.push_back(room);
+  auto found = reuse(*sequence, query, keep_going);
   if (!found) return std::unexpected(found.error());
   figures.weights_read = found->bytes;
   figures.weights_distinct = found->distinct;
   if (found->reads == 0) return {};
-  for (auto* curve : {&found->lru, &found->pin, &found->belady})
-    curve->insert(curve->begin(), CachePoint{});  // of no memory
+  figures.room = {
+      .pins = pin_plan(*sequence, room), .lru = found->lru.back(), .belady = found->belady.back()};
+  for (auto* curve : {&found->lru, &found->pin, &found->belady}) curve->pop_back();
   figures.lru = std::move(found->lru);
   figures.pin = std::move(found->pin);
   figures.belady = std::move(found->belady);
@@ -56,6 +75,16 @@ std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
 }
 
 }  // namespace
+
+std::optional<double> fact_number(const SessionInfo& info, std::string_view name) {
+  const auto fact = std::ranges::find(info.facts, name, [](const auto& f) { return f.first; });
+  if (fact == info.facts.end()) return std::nullopt;
+  const std::string& text = fact->second;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end) return std::nullopt;
+  return value;
+}
 
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
                                                         const SessionIndex& index,

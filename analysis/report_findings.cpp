@@ -1,7 +1,7 @@
 // Sentences: what the figures of a report mean, and what to do about it.
 #include <algorithm>
-#include <charconv>
 #include <format>
+#include <ranges>
 
 #include "analysis/figure_text.h"
 #include "analysis/report.h"
@@ -16,14 +16,6 @@ std::string fact(const ReportFigures& figures, std::string_view name) {
   return {};
 }
 
-std::optional<double> number(const ReportFigures& figures, std::string_view name) {
-  const std::string text = fact(figures, name);
-  double value = 0;
-  const char* end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end) return std::nullopt;
-  return value;
-}
-
 const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
   const auto row = std::ranges::find(breakdown.rows, name, &BreakdownRow::name);
   return row == breakdown.rows.end() ? nullptr : &*row;
@@ -31,12 +23,6 @@ const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
 
 double per_second(std::uint32_t count, Ns time) {
   return time.v > 0 ? count * 1e9 / static_cast<double>(time.v) : 0;
-}
-
-double saved(const ReportFigures& figures, const CachePoint& point) {
-  return figures.weights_read.v == 0
-             ? 0
-             : static_cast<double>(point.bytes.v) / static_cast<double>(figures.weights_read.v);
 }
 
 void find_speed(const ReportFigures& f, std::vector<std::string>& out) {
@@ -108,37 +94,50 @@ void advise_soundness(const ReportFigures& f, std::vector<Advice>& out) {
   }
 }
 
+// What to pin, in so many words; the rest stands in the table.
+std::string pinned_names(const PinPlan& plan) {
+  constexpr std::size_t kNames = 8;
+  const auto names = names_of(plan);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNames); ++i)
+    out += (i > 0 ? "; " : "") + names[i];
+  if (names.size() > kNames) out += std::format("; and {} more", names.size() - kNames);
+  return out;
+}
+
 void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
-  if (f.lru.size() < 2) return;
-  const auto ram = number(f, "host.ram_bytes");
+  if (f.weights_read.v == 0) return;
+  const auto ram = fact_number(f.info, "host.ram_bytes");
   const auto distinct = static_cast<double>(f.weights_distinct.v);
   const std::string need = bytes_text(distinct);
+  const PinPlan& pins = f.room.pins;
+  const auto saved = [&](Bytes bytes) {
+    return share_text(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
+  };
   if (ram && *ram < distinct) {
-    const auto within = [&](const CachePoint& p) {
-      return static_cast<double>(p.capacity.v) <= *ram;
-    };
-    const auto place = static_cast<std::size_t>(std::ranges::count_if(f.lru, within)) - 1;
+    if (pins.weights.empty()) return;
     out.push_back(
-        {.advice = std::format("Pin {} of the weights that are read most.",
-                               bytes_text(static_cast<double>(f.pin[place].capacity.v))),
+        {.advice = std::format("Pin {}: {}.", bytes_text(static_cast<double>(pins.held.v)),
+                               pinned_names(pins)),
          .because = std::format(
              "The session reads {} of weights and the machine has {} of memory. Keeping what "
              "was used last saves {} of the bytes read, pinning {}; no policy saves more than {}.",
-             need, bytes_text(*ram), share_text(saved(f, f.lru[place]), 1),
-             share_text(saved(f, f.pin[place]), 1), share_text(saved(f, f.belady[place]), 1))});
+             need, bytes_text(*ram), saved(f.room.lru.bytes), saved(pins.saved),
+             saved(f.room.belady.bytes))});
     return;
   }
-  const CachePoint &lru = f.lru[f.lru.size() / 2], &pin = f.pin[f.pin.size() / 2];
-  out.push_back(
-      {.advice = std::format("Have {} of memory for the weights.", need),
-       .because = std::format(
-           "So much of them was read; then each byte comes from the disk once. With half of it a "
-           "page cache (LRU) saves {} of the bytes read, pinning the most read saves {}.",
-           share_text(saved(f, lru), 1), share_text(saved(f, pin), 1))});
+  std::string because = std::format(
+      "So much of them was read; then each byte comes from the disk once. With half of it a "
+      "page cache (LRU) saves {} of the bytes read, pinning the most read saves {}",
+      saved(f.room.lru.bytes), saved(pins.saved));
+  because += pins.weights.empty() ? "." : std::format(": {}.", pinned_names(pins));
+  out.push_back({.advice = std::format("Have {} of memory for the weights.", need),
+                 .because = std::move(because)});
 }
 
 void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
-  const auto threads = number(f, "context.threads"), cores = number(f, "host.cores");
+  const auto threads = fact_number(f.info, "context.threads"),
+             cores = fact_number(f.info, "host.cores");
   if (!threads || !cores || *threads >= *cores) return;
   out.push_back({.advice = std::format("Try more threads (-t {:.0f}).", *cores),
                  .because = std::format("It ran with {:.0f} of {:.0f} cores.", *threads, *cores)});
@@ -155,22 +154,37 @@ void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
                      bytes_text(disk))});
 }
 
+// Whether an op multiplies by a matrix: of a fused one, whether a part of it does.
+bool is_matrix_product(std::string_view kind) {
+  for (const auto word : kind | std::views::split('+')) {
+    const std::string_view op(word);
+    if (op == "MUL_MAT" || op == "MUL_MAT_ID") return true;
+  }
+  return false;
+}
+
 // Ops that stream weights can be no faster than memory is.
 void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
-  const BreakdownRow* matmul = row_of(f.by_op_kind, "MUL_MAT");
   const TraceSums& all = f.by_op_kind.total.generate;
-  if (matmul == nullptr || all.time_ns <= 0 || matmul->generate.time_ns < 0.5 * all.time_ns) return;
+  TraceSums products;
+  std::string kinds;
+  for (const BreakdownRow& row : f.by_op_kind.rows) {
+    if (!is_matrix_product(row.name) || row.generate.time_ns <= 0) continue;
+    products += row.generate;
+    kinds += (kinds.empty() ? "" : ", ") + row.name;
+  }
+  if (all.time_ns <= 0 || products.time_ns < 0.5 * all.time_ns) return;
   double best = 0;
   for (const BreakdownRow& row : f.by_tensor.rows)
     if (row.generate.bytes_read > 0.01 * all.bytes_read)
       best = std::max(best, row.generate.bytes_per_second());
-  const double rate = matmul->generate.bytes_per_second();
+  const double rate = products.bytes_per_second();
   if (best <= 0 || rate < 0.6 * best) return;
   out.push_back({.advice = "Use a smaller quantization: generating is bound by memory.",
                  .because = std::format(
-                     "MUL_MAT takes {} of a token's time and reads {} a second, {} of the fastest "
-                     "tensor's {}: fewer bytes make it faster, not more arithmetic.",
-                     share_text(matmul->generate.time_ns, all.time_ns), bytes_text(rate),
+                     "Matrix products ({}) take {} of a token's time and read {} a second, {} of "
+                     "the fastest tensor's {}: fewer bytes make it faster, not more arithmetic.",
+                     kinds, share_text(products.time_ns, all.time_ns), bytes_text(rate),
                      share_text(rate, best), bytes_text(best))});
 }
 

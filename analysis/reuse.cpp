@@ -245,12 +245,19 @@ std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
   return curve;
 }
 
-std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities) {
+std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence,
+                                           std::span<const std::uint32_t> reads) {
+  std::vector<std::uint64_t> times(sequence.items.size());
+  for (const std::uint32_t item : reads) ++times[item];
   std::vector<std::uint32_t> order(sequence.items.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    return sequence.items[a].reads > sequence.items[b].reads;
-  });
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return times[a] > times[b]; });
+  return order;
+}
+
+std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities) {
+  const auto order = most_read_first(sequence, sequence.reads);
   std::vector<CachePoint> curve;
   for (const Bytes capacity : capacities) {
     CachePoint point{.capacity = capacity};
@@ -272,11 +279,16 @@ std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQ
   constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto sequence = weight_reads(reader, kAllSteps, query.grain, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
+  return reuse(*sequence, query, keep_going);
+}
+
+std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
+                                       const KeepGoing& keep_going) {
   Reuse found{.grain = query.grain,
-              .items = sequence->items.size(),
-              .reads = sequence->reads.size(),
-              .bytes = sequence->bytes(),
-              .distinct = sequence->distinct_bytes(),
+              .items = sequence.items.size(),
+              .reads = sequence.reads.size(),
+              .bytes = sequence.bytes(),
+              .distinct = sequence.distinct_bytes(),
               .histogram = {},
               .lru = {},
               .belady = {},
@@ -286,14 +298,14 @@ std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQ
     const std::uint64_t all = found.distinct.v, n = query.points;
     capacities.push_back(Bytes{all / n * i + all % n * i / n});
   }
-  const auto distances = reuse_distances(*sequence);
-  found.histogram = reuse_histogram(*sequence, distances);
-  found.lru = lru_curve(*sequence, distances, capacities);
-  found.pin = pin_curve(*sequence, capacities);
-  const auto next = next_reads(*sequence);
+  const auto distances = reuse_distances(sequence);
+  found.histogram = reuse_histogram(sequence, distances);
+  found.lru = lru_curve(sequence, distances, capacities);
+  found.pin = pin_curve(sequence, capacities);
+  const auto next = next_reads(sequence);
   for (const Bytes capacity : capacities) {  // each as long as a walk over the steps
     if (!keep_going()) return std::unexpected(cancelled_error());
-    found.belady.push_back(belady(*sequence, next, capacity));
+    found.belady.push_back(belady(sequence, next, capacity));
   }
   return found;
 }

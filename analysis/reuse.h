@@ -86,6 +86,11 @@ std::vector<CachePoint> lru_curve(const ReadSequence& sequence, std::span<const 
 std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
                                      std::span<const Bytes> capacities);
 
+// Items in the order in which they are pinned: what `reads` has most often, then what
+// the sequence has first. An item is read whole, so that this saves most per byte held.
+std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence,
+                                           std::span<const std::uint32_t> reads);
+
 // What is read most often is kept from its first read on and never given up; the
 // last item may be held in part.
 std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities);
@@ -104,6 +109,9 @@ struct Reuse {
   std::vector<CachePoint> lru, belady, pin;  // at the same capacities
 };
 std::expected<Reuse, TraceError> reuse(const SessionReader& reader, const ReuseQuery& query,
+                                       const KeepGoing& keep_going = always);
+// Of a sequence whose items are `query.grain`.
+std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const ReuseQuery& query,
                                        const KeepGoing& keep_going = always);
 
 }  // namespace tt

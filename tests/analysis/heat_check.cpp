@@ -10,6 +10,7 @@
 
 #include "analysis/op_facts.h"
 #include "analysis/tensor_table.h"
+#include "tests/analysis/naive_sums.h"
 #include "tracer/format/access.h"
 
 namespace tt::testing {
@@ -140,22 +141,6 @@ bool access_passes(const TraceFilter& filter, const GraphTemplate& graph, const 
   const Tensor& root = graph.tensor(graph.root(access.tensor));
   return contains(root.name, filter.tensor) && (!filter.kind || root.kind == *filter.kind) &&
          (!filter.source || graph.tensor(access.tensor).source == *filter.source);
-}
-
-const Access* main_access(const GraphTemplate& graph, const std::vector<Access>& accesses,
-                          std::uint32_t op) {
-  const Access* best = nullptr;
-  std::pair<int, std::uint64_t> best_weight;
-  for (const Access& a : accesses) {
-    if (a.op.v != op) continue;
-    const Tensor& t = graph.tensor(a.tensor);
-    const int rank = t.kind == TensorKind::Weight && !a.write ? 3
-                     : t.kind == TensorKind::Kv               ? 2
-                                                              : (a.write ? 0 : 1);
-    const std::pair weight(rank, a.slot == kNoSlot ? a.unit.v : size_of(t).v);
-    if (best == nullptr || weight > best_weight) best = &a, best_weight = weight;
-  }
-  return best;
 }
 
 double overlap(double begin, double end, double from, double to) {

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
 
+#include "tests/analysis/plausible_session.h"
+#include "tests/analysis/report_check.h"
 #include "tests/analysis/small_session.h"
 
 namespace tt::test {
@@ -44,6 +47,15 @@ ReportFigures plain() {
            {.capacity = Bytes{10'000'000}, .reads = 2, .bytes = Bytes{10'000'000}}};
   f.pin = f.belady = f.lru;
   f.pin[1].bytes = f.belady[1].bytes = Bytes{5'000'000};
+  f.room.pins = {.memory = Bytes{5'000'000},
+                 .held = Bytes{5'000'000},
+                 .saved = Bytes{5'000'000},
+                 .weights = {{.tensor = "output.weight",
+                              .experts = {},
+                              .held = Bytes{5'000'000},
+                              .reads = 2,
+                              .saved = Bytes{5'000'000}}}};
+  f.room.belady = f.belady[1];
   f.devices = {"CPU"};
   return f;
 }
@@ -66,6 +78,12 @@ TEST(Report, AdvisesWhenThereIsAReason) {
       {"less memory than weights",
        [](ReportFigures& f) { f.info.facts[2].second = "6000000"; },
        {"Pin 5.00"}},
+      {"less memory than weights, and none read twice",
+       [](ReportFigures& f) {
+         f.info.facts[2].second = "6000000";
+         f.room.pins.weights.clear();
+       },
+       {}},
       {"half of the cores",
        [](ReportFigures& f) { f.info.facts[0].second = "4"; },
        {"Have 10.0", "Try more"}},
@@ -81,6 +99,25 @@ TEST(Report, AdvisesWhenThereIsAReason) {
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
+      {"memory is the limit of experts",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT", 1e6, 4e5), row("MUL_MAT_ID", 1e6, 4e5),
+                              row("GLU", 1e5, 2e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Have 10.0", "Use a"}},
+      {"memory is the limit of fused ops",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT+ADD", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Have 10.0", "Use a"}},
+      {"a product that reads slowly is not bound by memory",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT_ID", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 4e6, 9e5)};
+       },
+       {"Have 10.0"}},
       {"attention without flash attention",
        [](ReportFigures& f) {
          f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
@@ -107,6 +144,60 @@ TEST(Report, AdvisesWhenThereIsAReason) {
     one.change(figures);
     EXPECT_EQ(first_words(advice_of(figures)), one.advice);
   }
+}
+
+TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
+  std::size_t experts = 0, scarce = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const tt::testing::TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    auto session = plausible_session(seed);
+    // Of some machines the memory is small, of some it is not known.
+    Dice dice(seed);
+    if (seed % 3 > 0) {
+      session.info.facts = {{"context.threads", "2"},
+                            {"host.cores", seed % 2 == 0 ? "2" : "4"},
+                            {"context.repack", seed % 5 == 0 ? "off" : "on"},
+                            {"host.ram_bytes", std::to_string(dice.below(4000))}};
+    }
+    ASSERT_TRUE(tt::testing::write_session(file, session).has_value());
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    const auto index = SessionIndex::build(*reader);
+    ASSERT_TRUE(index.has_value());
+    const auto figures = report_figures(file, *index, *reader);
+    ASSERT_TRUE(figures.has_value()) << figures.error().message;
+    tt::testing::expect_figures(*figures, *reader);
+    const auto& weights = figures->room.pins.weights;
+    experts += std::ranges::any_of(weights, [](const auto& w) { return !w.experts.empty(); });
+    for (const Advice& one : advice_of(*figures)) scarce += one.advice.starts_with("Pin ");
+  }
+  EXPECT_GT(experts, 4U);
+  EXPECT_GT(scarce, 4U);
+}
+
+TEST(Report, WhatToPinIsNamedByLayersAndExperts) {
+  const auto weight = [](const char* tensor, std::int32_t layer,
+                         std::vector<std::int32_t> experts = {}) {
+    return PinnedWeight{.tensor = tensor, .layer = LayerId{layer}, .experts = std::move(experts)};
+  };
+  PinPlan plan;
+  plan.weights = {weight("output.weight", kNoLayer.v),
+                  weight("blk.1.attn_q.weight", 1),
+                  weight("blk.0.attn_q.weight", 0),
+                  weight("blk.0.attn_v.weight", 0),
+                  weight("blk.1.attn_v.weight", 1),
+                  weight("blk.3.ffn_up.weight", 3),
+                  weight("blk.1.ffn_up_exps.weight", 1, {2, 5, 6, 7, 9, 10}),
+                  weight("blk.1.ffn_down_exps.weight", 1, {2, 5, 6, 7, 9, 10}),
+                  weight("blk.2.ffn_up_exps.weight", 2, {4})};
+  EXPECT_EQ(names_of(plan),
+            (std::vector<std::string>{
+                "output.weight", "attn_q.weight, attn_v.weight of layers 0, 1",
+                "ffn_up.weight of layer 3",
+                "experts 2, 5-7, 9, 10 of layer 1 (ffn_up_exps.weight, ffn_down_exps.weight)",
+                "expert 4 of layer 2 (ffn_up_exps.weight)"}));
 }
 
 TEST(Report, ASessionWithoutStepsIsToldToo) {

@@ -26,6 +26,7 @@
 #include "tests/analysis/heat_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/order_check.h"
+#include "tests/analysis/report_check.h"
 #include "tests/analysis/sql_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/export_check.h"

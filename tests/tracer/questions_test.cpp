@@ -3,6 +3,7 @@
 // model split over files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "analysis/validation.h"
@@ -13,6 +14,7 @@
 #include "tests/analysis/heat_check.h"
 #include "tests/analysis/layer_check.h"
 #include "tests/analysis/order_check.h"
+#include "tests/analysis/report_check.h"
 #include "tests/analysis/statistics_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/totals_check.h"
@@ -110,6 +112,35 @@ TEST_P(Questions, SessionsAsAWhole) {
   const ComparedSession left{.index = index_, .reader = reader_};
   expect_compared(left, {.index = other_index, .reader = other_reader});
   expect_compared(left, left);
+}
+
+// The same session as machines of little memory would have recorded it: what to pin are
+// weights that every token reads, and of a mixture the experts that most tokens choose.
+TEST_P(Questions, ReportOfAMachineWithLessMemoryThanWeights) {
+  const std::uint64_t distinct =
+      report_figures(run_.file, index_, reader_).value().weights_distinct.v;
+  RandomSession session = read_session(run_.file).value();
+  const auto memory = std::ranges::find(session.info.facts, "host.ram_bytes",
+                                        [](const auto& fact) { return fact.first; });
+  ASSERT_NE(memory, session.info.facts.end());
+  std::size_t experts = 0;
+  for (const std::uint32_t tenths : {1U, 5U, 9U}) {
+    SCOPED_TRACE(tenths);
+    const TempFolder folder;
+    memory->second = std::to_string(distinct * tenths / 10);
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
+    const SessionReader reader = SessionReader::open(folder / "s.ttrace").value();
+    const SessionIndex index = SessionIndex::build(reader).value();
+    expect_report(folder / "s.ttrace", index, reader);
+    const auto figures = report_figures(folder / "s.ttrace", index, reader).value();
+    const auto advice = advice_of(figures);
+    const auto pin = std::ranges::find_if(
+        advice, [](const Advice& one) { return one.advice.starts_with("Pin "); });
+    ASSERT_NE(pin, advice.end());
+    EXPECT_TRUE(pin->advice.contains(".weight")) << pin->advice;
+    experts += pin->advice.contains("expert") && pin->advice.contains("_exps.weight");
+  }
+  EXPECT_EQ(experts > 0, GetParam().experts);
 }
 
 INSTANTIATE_TEST_SUITE_P(
