@@ -202,7 +202,9 @@ ReuseHistogram reuse_histogram(const ReadSequence& sequence, std::span<const Byt
   for (std::size_t i = 0; i < distances.size(); ++i) {
     ReuseHistogram::Bucket* bucket = &histogram.first;
     if (distances[i] != kNever) {
-      const auto at = static_cast<std::size_t>(std::bit_width(distances[i].v) - 1);
+      // Never 0, but for sizes that a damaged file has and whose sum runs over.
+      const auto at =
+          static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(distances[i].v, 1)) - 1);
       if (histogram.buckets.size() <= at) histogram.buckets.resize(at + 1);
       bucket = &histogram.buckets[at];
     }

@@ -10,6 +10,7 @@
 
 #include "analysis/expert_pinning.h"
 #include "analysis/experts.h"
+#include "tests/analysis/order_check.h"
 #include "tracer/format/access.h"
 
 namespace tt::testing {
@@ -281,9 +282,20 @@ void expect_pinning(const SessionReader& reader) {
   EXPECT_EQ(found->tried.v, tried);
   EXPECT_EQ(found->slices, sizes.size());
   EXPECT_EQ(found->curve.size(), reads.empty() ? 0U : 10U);
+  // The same reads as a sequence, for memories that are simulated.
+  ReadSequence sequence;
+  std::map<std::uint32_t, std::uint32_t> items;
+  for (const auto& [slice, size] : reads) {
+    const auto [at, fresh] =
+        items.try_emplace(slice, static_cast<std::uint32_t>(sequence.items.size()));
+    if (fresh) sequence.items.push_back({.tensor = {}, .file = {.length = size}});
+    sequence.reads.push_back(at->second);
+  }
   for (const PinPoint& point : found->curve) {
     EXPECT_EQ(point.tried_lru.v, simulated_lru(reads, half, point.capacity.v));
     EXPECT_EQ(point.lru.v, simulated_lru(reads, 0, point.capacity.v));
+    EXPECT_EQ(point.pinned, simulated_pin(sequence, point.capacity).bytes);
+    EXPECT_EQ(point.best, simulated_belady(sequence, point.capacity).bytes);
     EXPECT_GE(point.best, point.lru);
     EXPECT_GE(point.best, point.pinned);
     // Most read in the first half first; of equals the one that was read first.

@@ -7,6 +7,7 @@
 #include <deque>
 #include <format>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -199,6 +200,82 @@ CachePoint simulated_lru(const ReadSequence& sequence, Bytes capacity) {
   return point;
 }
 
+CachePoint simulated_belady(const ReadSequence& sequence, Bytes capacity) {
+  CachePoint point{.capacity = capacity};
+  std::vector<std::deque<std::size_t>> later(sequence.items.size());  // its reads to come
+  for (std::size_t i = 0; i < sequence.reads.size(); ++i) later[sequence.reads[i]].push_back(i);
+  std::map<std::uint32_t, std::uint64_t> held;  // bytes, by item
+  for (const std::uint32_t item : sequence.reads) {
+    point.reads += held[item] == sequence.size(item);
+    point.bytes.v += held[item];
+    later[item].pop_front();
+    held[item] = sequence.size(item);
+    std::map<std::size_t, std::uint32_t> by_next;
+    for (const auto& [one, bytes] : held)
+      if (!later[one].empty()) by_next.emplace(later[one].front(), one);
+    std::map<std::uint32_t, std::uint64_t> kept;
+    std::uint64_t free = capacity.v;
+    for (const auto& [next, one] : by_next) {
+      const std::uint64_t bytes = std::min(free, held[one]);
+      if (bytes > 0) kept[one] = bytes;
+      free -= bytes;
+    }
+    held = std::move(kept);
+  }
+  return point;
+}
+
+CachePoint simulated_pin(const ReadSequence& sequence, Bytes capacity) {
+  std::vector<std::uint64_t> times(sequence.items.size());
+  for (const std::uint32_t item : sequence.reads) ++times[item];
+  std::map<std::uint64_t, std::set<std::uint32_t>> by_times;
+  for (std::uint32_t item = 0; item < times.size(); ++item) by_times[times[item]].insert(item);
+  std::vector<std::uint64_t> held(times.size());
+  std::uint64_t free = capacity.v;
+  for (const auto& [reads, items] : by_times | std::views::reverse)
+    for (const std::uint32_t item : items) free -= held[item] = std::min(free, sequence.size(item));
+  CachePoint point{.capacity = capacity};
+  std::set<std::uint32_t> seen;
+  for (const std::uint32_t item : sequence.reads) {
+    if (seen.insert(item).second) continue;
+    point.reads += held[item] == sequence.size(item);
+    point.bytes.v += held[item];
+  }
+  return point;
+}
+
+void expect_distances(const ReadSequence& sequence) {
+  const auto distances = reuse_distances(sequence);
+  ASSERT_EQ(distances.size(), sequence.reads.size());
+  std::map<std::size_t, ReuseHistogram::Bucket> buckets;
+  ReuseHistogram::Bucket first;
+  std::deque<std::uint32_t> recent;  // newest first
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    const std::uint32_t item = sequence.reads[i];
+    Bytes distance = kNever;
+    const auto at = std::ranges::find(recent, item);
+    if (at != recent.end()) {
+      distance = Bytes{0};
+      for (auto one = recent.begin(); one <= at; ++one) distance += Bytes{sequence.size(*one)};
+      recent.erase(at);
+    }
+    recent.push_front(item);
+    wrong += distances[i] != distance;
+    std::size_t bucket = 0;  // from 2^bucket up to twice of that
+    while (distance != kNever && distance.v >> bucket > 1) ++bucket;
+    ReuseHistogram::Bucket& of = distance == kNever ? first : buckets[bucket];
+    ++of.reads;
+    of.bytes.v += sequence.size(item);
+  }
+  EXPECT_EQ(wrong, 0U);
+  const ReuseHistogram histogram = reuse_histogram(sequence, distances);
+  EXPECT_EQ(histogram.first, first);
+  EXPECT_EQ(histogram.buckets.size(), buckets.empty() ? 0 : buckets.rbegin()->first + 1);
+  for (std::size_t i = 0; i < histogram.buckets.size(); ++i)
+    EXPECT_EQ(histogram.buckets[i], buckets[i]) << "bucket " << i;
+}
+
 std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
   using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
   std::uint64_t parts = 0;
@@ -238,9 +315,23 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     const auto pinned = pin_curve(*sequence, capacities);
     for (std::size_t i = 0; i < capacities.size(); ++i) {
       EXPECT_EQ(lru[i], simulated_lru(*sequence, capacities[i])) << capacities[i].v;
+      if (i % 4 == 1) {  // the slowest of them
+        EXPECT_EQ(belady[i], simulated_belady(*sequence, capacities[i])) << capacities[i].v;
+      }
+      EXPECT_EQ(pinned[i], simulated_pin(*sequence, capacities[i])) << capacities[i].v;
       EXPECT_GE(belady[i].bytes, lru[i].bytes);
       EXPECT_GE(belady[i].bytes, pinned[i].bytes);
     }
+    if (sizes == 0) continue;
+    expect_distances(*sequence);
+    const auto told = reuse(reader, {.grain = grain, .capacities = capacities});
+    EXPECT_TRUE(told.has_value());
+    if (!told) return 0;
+    EXPECT_EQ(told->lru, lru);
+    EXPECT_EQ(told->belady, belady);
+    EXPECT_EQ(told->pin, pinned);
+    EXPECT_EQ(told->histogram.buckets,
+              reuse_histogram(*sequence, reuse_distances(*sequence)).buckets);
   }
   return parts;
 }

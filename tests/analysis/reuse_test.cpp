@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
+#include <ranges>
 
 #include "tests/analysis/order_check.h"
 #include "tests/analysis/plausible_session.h"
@@ -56,6 +58,27 @@ TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
     ASSERT_EQ(curve.size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i)
       EXPECT_EQ(curve[i], tt::testing::simulated_lru(sequence, sizes[i])) << sizes[i].v;
+  }
+}
+
+TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto best = belady_curve(sequence, sizes);
+    const auto pinned = pin_curve(sequence, sizes);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_EQ(best[i], tt::testing::simulated_belady(sequence, sizes[i])) << sizes[i].v;
+      EXPECT_EQ(pinned[i], tt::testing::simulated_pin(sequence, sizes[i])) << sizes[i].v;
+    }
+  }
+}
+
+TEST(Reuse, DistancesAreThoseOfAListOfItems) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    tt::testing::expect_distances(random_sequence(seed));
   }
 }
 
@@ -114,6 +137,76 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
           << seed << ", room " << room;
     }
   }
+}
+
+// The most bytes that any schedule saves of items of several bytes, of which any number may
+// be held: a state is how many of each are. All ways from state to state are tried.
+class AllSchedules {
+ public:
+  AllSchedules(const ReadSequence& sequence, std::uint64_t room) : sequence_(sequence) {
+    std::vector<std::uint64_t> state(sequence.items.size());
+    for (;;) {
+      if (std::accumulate(state.begin(), state.end(), std::uint64_t{0}) <= room)
+        states_.push_back(state);
+      std::size_t item = 0;
+      while (item < state.size() && state[item] == sequence.size(static_cast<std::uint32_t>(item)))
+        state[item++] = 0;
+      if (item == state.size()) return;
+      ++state[item];
+    }
+  }
+  std::uint64_t best() const {
+    std::vector<std::uint64_t> saved(states_.size());  // from here on, by state
+    for (const std::uint32_t item : sequence_.reads | std::views::reverse) {
+      std::vector<std::uint64_t> before(states_.size());
+      for (std::size_t from = 0; from < states_.size(); ++from) {
+        for (std::size_t to = 0; to < states_.size(); ++to) {
+          if (!follows(from, to, item)) continue;
+          before[from] = std::max(before[from], states_[from][item] + saved[to]);
+        }
+      }
+      saved = std::move(before);
+    }
+    return saved.front();  // nothing is held
+  }
+
+ private:
+  // Only bytes that were held, or that `item` was just read with, can be held.
+  bool follows(std::size_t from, std::size_t to, std::uint32_t item) const {
+    for (std::uint32_t i = 0; i < sequence_.items.size(); ++i)
+      if (i != item && states_[to][i] > states_[from][i]) return false;
+    return true;
+  }
+  const ReadSequence& sequence_;
+  std::vector<std::vector<std::uint64_t>> states_;
+};
+
+TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> sizes(3 + random() % 2);
+    for (auto& size : sizes) size = 1 + random() % (sizes.size() == 3 ? 4 : 2);
+    std::vector<std::uint32_t> reads(10);
+    for (auto& read : reads) read = static_cast<std::uint32_t>(random() % sizes.size());
+    const ReadSequence sequence = sequence_of(sizes, reads);
+    const std::uint64_t all = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    for (std::uint64_t room = 0; room <= all; ++room) {
+      const Bytes capacity{room};
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1)).front().bytes.v,
+                AllSchedules(sequence, room).best())
+          << seed << ", room " << room;
+    }
+  }
+}
+
+// Sums of sizes that only a damaged file has run over.
+TEST(Reuse, SizesThatRunOverHaveABucketToo) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  const ReadSequence sequence = sequence_of({kHalf, kHalf}, {0, 1, 0});
+  const ReuseHistogram histogram = reuse_histogram(sequence, reuse_distances(sequence));
+  ASSERT_EQ(histogram.buckets.size(), 1U);
+  EXPECT_EQ(histogram.buckets[0].reads, 1U);
+  EXPECT_EQ(histogram.first.reads, 2U);
 }
 
 TEST(Reuse, TheHistogramCountsEveryReadOnce) {

@@ -94,46 +94,64 @@ struct KvBytes {
 
 }  // namespace
 
+namespace {
+
+// Rows of a report by key, each against the sums of the weights that have it.
+template <class Key>
+void expect_rows(const std::vector<CompressionOf<Key>>& rows,
+                 const std::map<Key, Compression>& expected) {
+  std::map<Key, Compression> seen;
+  for (const auto& [key, sum] : rows) EXPECT_TRUE(seen.emplace(key, sum).second);
+  EXPECT_EQ(seen, expected);
+}
+
+}  // namespace
+
 void expect_compression(const SessionReader& reader, std::span<const WeightSize> of_files) {
   const auto weights = session_weights(reader);
   ASSERT_TRUE(weights.has_value()) << weights.error().message;
   std::map<std::string, WeightSize> by_name;
   for (const WeightSize& weight : of_files) by_name[weight.name] = weight;
-  std::set<std::string> read, found;
+  std::map<std::string, std::pair<LayerId, Component>> read;
   for_each_row(reader, [&](const GraphTemplate& graph, const Step&, const Access&,
                            const StepAccess& access) {
     const Tensor& tensor = graph.tensor(graph.root(access.tensor));
     if (tensor.kind != TensorKind::Weight) return;
-    read.insert(tensor.name);
+    read[tensor.name] = {tensor.layer, tensor.component};
     EXPECT_EQ(elements_of(tensor.ne) / tensor.block_elements * tensor.block_bytes,
               tensor.file.length)
         << tensor.name;
   });
-  std::uint64_t bytes = 0, elements = 0;
-  std::map<std::string, std::uint64_t> by_type;
+  Compression total;
+  std::map<std::string, Compression> by_type;
+  std::map<LayerId, Compression> by_layer;
+  std::map<Component, Compression> by_component;
+  std::set<std::string> found;
   for (const WeightSize& weight : *weights) {
-    EXPECT_TRUE(found.insert(weight.name).second) << weight.name;
-    ASSERT_TRUE(by_name.contains(weight.name)) << weight.name;
+    SCOPED_TRACE(weight.name);
+    EXPECT_TRUE(found.insert(weight.name).second);
+    ASSERT_TRUE(by_name.contains(weight.name));
     const WeightSize& of_file = by_name[weight.name];
-    EXPECT_EQ(weight.bytes, of_file.bytes) << weight.name;
-    EXPECT_EQ(weight.elements, of_file.elements) << weight.name;
-    EXPECT_EQ(weight.type, of_file.type) << weight.name;
-    bytes += weight.bytes.v;
-    elements += weight.elements;
-    by_type[weight.type] += weight.bytes.v;
+    EXPECT_EQ(weight, of_file);
+    if (read.contains(weight.name)) {
+      EXPECT_EQ(read[weight.name], std::pair(of_file.layer, of_file.component));
+    }
+    for (Compression* sum : {&total, &by_type[of_file.type], &by_layer[of_file.layer],
+                             &by_component[of_file.component]}) {
+      ++sum->tensors;
+      sum->elements += of_file.elements;
+      sum->bytes += of_file.bytes;
+    }
   }
-  for (const std::string& name : read) EXPECT_TRUE(found.contains(name)) << name;
+  for (const auto& [name, place] : read) EXPECT_TRUE(found.contains(name)) << name;
   const CompressionReport report = compression(*weights);
-  EXPECT_EQ(report.total.bytes.v, bytes);
-  EXPECT_EQ(report.total.elements, elements);
+  EXPECT_EQ(report.total, total);
   EXPECT_NEAR(report.total.bits_per_weight() * report.total.ratio(16), 16, 1e-9);
-  EXPECT_EQ(report.types.size(), by_type.size());
-  for (const auto& [type, sum] : report.types) EXPECT_EQ(sum.bytes.v, by_type[type]) << type;
-  std::uint64_t of_layers = 0, of_components = 0;
-  for (const auto& row : report.layers) of_layers += row.sum.elements;
-  for (const auto& row : report.components) of_components += row.sum.elements;
-  EXPECT_EQ(of_layers, elements);
-  EXPECT_EQ(of_components, elements);
+  EXPECT_NEAR(report.total.bits_per_weight(),
+              8.0 * static_cast<double>(total.bytes.v) / static_cast<double>(total.elements), 1e-9);
+  expect_rows(report.types, by_type);
+  expect_rows(report.layers, by_layer);
+  expect_rows(report.components, by_component);
 }
 
 int expect_heads(const SessionReader& reader) {

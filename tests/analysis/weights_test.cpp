@@ -8,6 +8,8 @@
 #include "analysis/compression.h"
 #include "analysis/heads.h"
 #include "analysis/kv_use.h"
+#include "tests/analysis/attention_session.h"
+#include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/format/random_session.h"
@@ -76,6 +78,62 @@ TEST(Heads, OfAWeightAreItsRows) {
   EXPECT_EQ(q.heads[1], (HeadUse{.reads = 3, .read = Bytes{384}}));
 }
 
+// The weights of a session's graphs as the headers of its files would list them.
+std::vector<WeightSize> weights_of(const tt::testing::RandomSession& session) {
+  std::vector<WeightSize> out;
+  std::set<std::string> seen;
+  for (const GraphTemplate& graph : session.templates) {
+    for (const Tensor& t : graph.tensors) {
+      if (t.kind != TensorKind::Weight || t.view_of != kNoTensor || !seen.insert(t.name).second)
+        continue;
+      out.push_back({.name = t.name,
+                     .type = t.type,
+                     .layer = t.layer,
+                     .component = t.component,
+                     .elements = static_cast<std::uint64_t>(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]),
+                     .bytes = Bytes{t.file.length}});
+    }
+  }
+  return out;
+}
+
+TEST(Weights, HeadsCachesAndSizesAreThoseOfAWalkOverEveryAccess) {
+  int divided = 0, joint = 0;
+  std::uint64_t cached = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const auto session = attention_session(seed);
+    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", session).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    const int heads = tt::testing::expect_heads(*reader);
+    divided += heads;
+    joint += heads == 0;
+    cached += tt::testing::expect_kv_use(*reader);
+    tt::testing::expect_compression(*reader, weights_of(session));
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(divided, 150);
+  EXPECT_GT(joint, 1);
+  EXPECT_GT(cached, 100'000U);
+}
+
+// Whose graph changes often, with and without experts.
+TEST(Weights, CachesOfAnySessionAreThoseOfAWalk) {
+  std::uint64_t cached = 0;
+  for (std::uint64_t seed = 0; seed < 15; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const auto session = plausible_session(seed);
+    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", session).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    cached += tt::testing::expect_kv_use(*reader);
+  }
+  EXPECT_GT(cached, 10'000U);
+}
+
 TEST(Heads, TakeAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -88,6 +146,7 @@ TEST(Heads, TakeAnyTemplate) {
     ASSERT_TRUE(reader.has_value());
     const auto table = head_table(*reader);
     ASSERT_TRUE(table.has_value());
+    tt::testing::expect_heads(*reader);
     for (const HeadWeight& weight : table->weights)
       EXPECT_LE(weight.head_bytes().v * weight.geometry.count, weight.file.length);
     EXPECT_TRUE(session_weights(*reader).has_value());
