@@ -33,6 +33,7 @@
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
+#include "tests/exchange/timeline_check.h"
 #include "tests/exchange/totals_check.h"
 #include "tests/places.h"
 #include "tests/server/served_sessions_check.h"
@@ -50,7 +51,7 @@ struct Counts {
   int mixtures = 0;              // models that chose experts
   int divided = 0;               // weights that are divided by heads
   int caching = 0;               // models that read what earlier steps left in a cache
-  std::vector<std::string> dot;  // of each model's first graph, whole and collapsed
+  std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
   TempFolder sessions;           // a copy of each
 };
 
@@ -147,6 +148,7 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
   expect_report(run.file, *index, reader);
   expect_totals_agree(run.file);
   EXPECT_GT(expect_tables(run.file), 0U);
+  EXPECT_GT(expect_views(run.file), 0U);
 }
 
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
@@ -189,13 +191,14 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     }
     expect_questions_answered(run, reader, counts.models);
     expect_exports_agree(reader);
+    EXPECT_GT(expect_timelines(reader), 0U);
     expect_round_trips(reader);
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;
       const auto part = part_of_template(reader, id, LayerSet::all());
       ASSERT_TRUE(part.has_value()) << part.error().message;
-      counts.dot.push_back(to_dot(*part));
+      counts.dot.push_back(exported(reader, {.format = exchange::Format::Dot}));
       counts.dot.push_back(collapsed_dot(*part));
     }
     for (const auto& [name, value] : run.info.facts) {
