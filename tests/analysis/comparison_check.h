@@ -6,8 +6,8 @@
 
 namespace tt::testing {
 
-// Sums by every axis that is compared, the tokens that both begin with, and that
-// each step's template is paired once.
+// Sums by every axis that is compared; the tokens, each with its time, and how many both
+// begin with; that each step's template is paired once, with the best there is.
 void expect_compared(const ComparedSession& left, const ComparedSession& right);
 
 }  // namespace tt::testing

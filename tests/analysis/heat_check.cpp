@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analysis/op_facts.h"
@@ -162,125 +165,234 @@ double share_in(Axis axis, const Step& step, std::uint32_t op, std::int64_t from
   return overlap(static_cast<double>(b), static_cast<double>(e), f, t);
 }
 
+bool divides(Axis axis) { return is_bytes(axis) || axis == Axis::Expert; }
+
+// Whether what ops did is shared out among parts, and stretches of whole steps are
+// summed up: the shares are then those of all steps of a stretch.
+bool shares_over_steps(const RasterQuery& query) {
+  const auto partly = [](Axis axis) { return axis == Axis::Time || axis == Axis::Token; };
+  return query.value >= Value::Executions && (divides(query.x.axis) || divides(query.y.axis)) &&
+         !partly(query.x.axis) && !partly(query.y.axis) && !query.filter.tokens &&
+         !query.filter.time;
+}
+
 struct Naive {
   std::vector<double> cells;
   double total = 0;
 };
 
-Naive naive(const SessionReader& reader, const SessionIndex& index, const RasterQuery& query,
-            const Raster& like) {
-  Naive out;
-  out.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
-  const TraceFilter& filter = query.filter;
-  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
-    if (step.graph.v == 0 || (filter.phase && step.phase != *filter.phase)) return true;
-    const auto graph = reader.graph(step.graph).value();
-    const auto accesses = accesses_of(*graph);
-    Allocation allocation = reader.allocation(step.allocation).value();
-    const bool whole = step.op_ends.empty() && !step.aborted;
-    const std::size_t ran = whole ? graph->ops.size() : step.op_ends.size();
+// Everything that a step did, into the cells of a picture.
+class NaivePicture {
+ public:
+  NaivePicture(const SessionIndex& index, const RasterQuery& query, const Raster& like)
+      : index_(index), query_(query), like_(like), filter_(query.filter) {
+    out_.cells.resize(std::size_t{like.x.pixels} * like.y.pixels);
+  }
 
-    const auto add = [&](const Fact& fact, double amount) {
-      double share = 1;
-      // Along an axis that says when, what a filter says about it cuts its pixels.
-      const auto cut = [&](Axis axis, std::int64_t& from, std::int64_t& to) {
-        const auto by = [&](const auto& stretch) {
-          if (!stretch) return;
-          from = std::max(from, static_cast<std::int64_t>(stretch->from));
-          to = std::max(from, std::min(to, static_cast<std::int64_t>(stretch->to)));
-        };
-        if (axis == Axis::Step) by(filter.steps);
-        if (axis == Axis::Token) by(filter.tokens);
-        if (axis == Axis::Time) by(filter.time);
-      };
-      for (const Axis axis : {Axis::Step, Axis::Token, Axis::Time}) {
-        if (like.x.axis == axis || like.y.axis == axis) continue;
-        std::int64_t from = INT64_MIN, to = INT64_MAX;
-        cut(axis, from, to);
-        if (from > INT64_MIN) share *= share_in(axis, step, fact.op, from, to);
-      }
-      const auto pixels = [&](const RasterAxis& axis) {
-        if (!says_when(axis.axis)) return where(index, axis, fact);
-        Shares shares;
-        const auto n = axis.range.to - axis.range.from;
-        for (std::uint32_t p = 0; p < axis.pixels; ++p) {
-          std::int64_t from = axis.range.from + n * p / axis.pixels;
-          std::int64_t to = axis.range.from + n * (p + 1) / axis.pixels;
-          cut(axis.axis, from, to);
-          const double of = from < to ? share_in(axis.axis, step, fact.op, from, to) : 0;
-          if (of > 0) shares[p] = of;
-        }
-        return shares;
-      };
-      const Shares xs = pixels(like.x), ys = pixels(like.y);
-      double within = 1;
-      for (const RasterAxis* axis : {&like.x, &like.y}) {
-        if (!says_when(axis->axis)) continue;
-        within = 0;
-        for (const auto& [p, of] : axis == &like.x ? xs : ys) within += of;
-      }
-      out.total += amount * share * within;
-      for (const auto& [x, of_x] : xs)
-        for (const auto& [y, of_y] : ys)
-          out.cells[std::size_t{y} * like.x.pixels + x] += amount * share * of_x * of_y;
-    };
-    const auto fact_of = [&](const Access* access, const StepAccess* row, std::uint32_t op) {
-      Fact fact{.graph = graph.get(), .step = &step, .op = op, .access = access, .file = {}};
-      if (access == nullptr) return fact;
-      fact.file = row != nullptr ? row->range : access->range;
-      fact.address = allocation.addresses[access->tensor.v];
-      fact.span = size_of(graph->tensor(access->tensor)).v;
-      if (row == nullptr) return fact;
-      fact.expert = row->expert;
-      if (access->slot != kNoSlot && part_rule(*graph, *access).apart) {
-        const std::uint64_t number =
-            row->expert >= 0 ? static_cast<std::uint64_t>(row->expert)
-                             : (row->range.offset - access->range.offset) / access->stride;
-        fact.address += number * access->stride;
-        fact.span = access->unit.v;
-      }
-      return fact;
-    };
-
-    std::map<const Access*, std::vector<StepAccess>> rows;
-    for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
-      const Access& access = accesses[row.access];
-      rows[&access].push_back(row);
-      if (query.value >= Value::Executions || !op_passes(filter, *graph, row.op.v) ||
-          !access_passes(filter, *graph, access))
-        return;
-      const bool reads = query.value == Value::BytesRead || query.value == Value::Reads;
-      const bool writes = query.value == Value::BytesWritten || query.value == Value::Writes;
-      if ((reads && row.write) || (writes && !row.write)) return;
-      add(fact_of(&access, &row, row.op.v),
-          query.value <= Value::BytesWritten ? static_cast<double>(row.touched.v) : 1);
+  void add_step(const SessionReader& reader, const Step& step) {
+    if (step.graph.v == 0 || (filter_.phase && step.phase != *filter_.phase)) return;
+    auto of = std::make_shared<OfStep>();
+    of->step = step;
+    of->graph = reader.graph(step.graph).value();
+    of->accesses = accesses_of(*of->graph);
+    of->allocation = reader.allocation(step.allocation).value();
+    for_each_access(*of->graph, of->accesses, step, [&](const StepAccess& row) {
+      of->rows[&of->accesses[row.access]].push_back(row);
     });
-    if (query.value < Value::Executions) return true;
-    const bool of_ops = is_of_ops(query.x.axis) && is_of_ops(query.y.axis);
+    if (query_.value < Value::Executions) {
+      add_accesses(*of);
+    } else {
+      add_ops(of);
+    }
+  }
+
+  Naive take() {
+    for (const auto& [key, stretch] : stretches_) {
+      for (const auto& [op, sum] : stretch.ops) {
+        const Access* main = main_access(*stretch.first->graph, stretch.first->accesses, op);
+        add_shared(*stretch.first, op, main, sum.amount, sum.parts);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct OfStep {
+    Step step;
+    std::shared_ptr<const GraphTemplate> graph;
+    std::vector<Access> accesses;
+    Allocation allocation;
+    std::map<const Access*, std::vector<StepAccess>> rows;
+  };
+  // Parts of an access, and how often each was touched.
+  using Parts = std::map<std::uint64_t, std::pair<StepAccess, double>>;
+  // Steps of one graph that are summed up.
+  struct Stretch {
+    std::shared_ptr<OfStep> first;
+    struct Sum {
+      double amount = 0;
+      Parts parts;
+    };
+    std::map<std::uint32_t, Sum> ops;
+  };
+  // What is the same in all of them; and their pixel, where steps are an axis.
+  using StretchKey =
+      std::tuple<TemplateId, AllocationId, Phase, std::size_t, std::optional<std::uint32_t>>;
+
+  // Along an axis that says when, what a filter says about it cuts its pixels.
+  void cut(Axis axis, std::int64_t& from, std::int64_t& to) const {
+    const auto by = [&](const auto& stretch) {
+      if (!stretch) return;
+      from = std::max(from, static_cast<std::int64_t>(stretch->from));
+      to = std::max(from, std::min(to, static_cast<std::int64_t>(stretch->to)));
+    };
+    if (axis == Axis::Step) by(filter_.steps);
+    if (axis == Axis::Token) by(filter_.tokens);
+    if (axis == Axis::Time) by(filter_.time);
+  }
+
+  Shares pixels(const RasterAxis& axis, const Fact& fact) const {
+    if (!says_when(axis.axis)) return where(index_, axis, fact);
+    Shares shares;
+    const auto n = axis.range.to - axis.range.from;
+    for (std::uint32_t p = 0; p < axis.pixels; ++p) {
+      std::int64_t from = axis.range.from + n * p / axis.pixels;
+      std::int64_t to = axis.range.from + n * (p + 1) / axis.pixels;
+      cut(axis.axis, from, to);
+      const double of = from < to ? share_in(axis.axis, *fact.step, fact.op, from, to) : 0;
+      if (of > 0) shares[p] = of;
+    }
+    return shares;
+  }
+
+  void add(const Fact& fact, double amount) {
+    double share = 1;
+    for (const Axis axis : {Axis::Step, Axis::Token, Axis::Time}) {
+      if (like_.x.axis == axis || like_.y.axis == axis) continue;
+      std::int64_t from = INT64_MIN, to = INT64_MAX;
+      cut(axis, from, to);
+      if (from > INT64_MIN) share *= share_in(axis, *fact.step, fact.op, from, to);
+    }
+    const Shares xs = pixels(like_.x, fact), ys = pixels(like_.y, fact);
+    double within = 1;
+    for (const RasterAxis* axis : {&like_.x, &like_.y}) {
+      if (!says_when(axis->axis)) continue;
+      within = 0;
+      for (const auto& [p, of] : axis == &like_.x ? xs : ys) within += of;
+    }
+    out_.total += amount * share * within;
+    for (const auto& [x, of_x] : xs)
+      for (const auto& [y, of_y] : ys)
+        out_.cells[std::size_t{y} * like_.x.pixels + x] += amount * share * of_x * of_y;
+  }
+
+  static Fact fact_of(const OfStep& of, const Access* access, const StepAccess* row,
+                      std::uint32_t op) {
+    Fact fact{.graph = of.graph.get(), .step = &of.step, .op = op, .access = access, .file = {}};
+    if (access == nullptr) return fact;
+    fact.file = row != nullptr ? row->range : access->range;
+    fact.address = of.allocation.addresses[access->tensor.v];
+    fact.span = size_of(of.graph->tensor(access->tensor)).v;
+    if (row == nullptr) return fact;
+    fact.expert = row->expert;
+    if (access->slot != kNoSlot && part_rule(*of.graph, *access).apart) {
+      fact.address += number_of(*access, *row) * access->stride;
+      fact.span = access->unit.v;
+    }
+    return fact;
+  }
+  static std::uint64_t number_of(const Access& access, const StepAccess& row) {
+    return row.expert >= 0 ? static_cast<std::uint64_t>(row.expert)
+                           : (row.range.offset - access.range.offset) / access.stride;
+  }
+
+  void add_accesses(const OfStep& of) {
+    const bool reads = query_.value == Value::BytesRead || query_.value == Value::Reads;
+    const bool writes = query_.value == Value::BytesWritten || query_.value == Value::Writes;
+    for (const auto& [access, rows] : of.rows) {
+      if (!op_passes(filter_, *of.graph, access->op.v) ||
+          !access_passes(filter_, *of.graph, *access) || (reads && access->write) ||
+          (writes && !access->write))
+        continue;
+      for (const StepAccess& row : rows) {
+        add(fact_of(of, access, &row, row.op.v),
+            query_.value <= Value::BytesWritten ? static_cast<double>(row.touched.v) : 1);
+      }
+    }
+  }
+
+  void add_ops(const std::shared_ptr<OfStep>& of) {
+    const Step& step = of->step;
+    const bool whole = step.op_ends.empty() && !step.aborted;
+    const std::size_t ran = whole ? of->graph->ops.size() : step.op_ends.size();
     for (std::uint32_t op = 0; op < ran; ++op) {
-      const Access* main = main_access(*graph, accesses, op);
-      if (!op_passes(filter, *graph, op)) continue;
-      if (filter.about_accesses() && (main == nullptr || !access_passes(filter, *graph, *main)))
+      const Access* main = main_access(*of->graph, of->accesses, op);
+      if (!op_passes(filter_, *of->graph, op)) continue;
+      if (filter_.about_accesses() &&
+          (main == nullptr || !access_passes(filter_, *of->graph, *main)))
         continue;
       const Ns begin = op == 0 ? step.first_op : step.op_ends.empty() ? Ns{} : step.op_ends[op - 1];
-      const double amount = query.value == Value::Executions ? 1
+      const double amount = query_.value == Value::Executions ? 1
                             : step.op_ends.empty()
                                 ? 0
                                 : static_cast<double>((step.op_ends[op] - begin).v);
-      const auto& parts = rows[main];
-      if (of_ops || main == nullptr) {
-        add(fact_of(nullptr, nullptr, op), amount);
-      } else if (parts.empty() || main->slot == kNoSlot || !part_rule(*graph, *main).apart) {
-        add(fact_of(main, nullptr, op), amount);
-      } else {
-        for (const StepAccess& part : parts)
-          add(fact_of(main, &part, op), amount / static_cast<double>(parts.size()));
+      Parts parts;
+      if (main != nullptr && main->slot != kNoSlot && part_rule(*of->graph, *main).apart)
+        for (const StepAccess& row : of->rows[main]) parts[number_of(*main, row)] = {row, 1};
+      if (!shares_over_steps(query_)) {
+        add_shared(*of, op, main, amount, parts);
+        continue;
       }
+      if (filter_.steps && !filter_.steps->holds(step.id.v)) continue;
+      Stretch& stretch = stretches_[stretch_of(*of, ran)];
+      if (stretch.first == nullptr) stretch.first = of;
+      Stretch::Sum& sum = stretch.ops[op];
+      sum.amount += amount;
+      for (const auto& [number, part] : parts)
+        sum.parts.try_emplace(number, part.first, 0).first->second.second += 1;
     }
+  }
+
+  StretchKey stretch_of(const OfStep& of, std::size_t ran) const {
+    std::optional<std::uint32_t> pixel;
+    for (const RasterAxis* axis : {&like_.x, &like_.y}) {
+      if (axis->axis != Axis::Step) continue;
+      pixel = kNone;  // out of range: on none
+      for (const auto& [p, share] : pixels(*axis, fact_of(of, nullptr, nullptr, 0))) pixel = p;
+    }
+    return {of.step.graph, of.step.allocation, of.step.phase, ran, pixel};
+  }
+
+  // What an op did goes to its parts as often as they were touched; without any, to the
+  // whole that it may have touched.
+  void add_shared(const OfStep& of, std::uint32_t op, const Access* main, double amount,
+                  const Parts& parts) {
+    const bool of_ops = is_of_ops(query_.x.axis) && is_of_ops(query_.y.axis);
+    if (of_ops || main == nullptr) return add(fact_of(of, nullptr, nullptr, op), amount);
+    if (parts.empty()) return add(fact_of(of, main, nullptr, op), amount);
+    double all = 0;
+    for (const auto& [number, part] : parts) all += part.second;
+    for (const auto& [number, part] : parts)
+      add(fact_of(of, main, &part.first, op), amount * part.second / all);
+  }
+
+  const SessionIndex& index_;
+  const RasterQuery& query_;
+  const Raster& like_;
+  const TraceFilter& filter_;
+  Naive out_;
+  std::map<StretchKey, Stretch> stretches_;
+};
+
+Naive naive(const SessionReader& reader, const SessionIndex& index, const RasterQuery& query,
+            const Raster& like) {
+  NaivePicture picture(index, query, like);
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    picture.add_step(reader, step);
     return true;
   });
   EXPECT_TRUE(read.has_value());
-  return out;
+  return picture.take();
 }
 
 }  // namespace
@@ -312,11 +424,17 @@ RasterQuery random_picture(Dice& dice, const SessionIndex& index) {
   query.x.axis = dice.word(Axis::All);
   do query.y.axis = dice.word(Axis::All);
   while (says_when(query.x.axis) && says_when(query.y.axis));
-  const auto divides = [](Axis axis) { return is_bytes(axis) || axis == Axis::Expert; };
-  if (query.value >= Value::Executions && (divides(query.x.axis) || divides(query.y.axis))) {
-    (divides(query.x.axis) ? query.y : query.x).axis = Axis::Step;
-    (divides(query.x.axis) ? query.y : query.x).pixels = 10000;
+  // What ops did, shared out among parts: of single steps, or over stretches of whole ones.
+  const bool shared =
+      query.value >= Value::Executions && (divides(query.x.axis) || divides(query.y.axis));
+  AxisQuery& other = divides(query.x.axis) ? query.y : query.x;
+  const bool over_steps = shared && dice.one_in(2);
+  if (shared && !over_steps) {
+    other.axis = Axis::Step;
+    other.pixels = 10000;
   }
+  if (over_steps && (other.axis == Axis::Token || other.axis == Axis::Time))
+    other.axis = Axis::Step;
   const auto& steps = index.steps();
   const auto last = 1000 + static_cast<std::uint64_t>(steps.back().end.v);
   for (AxisQuery* axis : {&query.x, &query.y}) {
@@ -340,6 +458,7 @@ RasterQuery random_picture(Dice& dice, const SessionIndex& index) {
   if (dice.one_in(6)) query.filter.tensor = dice.one_in(2) ? "BLK.0" : "cache";
   if (dice.one_in(8)) query.filter.source = Source::Disk;
   if (dice.one_in(8)) query.filter.kind = TensorKind::Weight;
+  if (over_steps) query.filter.tokens = std::nullopt, query.filter.time = std::nullopt;
   return query;
 }
 
@@ -358,8 +477,9 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
       {Value::Reads, &TraceSums::reads},           {Value::Writes, &TraceSums::writes},
       {Value::Executions, &TraceSums::executions}, {Value::Time, &TraceSums::time_ns}};
   for (const auto& [value, sum] : kColumns) {
-    // An op's time is shared out among its experts step by step: see random_picture().
-    if (by == Axis::Expert && value >= Value::Executions) continue;
+    // Of a stretch that begins or ends within steps these are shared out by themselves.
+    if (by == Axis::Expert && value >= Value::Executions && (filter.tokens || filter.time))
+      continue;
     for (const std::optional<Phase> phase :
          {std::optional<Phase>(), std::optional(Phase::Prompt), std::optional(Phase::Generate)}) {
       SCOPED_TRACE(std::string(to_text(value)) + (phase ? to_text(*phase) : ""));

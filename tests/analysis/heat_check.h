@@ -15,8 +15,8 @@ namespace tt::testing {
 // Every cell of a picture, and its totals.
 void expect_picture(const SessionReader& reader, const SessionIndex& index,
                     const RasterQuery& query);
-// Any question about any session. Where an op, or its time, is shared out among the parts
-// of an access, per step: over more steps the share is that of all of them.
+// Any question about any session. Where an op, or its time, is shared out among the parts of
+// an access, of single steps or of stretches of whole ones, which share as one.
 RasterQuery random_picture(Dice& dice, const SessionIndex& index);
 
 // Every row and column of a breakdown, of each phase, by a walk for each.

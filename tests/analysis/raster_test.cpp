@@ -89,6 +89,22 @@ TEST(Raster, APixelOfManySteps) {
   EXPECT_GE(with_experts, 1U);
 }
 
+// What ops did, shared out among experts, files' and buffers' bytes over all steps.
+TEST(Raster, TimeOfPartsOverWholeSessions) {
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto session = opened(plausible_session(seed));
+    for (const Axis parts : {Axis::Expert, Axis::File, Axis::Buffer})
+      for (const Axis other : {Axis::All, Axis::Layer, Axis::Step})
+        for (const Value value : {Value::Executions, Value::Time})
+          expect_picture(*session->reader, *session->index,
+                         {.x = {.axis = other, .pixels = 3},
+                          .y = {.axis = parts, .pixels = 50},
+                          .value = value});
+    tt::testing::expect_breakdown(*session->reader, *session->index, Axis::Expert);
+  }
+}
+
 TEST(Raster, EveryTwoAxesOfADenseSession) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = small.reader();
