@@ -49,6 +49,44 @@ ReadSequence expert_reads(const ReadSequence& sequence) {
   return out;
 }
 
+namespace {
+
+std::expected<ExpertPinning, TraceError> pinning_of(const ReadSequence& sequence,
+                                                    std::span<const Bytes> capacities,
+                                                    const KeepGoing& keep_going) {
+  const ReadSequence experts = expert_reads(sequence);
+  ExpertPinning out{.weights_read = sequence.bytes(),
+                    .read = experts.bytes(),
+                    .distinct = experts.distinct_bytes(),
+                    .reads = experts.reads.size(),
+                    .slices = experts.items.size(),
+                    .curve = {}};
+  const std::size_t half = experts.reads.size() / 2;
+  for (std::size_t i = half; i < experts.reads.size(); ++i)
+    out.tried += Bytes{experts.size(experts.reads[i])};
+  const auto distances = reuse_distances(experts, keep_going);
+  if (!distances) return std::unexpected(distances.error());
+  const auto lru = lru_curve(experts, *distances, capacities);
+  const auto pinned = pin_curve(experts, capacities);
+  const auto best = belady_curve(experts, capacities, keep_going);
+  if (!best) return std::unexpected(best.error());
+  const auto by_all = most_read_first(experts, experts.reads);
+  const auto by_half = most_read_first(experts, std::span(experts.reads).first(half));
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    PinPoint point{.capacity = capacities[i],
+                   .lru = lru[i].bytes,
+                   .pinned = pinned[i].bytes,
+                   .best = (*best)[i].bytes,
+                   .slices = how_many_fit(experts, by_all, capacities[i])};
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    try_out(experts, *distances, half, by_half, point);
+    out.curve.push_back(point);
+  }
+  return out;
+}
+
+}  // namespace
+
 const PinPoint* ExpertPinning::best_gain() const {
   const PinPoint* best = nullptr;
   for (const PinPoint& point : curve) {
@@ -61,32 +99,7 @@ const PinPoint* ExpertPinning::best_gain() const {
 }
 
 ExpertPinning expert_pinning(const ReadSequence& sequence, std::span<const Bytes> capacities) {
-  const ReadSequence experts = expert_reads(sequence);
-  ExpertPinning out{.weights_read = sequence.bytes(),
-                    .read = experts.bytes(),
-                    .distinct = experts.distinct_bytes(),
-                    .reads = experts.reads.size(),
-                    .slices = experts.items.size(),
-                    .curve = {}};
-  const std::size_t half = experts.reads.size() / 2;
-  for (std::size_t i = half; i < experts.reads.size(); ++i)
-    out.tried += Bytes{experts.size(experts.reads[i])};
-  const auto distances = reuse_distances(experts);
-  const auto lru = lru_curve(experts, distances, capacities);
-  const auto pinned = pin_curve(experts, capacities);
-  const auto best = belady_curve(experts, capacities);
-  const auto by_all = most_read_first(experts, experts.reads);
-  const auto by_half = most_read_first(experts, std::span(experts.reads).first(half));
-  for (std::size_t i = 0; i < capacities.size(); ++i) {
-    PinPoint point{.capacity = capacities[i],
-                   .lru = lru[i].bytes,
-                   .pinned = pinned[i].bytes,
-                   .best = best[i].bytes,
-                   .slices = how_many_fit(experts, by_all, capacities[i])};
-    try_out(experts, distances, half, by_half, point);
-    out.curve.push_back(point);
-  }
-  return out;
+  return *pinning_of(sequence, capacities, always);
 }
 
 std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
@@ -95,13 +108,13 @@ std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& rea
   constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
-  if (!capacities.empty()) return expert_pinning(*sequence, capacities);
+  if (!capacities.empty()) return pinning_of(*sequence, capacities, keep_going);
   const Bytes distinct = expert_reads(*sequence).distinct_bytes();
   std::vector<Bytes> tenths;
   constexpr std::uint64_t kTenths = 10;
   for (std::uint64_t i = 1; i <= kTenths && distinct.v > 0; ++i)
     tenths.push_back(Bytes{distinct.v / kTenths * i + distinct.v % kTenths * i / kTenths});
-  return expert_pinning(*sequence, tenths);
+  return pinning_of(*sequence, tenths, keep_going);
 }
 
 }  // namespace tt

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,10 +55,14 @@ struct ReportFigures {
 // One of the facts as a number; none: it is not there, or not one.
 std::optional<double> fact_number(const SessionInfo& info, std::string_view name);
 
+// Told what is gathered next, "replaying reads": it may take a minute.
+using Telling = std::function<void(const char* what)>;
+inline void to_nobody(const char*) {}
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
                                                         const SessionIndex& index,
                                                         const SessionReader& reader,
-                                                        const KeepGoing& keep_going = always);
+                                                        const KeepGoing& keep_going = always,
+                                                        const Telling& tell = to_nobody);
 
 struct BarChart {
   struct Bar {

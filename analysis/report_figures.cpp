@@ -89,7 +89,8 @@ std::optional<double> fact_number(const SessionInfo& info, std::string_view name
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
                                                         const SessionIndex& index,
                                                         const SessionReader& reader,
-                                                        const KeepGoing& keep_going) {
+                                                        const KeepGoing& keep_going,
+                                                        const Telling& tell) {
   ReportFigures figures;
   figures.info = index.info();
   TraceError error{};
@@ -107,6 +108,7 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   const auto stop = [&]() -> std::expected<ReportFigures, TraceError> {
     return std::unexpected(error);
   };
+  tell("summing up");
   if (!got(reader.losses(), figures.losses)) return stop();
   if (!got(by(Axis::OpKind, index, keep_going), figures.by_op_kind)) return stop();
   if (!got(by(Axis::Component, index, keep_going), figures.by_component)) return stop();
@@ -115,13 +117,17 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   if (!got(sequentiality(index, {}, kUsualGap, {.from = 0, .limit = 0}, keep_going), order))
     return stop();
   figures.read_order = order.total;
+  tell("comparing tokens");
   if (!got(determinism(reader, keep_going), figures.determinism)) return stop();
+  tell("learning the order of reads");
   if (!got(access_pattern(reader, keep_going), pattern)) return stop();
   figures.prediction = pattern.prediction;
   if (const auto steps = gather_steps(index, reader, figures); !steps)
     return std::unexpected(steps.error());
+  tell("replaying reads");
   if (const auto read = gather_reuse(reader, figures, keep_going); !read)
     return std::unexpected(read.error());
+  tell("checking");
   if (!got(validate(file, keep_going), figures.validation)) return stop();
   return figures;
 }

@@ -106,13 +106,18 @@ std::vector<std::uint32_t> next_reads(const ReadSequence& sequence) {
   return next;
 }
 
-CachePoint belady(const ReadSequence& sequence, std::span<const std::uint32_t> next,
-                  Bytes capacity) {
+// Sequences are as long as the walk that read them: asked every so many reads.
+constexpr std::size_t kReadsPerAsk = std::size_t{1} << 16;
+
+std::expected<CachePoint, TraceError> belady(const ReadSequence& sequence,
+                                             std::span<const std::uint32_t> next, Bytes capacity,
+                                             const KeepGoing& keep_going) {
   CachePoint point{.capacity = capacity};
   std::set<std::pair<std::uint32_t, std::uint32_t>> held_by_next;  // (next read, item)
   std::vector<std::uint64_t> held(sequence.items.size());
   std::uint64_t free = capacity.v;
   for (std::uint32_t i = 0; i < sequence.reads.size(); ++i) {
+    if (i % kReadsPerAsk == 0 && !keep_going()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     const std::uint64_t size = sequence.size(item);
     point.reads += held[item] == size;
@@ -176,6 +181,11 @@ std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader
 }
 
 std::vector<Bytes> reuse_distances(const ReadSequence& sequence) {
+  return *reuse_distances(sequence, always);
+}
+
+std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
+                                                              const KeepGoing& keep_going) {
   constexpr std::size_t kUnread = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> last(sequence.items.size(), kUnread);
   std::vector<Bytes> distances;
@@ -183,6 +193,7 @@ std::vector<Bytes> reuse_distances(const ReadSequence& sequence) {
   // At the place of each item's last read stands its size, elsewhere 0.
   PrefixSums sizes(sequence.reads.size());
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    if (i % kReadsPerAsk == 0 && !keep_going()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     const std::uint64_t size = sequence.size(item);
     if (last[item] == kUnread) {
@@ -241,9 +252,19 @@ std::vector<CachePoint> lru_curve(const ReadSequence& sequence, std::span<const 
 
 std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
                                      std::span<const Bytes> capacities) {
+  return *belady_curve(sequence, capacities, always);
+}
+
+std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
+                                                                std::span<const Bytes> capacities,
+                                                                const KeepGoing& keep_going) {
   const auto next = next_reads(sequence);
   std::vector<CachePoint> curve;
-  for (const Bytes capacity : capacities) curve.push_back(belady(sequence, next, capacity));
+  for (const Bytes capacity : capacities) {
+    const auto point = belady(sequence, next, capacity, keep_going);
+    if (!point) return std::unexpected(point.error());
+    curve.push_back(*point);
+  }
   return curve;
 }
 
@@ -300,15 +321,14 @@ std::expected<Reuse, TraceError> reuse(const ReadSequence& sequence, const Reuse
     const std::uint64_t all = found.distinct.v, n = query.points;
     capacities.push_back(Bytes{all / n * i + all % n * i / n});
   }
-  const auto distances = reuse_distances(sequence);
-  found.histogram = reuse_histogram(sequence, distances);
-  found.lru = lru_curve(sequence, distances, capacities);
+  const auto distances = reuse_distances(sequence, keep_going);
+  if (!distances) return std::unexpected(distances.error());
+  found.histogram = reuse_histogram(sequence, *distances);
+  found.lru = lru_curve(sequence, *distances, capacities);
   found.pin = pin_curve(sequence, capacities);
-  const auto next = next_reads(sequence);
-  for (const Bytes capacity : capacities) {  // each as long as a walk over the steps
-    if (!keep_going()) return std::unexpected(cancelled_error());
-    found.belady.push_back(belady(sequence, next, capacity));
-  }
+  auto best = belady_curve(sequence, capacities, keep_going);
+  if (!best) return std::unexpected(best.error());
+  found.belady = *std::move(best);
   return found;
 }
 

@@ -53,6 +53,8 @@ std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader
 // sizes of the distinct items read since this one was, its own included.
 // kNever: a first read. Mattson's stack in O(log n) a read.
 inline constexpr Bytes kNever{std::numeric_limits<std::uint64_t>::max()};
+std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
+                                                              const KeepGoing& keep_going);
 std::vector<Bytes> reuse_distances(const ReadSequence& sequence);
 
 // Bucket i: distances from 2^i up to 2^(i+1) - 1 bytes.
@@ -83,6 +85,9 @@ std::vector<CachePoint> lru_curve(const ReadSequence& sequence, std::span<const 
 // The best that any cache could do which knows the future (Belady): the bytes
 // with the farthest next read go first, items may be held in part. O(n log n)
 // for each capacity.
+std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
+                                                                std::span<const Bytes> capacities,
+                                                                const KeepGoing& keep_going);
 std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
                                      std::span<const Bytes> capacities);
 

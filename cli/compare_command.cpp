@@ -13,6 +13,7 @@
 #include "analysis/figure_text.h"
 #include "api/comparison_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -31,10 +32,11 @@ struct Opened {
   SessionReader reader;
   SessionIndex index;
 };
-std::expected<Opened, TraceError> open(const std::string& file) {
+std::expected<Opened, TraceError> open(const std::string& file, const char* what,
+                                       Progress& progress) {
   auto reader = SessionReader::open(file);
   if (!reader) return std::unexpected(reader.error());
-  auto index = SessionIndex::build(*reader);
+  auto index = SessionIndex::build(*reader, progress.during_steps(what, *reader));
   if (!index) return std::unexpected(index.error());
   return Opened{.reader = *std::move(reader), .index = *std::move(index)};
 }
@@ -96,20 +98,18 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
     std::println("... {} more: --limit N shows them", by.rows.size() - limit);
 }
 
-int fail(const std::string& message) {
-  std::println(stderr, "tt compare: {}", message);
-  return 1;
-}
-
 int run(const CompareOptions& options) {
-  const auto left = open(options.left);
-  if (!left) return fail(left.error().message);
-  const auto right = open(options.right);
-  if (!right) return fail(right.error().message);
+  Progress progress("compare", shown_beside(options.json));
+  const auto left = open(options.left, "reading the left", progress);
+  if (!left) return progress.failed(left.error());
+  const auto right = open(options.right, "reading the right", progress);
+  if (!right) return progress.failed(right.error());
   constexpr PageRange kAllTokens{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto comparison = compare({.index = left->index, .reader = left->reader},
-                                  {.index = right->index, .reader = right->reader}, kAllTokens);
-  if (!comparison) return fail(comparison.error().message);
+                                  {.index = right->index, .reader = right->reader}, kAllTokens,
+                                  progress.during("comparing"));
+  if (!comparison) return progress.failed(comparison.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(to_json(*comparison, left->index.info(), right->index.info())));
     return 0;

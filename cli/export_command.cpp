@@ -1,5 +1,7 @@
 #include "cli/export_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -15,9 +17,8 @@
 #include "api/exchange/columnar_export.h"
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder.h"
-#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
-#include "cli/status_line.h"
+#include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -33,11 +34,6 @@ struct ExportCommand {
   std::uint64_t part_rows = 0;  // 0: one file
   bool force = false, quiet = false;
 };
-
-int fail(const std::string& message) {
-  std::println(stderr, "tt export: {}", message);
-  return 1;
-}
 
 // The longest extension that the output ends in: s.trace.json is no s.json.
 std::optional<Format> format_of(const ExportCommand& command) {
@@ -114,24 +110,21 @@ std::expected<Work, std::string> work_of(ExportCommand& command) {
 }
 
 int run(ExportCommand& command) {
+  const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
+  Progress progress("export", command.quiet || into_terminal ? Shown::No : Shown::Yes);
   const auto work = work_of(command);
-  if (!work) return fail(work.error());
+  if (!work) return progress.failed(work.error());
   const auto reader = SessionReader::open(command.file);
-  if (!reader) return fail(reader.error().message);
+  if (!reader) return progress.failed(reader.error());
   const auto steps = reader->step_count();
-  if (!steps) return fail(steps.error().message);
-
-  const InterruptGuard guard;
-  StatusLine line(!command.quiet);
-  std::uint64_t step = command.options.range.first.v;
-  const Written written = (*work)(*reader, [&] {
-    line.show(
-        std::format("step {} of {}", step = std::min<std::uint64_t>(step + 1, *steps), *steps));
-    return !was_interrupted();
-  });
-  line.clear();
-  if (was_interrupted()) return 130;
-  return written ? 0 : fail(written.error().message);
+  if (!steps) return progress.failed(steps.error());
+  const ExportRange& range = command.options.range;
+  const std::uint64_t end = range.last ? std::min(range.last->v + 1, *steps) : *steps;
+  const std::uint64_t wanted = end - std::min<std::uint64_t>(range.first.v, end);
+  const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
+  if (!written) return progress.failed(written.error());
+  progress.end();
+  return 0;
 }
 
 }  // namespace

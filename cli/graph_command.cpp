@@ -13,6 +13,7 @@
 #include "api/graph_dot.h"
 #include "api/trace_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -29,24 +30,25 @@ struct GraphOptions {
 };
 
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
-                                             const GraphOptions& options) {
+                                             const GraphOptions& options,
+                                             const KeepGoing& keep_going) {
   const LayerSet layers = parse_layers(options.layers).value();  // the parser has checked it
   if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
   if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
   return reader.step_count()
-      .and_then(
-          [&](std::uint32_t steps) { return last_with_graph(reader, StepId{0}, StepId{steps}); })
+      .and_then([&](std::uint32_t steps) {
+        return last_with_graph(reader, StepId{0}, StepId{steps}, keep_going);
+      })
       .and_then([&](StepId step) { return part_of_step(reader, step, layers); });
 }
 
 int run(const GraphOptions& options) {
+  Progress progress("graph", shown_beside(options.form == Form::Json));
   const auto part = SessionReader::open(options.file).and_then([&](const SessionReader& reader) {
-    return part_of(reader, options);
+    return part_of(reader, options, progress.during("looking for a graph"));
   });
-  if (!part) {
-    std::println(stderr, "tt graph: {}", part.error().message);
-    return 1;
-  }
+  if (!part) return progress.failed(part.error());
+  progress.end();
   if (options.form == Form::Dot) {
     std::print("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {

@@ -12,6 +12,7 @@
 #include "analysis/kv_use.h"
 #include "api/head_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -78,18 +79,15 @@ void print_kv(const Page<KvStep>& steps) {
   std::println("(cached), of what none of this session's wrote (other); written.");
 }
 
-int fail(const TraceError& error) {
-  std::println(stderr, "tt heads: {}", error.message);
-  return 1;
-}
-
 int run(const HeadsOptions& options) {
+  Progress progress("heads", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error());
+  if (!reader) return progress.failed(reader.error());
   if (options.kv) {
     constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-    const auto steps = kv_use(*reader, kAllSteps);
-    if (!steps) return fail(steps.error());
+    const auto steps = kv_use(*reader, kAllSteps, progress.during("following the cache"));
+    if (!steps) return progress.failed(steps.error());
+    progress.end();
     if (options.json) {
       std::println("{}", text_of(to_json(*steps)));
     } else {
@@ -97,8 +95,9 @@ int run(const HeadsOptions& options) {
     }
     return 0;
   }
-  const auto table = head_table(*reader);
-  if (!table) return fail(table.error());
+  const auto table = head_table(*reader, progress.during("counting reads"));
+  if (!table) return progress.failed(table.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(to_json(*table)));
   } else {

@@ -13,6 +13,7 @@
 #include "analysis/figure_text.h"
 #include "api/heat_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -84,30 +85,30 @@ void print_tables(const HotCold& hot, const Breakdown& all, std::size_t top) {
 }
 
 int run(const HotOptions& options) {
-  const auto fail = [](const TraceError& error) {
-    std::println(stderr, "tt hot: {}", error.message);
-    return 1;
-  };
+  Progress progress("hot", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error());
-  const auto index = SessionIndex::build(*reader);
-  if (!index) return fail(index.error());
-  if (!index->damaged().empty())
-    std::println(stderr, "tt hot: {} steps are damaged and left out", index->damaged().size());
+  if (!reader) return progress.failed(reader.error());
+  const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
+  if (!index) return progress.failed(index.error());
+  const KeepGoing summing = progress.during("summing up");
   HotQuery query = options.query;
   query.hot_share = options.hot_percent / 100;
   query.cold_share = options.cold_percent / 100;
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
-  const auto hot = hot_cold(*index, query);
-  if (!hot) return fail(hot.error());
+  const auto hot = hot_cold(*index, query, summing);
+  if (!hot) return progress.failed(hot.error());
+  const auto all =
+      breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
+  if (!all) return progress.failed(all.error());
+  progress.end();
+  if (!index->damaged().empty())
+    std::println(stderr, "tt hot: {} steps are damaged and left out", index->damaged().size());
   if (options.json) {
     std::println("{}", text_of(to_json(*hot, {.from = 0, .limit = options.top})));
-    return 0;
+  } else {
+    print_tables(*hot, *all, options.top);
   }
-  const auto all = breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}});
-  if (!all) return fail(all.error());
-  print_tables(*hot, *all, options.top);
   return 0;
 }
 

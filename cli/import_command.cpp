@@ -2,15 +2,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <format>
 #include <memory>
 #include <print>
 #include <string>
 
 #include "api/exchange/import.h"
-#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
-#include "cli/status_line.h"
+#include "cli/progress.h"
 
 namespace tt::cli {
 namespace {
@@ -20,26 +18,15 @@ struct ImportOptions {
   bool quiet = false;
 };
 
-int fail(const std::string& message) {
-  std::println(stderr, "tt import: {}", message);
-  return 1;
-}
-
 int run(const ImportOptions& options) {
-  const InterruptGuard guard;
-  StatusLine line(!options.quiet);
-  std::uint64_t step = 0;
-  const KeepGoing keep_going = [&] {
-    line.show(std::format("step {}", ++step));
-    return !was_interrupted();
-  };
+  Progress progress("import", options.quiet ? Shown::No : Shown::Yes);
+  const KeepGoing keep_going = progress.during_steps("reading");
   std::error_code none;
   const auto imported = std::filesystem::is_directory(options.from, none)
                             ? exchange::import_run_folder(options.from, options.output, keep_going)
                             : exchange::import_log(options.from, options.output, keep_going);
-  line.clear();
-  if (was_interrupted()) return 130;
-  if (!imported) return fail(imported.error().message);
+  if (!imported) return progress.failed(imported.error());
+  progress.end();
   if (!options.quiet) {
     std::println(stderr, "{}: {} steps, {} accesses, {} bytes touched", options.output.string(),
                  imported->steps, imported->accesses, imported->bytes);

@@ -19,6 +19,7 @@
 #include "analysis/figure_text.h"
 #include "api/expert_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -145,17 +146,13 @@ void print_detail(const RouterDetail& detail) {
   pairs.print(stdout);
 }
 
-int fail(const TraceError& error) {
-  std::println(stderr, "tt moe: {}", error.message);
-  return 1;
-}
-
-int run_layer(const SessionReader& reader, const MoeOptions& options) {
+int run_layer(const SessionReader& reader, const MoeOptions& options, Progress& progress) {
   const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
                                            : DetailLimits{.pairs = 10, .tokens = 4};
-  const auto detail =
-      router_detail(reader, LayerId{*options.layer}, options.router, options.phase, limits);
-  if (!detail) return fail(detail.error());
+  const auto detail = router_detail(reader, LayerId{*options.layer}, options.router, options.phase,
+                                    limits, progress.during("counting choices"));
+  if (!detail) return progress.failed(detail.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(to_json(*detail)));
   } else {
@@ -165,15 +162,17 @@ int run_layer(const SessionReader& reader, const MoeOptions& options) {
 }
 
 int run(const MoeOptions& options) {
+  Progress progress("moe", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error());
-  if (options.layer) return run_layer(*reader, options);
-  const auto routers = expert_use(*reader, options.phase);
-  if (!routers) return fail(routers.error());
+  if (!reader) return progress.failed(reader.error());
+  if (options.layer) return run_layer(*reader, options, progress);
+  const auto routers = expert_use(*reader, options.phase, progress.during("counting choices"));
+  if (!routers) return progress.failed(routers.error());
   std::vector<Bytes> capacities;
   for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
-  const auto pinning = expert_pinning(*reader, capacities);
-  if (!pinning) return fail(pinning.error());
+  const auto pinning = expert_pinning(*reader, capacities, progress.during("replaying reads"));
+  if (!pinning) return progress.failed(pinning.error());
+  progress.end();
   if (options.json) {
     Json json = to_json(*routers);
     json["pinning"] = to_json(*pinning);

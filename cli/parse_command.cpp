@@ -20,6 +20,7 @@
 #include "api/trace_json.h"
 #include "api/validation_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -32,11 +33,6 @@ struct ParseOptions {
   std::optional<std::int32_t> layer;
   bool stats = false, validate = false, json = false;
 };
-
-int fail(const std::string& message) {
-  std::println(stderr, "tt parse: {}", message);
-  return 1;
-}
 
 std::string place_in_file(const FileRange& range) {
   return range.empty() ? "" : std::format("{}:{:#x}", range.file, range.offset);
@@ -79,9 +75,10 @@ void print_checks(const Validation& validation) {
                validation.passed() ? "The recording is sound." : "The recording is NOT sound.");
 }
 
-int validate_file(const ParseOptions& options) {
-  const auto validation = validate(options.file);
-  if (!validation) return fail(validation.error().message);
+int validate_file(const ParseOptions& options, Progress& progress) {
+  const auto validation = validate(options.file, progress.during("checking"));
+  if (!validation) return progress.failed(validation.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(to_json(*validation)));
   } else {
@@ -149,9 +146,10 @@ void print_statistics(const SessionStatistics& stats, std::size_t limit) {
   print_sums("weight", stats.weights, Rows::MostBytesFirst, all, limit);
 }
 
-int show_statistics(const SessionReader& reader, const ParseOptions& options) {
-  const auto index = SessionIndex::build(reader);
-  if (!index) return fail(index.error().message);
+int show_statistics(const SessionReader& reader, const ParseOptions& options, Progress& progress) {
+  const auto index = SessionIndex::build(reader, progress.during_steps("reading", reader));
+  if (!index) return progress.failed(index.error());
+  progress.end();
   StatisticsQuery query;
   if (options.layer) query.layer = LayerId{*options.layer};
   const SessionStatistics stats = session_statistics(*index, query);
@@ -166,16 +164,19 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options) {
 }
 
 int run(const ParseOptions& options) {
-  if (options.validate) return validate_file(options);
+  Progress progress("parse", shown_beside(options.json));
+  if (options.validate) return validate_file(options, progress);
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error().message);
-  if (options.stats) return show_statistics(*reader, options);
+  if (!reader) return progress.failed(reader.error());
+  if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
-  if (!info) return fail(info.error().message);
+  if (!info) return progress.failed(info.error());
   AccessQuery query;
   if (options.layer) query.filter.tensor.layer = LayerId{*options.layer};
-  const auto page = access_page(*reader, query, std::nullopt, options.limit);
-  if (!page) return fail(page.error().message);
+  const auto page = access_page(*reader, query, std::nullopt, options.limit,
+                                progress.during("looking for accesses"));
+  if (!page) return progress.failed(page.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(accesses_json(*page, info->id, query)));
   } else {

@@ -8,8 +8,8 @@
 
 #include "analysis/pattern.h"
 #include "api/pattern_json.h"
-#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -19,11 +19,6 @@ struct PatternOptions {
   std::string file, output;
   bool json = false;
 };
-
-int fail(const std::string& message) {
-  std::println(stderr, "tt pattern: {}", message);
-  return 1;
-}
 
 double share(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
@@ -52,23 +47,22 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
 }
 
 int run(const PatternOptions& options) {
+  Progress progress("pattern", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error().message);
+  if (!reader) return progress.failed(reader.error());
   const auto info = reader->info();
-  if (!info) return fail(info.error().message);
-  const InterruptGuard guard;
-  const KeepGoing keep_going = [] { return !was_interrupted(); };
-  const auto pattern = access_pattern(*reader, keep_going);
-  if (was_interrupted()) return 130;
-  if (!pattern) return fail(pattern.error().message);
-  const auto same = determinism(*reader, keep_going);
-  if (was_interrupted()) return 130;
-  if (!same) return fail(same.error().message);
+  if (!info) return progress.failed(info.error());
+  const auto pattern = access_pattern(*reader, progress.during("learning the order of reads"));
+  if (!pattern) return progress.failed(pattern.error());
+  const auto same = determinism(*reader, progress.during("comparing tokens"));
+  if (!same) return progress.failed(same.error());
   if (pattern->entries.empty()) {
-    return fail(options.file +
-                ": no generated token has its accesses recorded, so there is no pattern. Record "
-                "more than one token at level detailed.");
+    return progress.failed(
+        options.file +
+        ": no generated token has its accesses recorded, so there is no pattern. Record "
+        "more than one token at level detailed.");
   }
+  progress.end();
   const std::string json = text_of(to_json(*pattern, *same, *info));
   if (options.json) {
     std::println("{}", json);
@@ -78,7 +72,7 @@ int run(const PatternOptions& options) {
   if (!options.output.empty()) {
     std::ofstream file(options.output);
     file << json << '\n';
-    if (!file.flush()) return fail(options.output + ": cannot be written");
+    if (!file.flush()) return progress.failed(options.output + ": cannot be written");
   }
   return 0;
 }

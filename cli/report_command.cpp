@@ -10,6 +10,7 @@
 #include "analysis/report.h"
 #include "api/report/report_text.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -20,18 +21,17 @@ struct ReportOptions {
   ReportFormat format = ReportFormat::Html;
 };
 
-int fail(const std::string& message) {
-  std::println(stderr, "tt report: {}", message);
-  return 1;
-}
-
 int run(const ReportOptions& options) {
+  Progress progress("report", shown_beside(options.format == ReportFormat::JsonText));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error().message);
-  const auto index = SessionIndex::build(*reader);
-  if (!index) return fail(index.error().message);
-  const auto figures = report_figures(options.file, *index, *reader);
-  if (!figures) return fail(figures.error().message);
+  if (!reader) return progress.failed(reader.error());
+  const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
+  if (!index) return progress.failed(index.error());
+  const auto figures =
+      report_figures(options.file, *index, *reader, progress.during("gathering figures"),
+                     [&](const char* what) { progress.during(what); });
+  if (!figures) return progress.failed(figures.error());
+  progress.end();
   const std::string text = text_of(report_of(*figures), options.format);
   if (options.output.empty()) {
     std::println("{}", text);
@@ -39,7 +39,7 @@ int run(const ReportOptions& options) {
   }
   std::ofstream file(options.output);
   file << text;
-  if (!file.flush()) return fail(options.output + ": cannot be written");
+  if (!file.flush()) return progress.failed(options.output + ": cannot be written");
   return 0;
 }
 

@@ -10,8 +10,8 @@
 
 #include "analysis/reuse.h"
 #include "api/reuse_json.h"
-#include "cli/interrupt_guard.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -46,19 +46,14 @@ void print_table(const Reuse& reuse) {
   std::println("cache can beat, since it knows the future (Belady).");
 }
 
-int fail(const TraceError& error) {
-  std::println(stderr, "tt reuse: {}", error.message);
-  return 1;
-}
-
 int run(ReuseOptions& options) {
+  Progress progress("reuse", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
-  if (!reader) return fail(reader.error());
+  if (!reader) return progress.failed(reader.error());
   for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
-  const InterruptGuard guard;
-  const auto found = reuse(*reader, options.query, [] { return !was_interrupted(); });
-  if (was_interrupted()) return 130;
-  if (!found) return fail(found.error());
+  const auto found = reuse(*reader, options.query, progress.during("replaying reads"));
+  if (!found) return progress.failed(found.error());
+  progress.end();
   if (options.json) {
     std::println("{}", text_of(to_json(*found)));
   } else {

@@ -18,6 +18,7 @@
 #include "analysis/template_list.h"
 #include "api/session_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/recorded_answer.h"
@@ -43,7 +44,7 @@ struct Shown {
   std::string answer;
 };
 
-std::expected<Shown, TraceError> look(const ShowOptions& options) {
+std::expected<Shown, TraceError> look(const ShowOptions& options, Progress& progress) {
   const auto reader = SessionReader::open(options.file);
   if (!reader) return std::unexpected(reader.error());
   auto overview = session_overview(*reader);
@@ -52,10 +53,13 @@ std::expected<Shown, TraceError> look(const ShowOptions& options) {
   shown.overview = *std::move(overview);
   std::error_code none;
   shown.file_bytes = std::filesystem::file_size(options.file, none);
-  auto templates = template_list(*reader);
+  auto templates = template_list(*reader, progress.during("counting steps"));
   if (!templates) return std::unexpected(templates.error());
   shown.templates = *std::move(templates);
+  const KeepGoing keep_going = progress.during_steps("reading", *reader);
+  bool wanted = true;
   const auto steps = reader->for_each_step(StepId{0}, shown.overview.steps, [&](const Step& step) {
+    if (wanted = keep_going(); !wanted) return false;
     PhaseTime& phase = shown.phases[static_cast<std::size_t>(step.phase)];
     ++phase.steps;
     phase.tokens += step.n_tokens;
@@ -63,6 +67,7 @@ std::expected<Shown, TraceError> look(const ShowOptions& options) {
     return true;
   });
   if (!steps) return std::unexpected(steps.error());
+  if (!wanted) return std::unexpected(cancelled_error());
   const auto tokens = reader->tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
   RecordedAnswer answer(shown.overview.info);
@@ -146,11 +151,10 @@ void print_people(const Shown& shown, bool with_facts) {
 }
 
 int run(const ShowOptions& options) {
-  auto shown = look(options);
-  if (!shown) {
-    std::println(stderr, "tt show: {}", shown.error().message);
-    return 1;
-  }
+  Progress progress("show", shown_beside(options.json));
+  auto shown = look(options, progress);
+  if (!shown) return progress.failed(shown.error());
+  progress.end();
   if (options.json) {
     const std::string id = shown->overview.info.id;
     std::println("{}", text_of(to_json(SessionEntry{.id = id,

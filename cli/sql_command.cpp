@@ -1,8 +1,8 @@
 #include "cli/sql_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <format>
 #include <iostream>
@@ -18,6 +18,7 @@
 #include "analysis/sql/query.h"
 #include "api/query_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/progress.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -29,12 +30,9 @@ struct SqlOptions {
   bool json = false, csv = false;
 };
 
-// A signal's handler has nothing else to write to.
-std::atomic<bool> interrupted = false;
-
 // The statement is given back, with a mark where it went wrong.
-int fail(const sql::QueryError& error, const std::string& statement) {
-  std::println(stderr, "tt sql: {}", error.message);
+int fail(const sql::QueryError& error, const std::string& statement, Progress& progress) {
+  const int code = progress.failed(error.message);
   if (error.offset) {
     const std::size_t before = statement.rfind('\n', *error.offset == 0 ? 0 : *error.offset - 1);
     const std::size_t begin = before == std::string::npos ? 0 : before + 1;
@@ -42,7 +40,7 @@ int fail(const sql::QueryError& error, const std::string& statement) {
     std::println(stderr, "  {}\n  {}^", statement.substr(begin, end - begin),
                  std::string(*error.offset >= begin ? *error.offset - begin : 0, ' '));
   }
-  return 1;
+  return code;
 }
 
 std::string text_of_value(const sql::QueryValue& value) {
@@ -75,6 +73,7 @@ class TablePrinter {
     table_->add(std::move(cells));
     if (++in_block_ == kBlock) end_block();
   }
+  bool any() const { return table_.has_value(); }
   void end() {
     if (!table_) begin_block({});
     if (in_block_ != 0 || !printed_) end_block();
@@ -101,7 +100,8 @@ class TablePrinter {
   bool printed_ = false;
 };
 
-int print_rows(sql::Query& query, const SqlOptions& options, const std::string& statement) {
+int print_rows(sql::Query& query, const SqlOptions& options, const std::string& statement,
+               Progress& progress) {
   const bool table = !options.json && !options.csv;
   TablePrinter printer(query.columns());
   QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::Json, query.columns());
@@ -112,16 +112,18 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
     text.clear();
     return written;
   };
+  const bool into_terminal = isatty(STDOUT_FILENO) != 0;
   while (true) {
     const auto row = query.next();
+    if (into_terminal) progress.end();
     if (!row || *row == nullptr) {
       if (table) {
-        printer.end();
+        if (row || printer.any()) printer.end();
       } else {
         writer.end(false, row ? nullptr : &row.error(), text);
       }
       const bool written = put() && std::fflush(stdout) == 0;
-      if (!row) return fail(row.error(), statement);
+      if (!row) return fail(row.error(), statement, progress);
       return written ? 0 : 1;
     }
     if (table) {
@@ -137,17 +139,12 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
 int run(const SqlOptions& options) {
   std::string statement = options.statement;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
+  Progress progress("sql", shown_beside(options.json));
   auto reader = SessionReader::open(options.file);
-  if (!reader) {
-    std::println(stderr, "tt sql: {}", reader.error().message);
-    return 1;
-  }
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  auto query =
-      sql::Query::prepare(*std::move(reader), statement, {}, [] { return !interrupted.load(); });
-  const int code = query ? print_rows(*query, options, statement) : fail(query.error(), statement);
-  std::signal(SIGINT, SIG_DFL);
-  return code;
+  if (!reader) return progress.failed(reader.error());
+  auto query = sql::Query::prepare(*std::move(reader), statement, {}, progress.during("asking"));
+  return query ? print_rows(*query, options, statement, progress)
+               : fail(query.error(), statement, progress);
 }
 
 }  // namespace

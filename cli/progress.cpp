@@ -1,0 +1,71 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <print>
+#include <utility>
+
+namespace tt::cli {
+
+Shown shown_beside(bool json) {
+  return json && isatty(STDOUT_FILENO) == 0 ? Shown::No : Shown::Yes;
+}
+
+Progress::Progress(std::string_view verb, Shown shown) : verb_(verb), line_(shown == Shown::Yes) {}
+
+KeepGoing Progress::during(std::string what) {
+  begin(std::move(what), 0, false);
+  return [this] { return ask(); };
+}
+
+KeepGoing Progress::during_steps(std::string what, std::uint64_t steps) {
+  begin(std::move(what), steps, true);
+  return [this] { return ask(); };
+}
+
+KeepGoing Progress::during_steps(std::string what, const SessionReader& reader) {
+  return during_steps(std::move(what), reader.step_count().value_or(0));
+}
+
+void Progress::begin(std::string what, std::uint64_t steps, bool counted) {
+  what_ = std::move(what);
+  asked_ = 0;
+  steps_ = steps;
+  counted_ = counted;
+}
+
+// A terminal is written to ten times a second, not before every step.
+bool Progress::ask() {
+  ++asked_;
+  if (const auto now = Clock::now(); !ended_ && now >= next_) {
+    next_ = now + std::chrono::milliseconds(100);
+    std::string text = what_;
+    if (counted_ && steps_ > 0) {
+      text += std::format(", step {} of {}", std::min(asked_, steps_), steps_);
+    } else if (counted_) {
+      text += std::format(", step {}", asked_);
+    }
+    const auto taken = std::chrono::duration_cast<std::chrono::seconds>(now - begun_);
+    line_.show(std::format("{}, {} s", text, taken.count()));
+  }
+  return !was_interrupted();
+}
+
+void Progress::end() {
+  line_.clear();
+  ended_ = true;
+}
+
+int Progress::failed(const TraceError& error) { return failed(error.message); }
+
+int Progress::failed(const std::string& message) {
+  end();
+  if (was_interrupted()) return 130;
+  std::println(stderr, "tt {}: {}", verb_, message);
+  return 1;
+}
+
+}  // namespace tt::cli

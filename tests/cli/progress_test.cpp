@@ -1,0 +1,265 @@
+// What a person sees on a terminal while a command works, and what Ctrl+C does to it. So
+// that it takes as long as a test wants on any machine, the command's file is under a
+// lease (fcntl(2)): opening it waits until the test gives the lease back.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+#include "tests/places.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 60s;
+constexpr const char* kJournal = "s.ttrace-journal";
+
+template <class Happened>
+bool wait_until(Happened happened) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!happened()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+// Whoever opens the file waits while this stands.
+class Lease {
+ public:
+  explicit Lease(const fs::path& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    signal(SIGIO, SIG_IGN);  // what the kernel tells the holder by; it is asked instead
+    EXPECT_EQ(fcntl(fd_, F_SETLEASE, F_WRLCK), 0) << path;
+  }
+  ~Lease() { close(fd_); }  // and gives it back
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  bool somebody_waits() const { return fcntl(fd_, F_GETLEASE) != F_WRLCK; }
+
+ private:
+  int fd_;
+};
+
+enum class Answer : bool { IntoFile, IntoTerminal };
+
+// A command on a terminal of its own.
+class OnTerminal {
+ public:
+  OnTerminal(const fs::path& folder, const std::string& arguments, Answer answer) {
+    child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (child_ != 0) return;
+    const std::string command = std::format("cd {} && exec {} {}{}", folder.string(), kPlaces.tt,
+                                            arguments, answer == Answer::IntoFile ? " >out" : "");
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(99);
+  }
+  ~OnTerminal() { close(terminal_); }
+  OnTerminal(const OnTerminal&) = delete;
+  OnTerminal& operator=(const OnTerminal&) = delete;
+
+  // Ctrl+C, and the command has been told.
+  void interrupt() const {
+    EXPECT_TRUE(wait_until([&] { return catches_interrupts(); })) << "it does not listen";
+    EXPECT_EQ(write(terminal_, "\x03", 1), 1);
+    EXPECT_TRUE(wait_until([&] { return !catches_interrupts(); })) << "it was not told";
+  }
+
+  // All that was shown, once the command has ended.
+  std::string shown() {
+    std::string text;
+    std::array<char, 4096> bytes{};
+    // A terminal that nobody has open any more is an error to read.
+    for (ssize_t n = 0; (n = read(terminal_, bytes.data(), bytes.size())) > 0;)
+      text.append(bytes.data(), static_cast<std::size_t>(n));
+    int status = 0;
+    EXPECT_EQ(waitpid(child_, &status, 0), child_);
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return text;
+  }
+  int code() const { return code_; }
+
+ private:
+  // The first Ctrl+C takes the handler away.
+  bool catches_interrupts() const {
+    std::ifstream status(std::format("/proc/{}/status", child_));
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigCgt:"))
+        return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+    return false;
+  }
+  int terminal_ = -1, code_ = -1;
+  pid_t child_ = -1;
+};
+
+struct Verb {
+  std::string arguments;  // FILE: the session
+  std::string says;       // on the terminal
+};
+// Every verb that asks a session.
+const std::multimap<std::string, Verb>& verbs() {
+  static const std::multimap<std::string, Verb> all = {
+      {"compare", {"FILE a.ttrace", "reading the left, step 1 of 4, "}},
+      {"export", {"FILE -o FILE.csv", "writing, step 1 of 4, "}},
+      {"graph", {"FILE", "looking for a graph, "}},
+      {"heads", {"FILE", "counting reads, "}},
+      {"heads", {"FILE --kv", "following the cache, "}},
+      {"hot", {"FILE", "reading, step 1 of 4, "}},
+      {"moe", {"FILE", "counting choices, "}},
+      {"parse", {"FILE", "looking for accesses, "}},
+      {"parse", {"FILE --stats", "reading, step 1 of 4, "}},
+      {"parse", {"FILE --validate", "checking, "}},
+      {"pattern", {"FILE", "learning the order of reads, "}},
+      {"report", {"FILE -o FILE.html", "reading, step 1 of 4, "}},
+      {"reuse", {"FILE", "replaying reads, "}},
+      {"show", {"FILE", "counting steps, "}},
+      {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "asking, "}}};
+  return all;
+}
+
+class OnATerminal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(run_tt(folder_, "record -p 'Once upon' -n 4 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  }
+
+  struct Running {
+    std::string what;
+    const Verb* verb;
+    fs::path folder;
+    std::unique_ptr<Lease> lease;
+    std::unique_ptr<OnTerminal> command;
+  };
+  // All of them at once, each waiting for a session of its own: for the file, or for what
+  // SQLite looks into when it has opened it, and whom a signal does not keep from that.
+  std::vector<Running> start(Answer answer, const char* waits_for = "s.ttrace") {
+    std::vector<Running> running;
+    for (const auto& [name, verb] : verbs()) {
+      std::string arguments = name + " " + verb.arguments;
+      for (std::size_t at = 0; (at = arguments.find("FILE")) != std::string::npos;)
+        arguments.replace(at, 4, "s.ttrace");
+      const fs::path own = folder_.path() / std::to_string(running.size());
+      fs::create_directory(own);
+      std::ofstream(own / kJournal) << std::string(512, '\0');  // of no transaction
+      for (const char* file : {"a.ttrace", "s.ttrace"})
+        fs::copy_file(folder_ / "a.ttrace", own / file);
+      Running& it = running.emplace_back(arguments, &verb, own,
+                                         std::make_unique<Lease>(own / waits_for), nullptr);
+      it.command = std::make_unique<OnTerminal>(own, arguments, answer);
+    }
+    for (const Running& it : running)
+      EXPECT_TRUE(wait_until([&] { return it.lease->somebody_waits(); })) << it.what;
+    return running;
+  }
+  // A second later.
+  static void let_go(std::vector<Running>& running) {
+    std::this_thread::sleep_for(1100ms);
+    for (Running& it : running) it.lease.reset();
+  }
+
+  const testing::TempFolder folder_;
+};
+
+TEST_F(OnATerminal, LongWorkSaysWhatItDoesAndLeavesNothing) {
+  auto running = start(Answer::IntoFile);
+  let_go(running);
+  for (Running& it : running) {
+    SCOPED_TRACE(it.what);
+    const std::string shown = it.command->shown();
+    EXPECT_EQ(it.command->code(), 0) << shown;
+    EXPECT_TRUE(shown.contains("\r\x1b[K" + it.verb->says)) << shown;
+    EXPECT_TRUE(shown.ends_with("\r\x1b[K")) << shown;
+    EXPECT_FALSE(contents(it.folder / "out").contains('\x1b'));
+  }
+}
+
+TEST_F(OnATerminal, TheAnswerStandsOnALineOfItsOwn) {
+  auto running = start(Answer::IntoTerminal);
+  let_go(running);
+  for (Running& it : running) {
+    SCOPED_TRACE(it.what);
+    const std::string shown = it.command->shown();
+    EXPECT_EQ(it.command->code(), 0) << shown;
+    const std::size_t last = shown.rfind("\r\x1b[K");
+    ASSERT_NE(last, std::string::npos) << shown;
+    EXPECT_TRUE(shown.substr(0, last).contains(it.verb->says)) << shown;
+    EXPECT_FALSE(shown.substr(last + 4).contains(", 1 s")) << shown;
+    const bool into_file = it.verb->arguments.contains(" -o ");
+    EXPECT_EQ(shown.substr(last + 4).empty(), into_file) << shown;
+  }
+}
+
+TEST_F(OnATerminal, CtrlCEndsTheWork) {
+  auto running = start(Answer::IntoFile, kJournal);
+  for (const Running& it : running) it.command->interrupt();
+  for (Running& it : running) it.lease.reset();
+  for (Running& it : running) {
+    SCOPED_TRACE(it.what);
+    EXPECT_EQ(it.command->shown(), "^C");
+    EXPECT_EQ(it.command->code(), 130);
+    EXPECT_EQ(contents(it.folder / "out"), "");
+    for (const char* half : {"s.ttrace.csv", "s.ttrace.html"})
+      EXPECT_FALSE(fs::exists(it.folder / half));
+  }
+}
+
+// A program that starts tt on somebody's terminal and reads its answer.
+TEST_F(OnATerminal, NothingIsShownWhereAProgramReads) {
+  const Lease* lease = nullptr;
+  for (const char* arguments : {"hot s.ttrace --json", "export s.ttrace -q -o s.csv",
+                                "report s.ttrace --format json", "hot s.ttrace 2>err"}) {
+    SCOPED_TRACE(arguments);
+    fs::copy_file(folder_ / "a.ttrace", folder_ / "s.ttrace", fs::copy_options::overwrite_existing);
+    auto held = std::make_unique<Lease>(folder_ / "s.ttrace");
+    lease = held.get();
+    OnTerminal command(folder_.path(), arguments, Answer::IntoFile);
+    EXPECT_TRUE(wait_until([&] { return lease->somebody_waits(); }));
+    std::this_thread::sleep_for(1100ms);
+    held.reset();
+    EXPECT_EQ(command.shown(), "");
+    EXPECT_EQ(command.code(), 0);
+  }
+  EXPECT_EQ(contents(folder_ / "err"), "");
+}
+
+// A verb that is not listed above makes no answer of a session.
+TEST(Progress, NoVerbIsForgotten) {
+  const testing::TempFolder folder;
+  std::istringstream help(run_tt(folder, "--help").out);
+  std::string line;
+  while (std::getline(help, line) && line != "SUBCOMMANDS:") continue;
+  int found = 0;
+  while (std::getline(help, line) && line.starts_with("  ")) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    if (line[2] == ' ') continue;  // more of the line before
+    ++found;
+    const bool other = verb == "gguf" || verb == "import" || verb == "model" || verb == "record";
+    EXPECT_NE(verbs().contains(verb), other) << verb;
+  }
+  EXPECT_GE(found, 16);
+}
+
+}  // namespace
+}  // namespace tt
