@@ -25,7 +25,7 @@ struct GraphOptions {
   std::string file;
   std::optional<std::uint32_t> step, graph;
   std::string layers = "all";
-  bool collapse = false;
+  bool collapse = false, json = false;
   Form form = Form::Dot;
 };
 
@@ -43,13 +43,14 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
 }
 
 int run(const GraphOptions& options) {
-  Progress progress("graph", shown_beside(options.form == Form::Json));
+  const Form form = options.json ? Form::Json : options.form;
+  Progress progress("graph", shown_beside(form == Form::Json));
   const auto part = SessionReader::open(options.file).and_then([&](const SessionReader& reader) {
     return part_of(reader, options, progress.during("looking for a graph"));
   });
   if (!part) return progress.failed(part.error());
   progress.end();
-  if (options.form == Form::Dot) {
+  if (form == Form::Dot) {
     std::print("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {
     std::println("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
@@ -79,9 +80,10 @@ CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
   command->add_flag("--collapse", options->collapse,
                     "Nodes of one layer and component as one: a model on a page");
   const std::map<std::string, Form> forms = {{"dot", Form::Dot}, {"json", Form::Json}};
-  command->add_option("--format", options->form, "dot or json (default: dot)")
-      ->transform(CLI::CheckedTransformer(forms, CLI::ignore_case).description(""))
-      ->type_name("FORMAT");
+  auto* form = command->add_option("--format", options->form, "dot or json (default: dot)")
+                   ->transform(CLI::CheckedTransformer(forms, CLI::ignore_case).description(""))
+                   ->type_name("FORMAT");
+  command->add_flag("--json", options->json, "As --format json")->excludes(form);
   command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -26,6 +26,10 @@ int main(int argc, char** argv) {
                "tt");
   app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
   app.require_subcommand(1);
+  app.footer(
+      "Example: tt record -p 'Once upon a time' -n 32 -o s.ttrace\n"
+      "         tt hot s.ttrace\n"
+      "tt VERB --help says more, with an example of each.");
   int exit_code = 0;
   tt::cli::add_compare_command(app, exit_code);
   tt::cli::add_export_command(app, exit_code);

@@ -170,6 +170,9 @@ CLI::App* add_model_command(CLI::App& app, int& exit_code) {
                       "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
                       "space, \\n for a line feed");
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+  command->footer(
+      "Example: tt model --list\n"
+      "         tt model moe --layers 4 --experts 16 -o moe.gguf");
   // --kv-heads also as TT_MODEL_KV_HEADS.
   for (CLI::Option* option : command->get_options()) {
     if (std::string name = option->get_single_name();

@@ -281,6 +281,8 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
   add_model_options(*command, options->model);
   command->option_defaults()->group("Context");
   add_context_options(*command, options->context);
+  command->footer(
+      "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;

@@ -19,10 +19,12 @@ namespace {
 struct ReportOptions {
   std::string file, output;
   ReportFormat format = ReportFormat::Html;
+  bool json = false;
 };
 
 int run(const ReportOptions& options) {
-  Progress progress("report", shown_beside(options.format == ReportFormat::JsonText));
+  const ReportFormat format = options.json ? ReportFormat::JsonText : options.format;
+  Progress progress("report", shown_beside(format == ReportFormat::JsonText));
   const auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
@@ -32,7 +34,7 @@ int run(const ReportOptions& options) {
                      [&](const char* what) { progress.during(what); });
   if (!figures) return progress.failed(figures.error());
   progress.end();
-  const std::string text = text_of(report_of(*figures), options.format);
+  const std::string text = text_of(report_of(*figures), format);
   if (options.output.empty()) {
     std::println("{}", text);
     return 0;
@@ -55,12 +57,15 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   const std::map<std::string, ReportFormat> formats = {{"html", ReportFormat::Html},
                                                        {"md", ReportFormat::Markdown},
                                                        {"json", ReportFormat::JsonText}};
-  command
-      ->add_option("--format", options->format,
-                   "html: one file without outside resources; md: Markdown, without charts; json "
-                   "(default: html)")
-      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""))
-      ->type_name("FORMAT");
+  auto* format =
+      command
+          ->add_option(
+              "--format", options->format,
+              "html: one file without outside resources; md: Markdown, without charts; json "
+              "(default: html)")
+          ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""))
+          ->type_name("FORMAT");
+  command->add_flag("--json", options->json, "As --format json")->excludes(format);
   command->footer("Example: tt report s.ttrace -o report.html");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

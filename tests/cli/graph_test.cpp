@@ -23,8 +23,9 @@ std::string svg_of(const testing::TempFolder& folder, const std::string& dot) {
 }
 
 json graph_of(const testing::TempFolder& folder, const std::string& options) {
-  const Result result = run_tt(folder, "graph a.ttrace --format json " + options);
+  const Result result = run_tt(folder, "graph a.ttrace --json " + options);
   EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(run_tt(folder, "graph a.ttrace --format json " + options).out, result.out);
   return json::parse(result.out, nullptr, false);
 }
 

@@ -1,6 +1,8 @@
 // What `tt --help` and each verb's --help promise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -36,6 +38,24 @@ TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
       EXPECT_EQ(option.variable, variable_of(option.name, prefix));
       EXPECT_NE(option.text, "") << option.name;
     }
+  }
+}
+
+TEST(Help, EveryVerbHasAnExampleAndAnswersPrograms) {
+  const testing::TempFolder folder;
+  const std::string all = run_tt(folder, "--help").out;
+  EXPECT_TRUE(all.contains("\nExample: tt record ")) << all;
+  // These write what programs read, and print no answer.
+  const std::set<std::string> writers = {"export", "import", "model", "record"};
+  for (const std::string& verb : verbs_in(all)) {
+    SCOPED_TRACE(verb);
+    const std::string help = run_tt(folder, verb + " --help").out;
+    const std::size_t example = help.find("\nExample: tt ");
+    ASSERT_NE(example, std::string::npos) << help;
+    EXPECT_TRUE(help.substr(example).contains("tt " + verb + " ")) << help;
+    const std::vector<HelpOption> options = options_in(help);
+    EXPECT_EQ(std::ranges::count(options, "--json", &HelpOption::name) == 1,
+              !writers.contains(verb));
   }
 }
 

@@ -227,7 +227,7 @@ TEST_F(OnATerminal, CtrlCEndsTheWork) {
 TEST_F(OnATerminal, NothingIsShownWhereAProgramReads) {
   const Lease* lease = nullptr;
   for (const char* arguments : {"hot s.ttrace --json", "export s.ttrace -q -o s.csv",
-                                "report s.ttrace --format json", "hot s.ttrace 2>err"}) {
+                                "report s.ttrace --json", "hot s.ttrace 2>err"}) {
     SCOPED_TRACE(arguments);
     fs::copy_file(folder_ / "a.ttrace", folder_ / "s.ttrace", fs::copy_options::overwrite_existing);
     auto held = std::make_unique<Lease>(folder_ / "s.ttrace");

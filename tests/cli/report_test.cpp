@@ -40,6 +40,7 @@ TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
   const Result markdown = run_tt(folder, "report a.ttrace --format md");
   ASSERT_EQ(markdown.code, 0) << markdown.err;
   const json report = json::parse(run_tt(folder, "report a.ttrace --format json").out);
+  EXPECT_EQ(json::parse(run_tt(folder, "report a.ttrace --json").out), report);
   EXPECT_TRUE(markdown.out.starts_with("# ")) << markdown.out.substr(0, 100);
   for (const json& sentence : report["findings"])
     EXPECT_TRUE(markdown.out.contains("- " + sentence.get<std::string>())) << sentence;
