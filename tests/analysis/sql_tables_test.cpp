@@ -158,12 +158,12 @@ TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
     EXPECT_GT(whole.instructions, 2 * whole.rows);
     for (const std::string& condition : conditions) {
       SCOPED_TRACE(condition);
-      const Counted found = count(table + " WHERE " + condition);
+      const Counted found = count(std::format("{} WHERE {}", table, condition));
       EXPECT_GT(found.rows, 0);
       EXPECT_LT(found.rows, whole.rows * 3 / 4);
       EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
       // What it costs where SQLite has to look at each row.
-      const Counted unspared = count(table + " WHERE +" + condition);
+      const Counted unspared = count(std::format("{} WHERE +{}", table, condition));
       EXPECT_EQ(unspared.rows, found.rows);
       EXPECT_GT(unspared.instructions, 3 * whole.rows);
     }
