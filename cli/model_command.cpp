@@ -1,10 +1,7 @@
 #include "cli/model_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <csignal>
 #include <cstdio>
 #include <format>
 #include <fstream>
@@ -14,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/interrupt_guard.h"
+#include "cli/status_line.h"
 #include "tracer/modelgen/model_writer.h"
 
 namespace tt::cli {
@@ -58,20 +57,6 @@ std::expected<std::vector<std::string>, std::string> read_pieces(const std::stri
   return pieces;
 }
 
-// SIGINT while writing asks write_model to stop, which removes its partial files.
-volatile std::sig_atomic_t interrupted = 0;
-
-class InterruptGuard {
- public:
-  InterruptGuard() : previous_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-  ~InterruptGuard() { std::signal(SIGINT, previous_); }
-
- private:
-  void (*previous_)(int);
-};
-
 int run(ModelOptions& options) {
   if (options.list) {
     print_list();
@@ -103,20 +88,15 @@ int run(ModelOptions& options) {
     options.spec.pieces = std::move(*pieces);
   }
 
-  const bool show = !options.quiet && isatty(STDERR_FILENO) != 0;
+  // Interrupted, it removes what it has written.
   const InterruptGuard guard;
-  std::uint64_t shown = 0;
+  StatusLine line(!options.quiet);
   const auto report = modelgen::write_model(
       options.spec, options.output, [&](std::uint64_t done, std::uint64_t total) {
-        if (const std::uint64_t percent = done * 100 / total; show && percent != shown) {
-          shown = percent;
-          std::print(stderr, "\r{:3}% of {} MB", percent, total / 1'000'000);
-        }
-        return interrupted == 0;
+        line.show(std::format("{:3} % of {} MB", done * 100 / total, total / 1'000'000));
+        return !was_interrupted();
       });
-  if (show && shown > 0) {
-    std::print(stderr, "\r\033[K");
-  }
+  line.clear();
   if (!report) {
     fail(report.error().message);
     return report.error().kind == ModelError::Kind::Cancelled ? 130 : 1;
