@@ -27,20 +27,6 @@ struct CompareOptions {
   bool json = false;
 };
 
-// A session and what questions stand on.
-struct Opened {
-  SessionReader reader;
-  SessionIndex index;
-};
-std::expected<Opened, TraceError> open(const std::string& file, const char* what,
-                                       Progress& progress) {
-  auto reader = SessionReader::open(file);
-  if (!reader) return std::unexpected(reader.error());
-  auto index = SessionIndex::build(*reader, progress.during_steps(what, *reader));
-  if (!index) return std::unexpected(index.error());
-  return Opened{.reader = *std::move(reader), .index = *std::move(index)};
-}
-
 std::string ratio(double left, double right) {
   return left > 0 ? std::format("{:.3f}", right / left) : "";
 }
@@ -100,26 +86,40 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
 
 int run(const CompareOptions& options) {
   Progress progress("compare", shown_beside(options.json));
-  const auto left = open(options.left, "reading the left", progress);
+  auto left = SessionReader::open(options.left), right = SessionReader::open(options.right);
   if (!left) return progress.failed(left.error());
-  const auto right = open(options.right, "reading the right", progress);
   if (!right) return progress.failed(right.error());
-  constexpr PageRange kAllTokens{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-  const auto comparison = compare({.index = left->index, .reader = left->reader},
-                                  {.index = right->index, .reader = right->reader}, kAllTokens,
-                                  progress.during("comparing"));
+  SessionInfo left_info, right_info;
+  const auto ask = [&] {
+    return SessionIndex::build(*left, progress.during_steps("reading the left", *left))
+        .and_then([&](const SessionIndex& of_left) {
+          return SessionIndex::build(*right, progress.during_steps("reading the right", *right))
+              .and_then([&](const SessionIndex& of_right) {
+                constexpr PageRange kAllTokens{.from = 0,
+                                               .limit = std::numeric_limits<std::uint32_t>::max()};
+                left_info = of_left.info();
+                right_info = of_right.info();
+                return compare({.index = of_left, .reader = *left},
+                               {.index = of_right, .reader = *right}, kAllTokens,
+                               progress.during("comparing"));
+              });
+        });
+  };
+  const auto comparison = progress.ask_up_to_damage(*left, [&](const SessionReader&) {
+    return progress.ask_up_to_damage(*right, [&](const SessionReader&) { return ask(); });
+  });
   if (!comparison) return progress.failed(comparison.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*comparison, left->index.info(), right->index.info())));
-    return 0;
+    std::println("{}", text_of(to_json(*comparison, left_info, right_info)));
+    return progress.exit_code();
   }
   print_totals(comparison->left, comparison->right);
   print_tokens(comparison->tokens);
   print_templates(comparison->templates);
   for (const ComparedBy& by : comparison->by)
     if (by.by == options.by) print_rows(by, options.limit);
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

@@ -114,8 +114,10 @@ int run(ExportCommand& command) {
   Progress progress("export", command.quiet || into_terminal ? Shown::No : Shown::Yes);
   const auto work = work_of(command);
   if (!work) return progress.failed(work.error());
-  const auto reader = SessionReader::open(command.file);
+  auto reader = SessionReader::open(command.file);
   if (!reader) return progress.failed(reader.error());
+  if (const auto ended = progress.end_at_damage(*reader); !ended)
+    return progress.failed(ended.error());
   const auto steps = reader->step_count();
   if (!steps) return progress.failed(steps.error());
   const ExportRange& range = command.options.range;
@@ -124,7 +126,7 @@ int run(ExportCommand& command) {
   const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
   if (!written) return progress.failed(written.error());
   progress.end();
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

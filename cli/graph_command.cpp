@@ -45,8 +45,10 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
 int run(const GraphOptions& options) {
   const Form form = options.json ? Form::Json : options.form;
   Progress progress("graph", shown_beside(form == Form::Json));
-  const auto part = SessionReader::open(options.file).and_then([&](const SessionReader& reader) {
-    return part_of(reader, options, progress.during("looking for a graph"));
+  auto reader = SessionReader::open(options.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return part_of(session, options, progress.during("looking for a graph"));
   });
   if (!part) return progress.failed(part.error());
   progress.end();
@@ -55,7 +57,7 @@ int run(const GraphOptions& options) {
   } else {
     std::println("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

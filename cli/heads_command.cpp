@@ -81,11 +81,13 @@ void print_kv(const Page<KvStep>& steps) {
 
 int run(const HeadsOptions& options) {
   Progress progress("heads", shown_beside(options.json));
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.kv) {
     constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
-    const auto steps = kv_use(*reader, kAllSteps, progress.during("following the cache"));
+    const auto steps = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+      return kv_use(session, kAllSteps, progress.during("following the cache"));
+    });
     if (!steps) return progress.failed(steps.error());
     progress.end();
     if (options.json) {
@@ -93,9 +95,11 @@ int run(const HeadsOptions& options) {
     } else {
       print_kv(*steps);
     }
-    return 0;
+    return progress.exit_code();
   }
-  const auto table = head_table(*reader, progress.during("counting reads"));
+  const auto table = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return head_table(session, progress.during("counting reads"));
+  });
   if (!table) return progress.failed(table.error());
   progress.end();
   if (options.json) {
@@ -103,7 +107,7 @@ int run(const HeadsOptions& options) {
   } else {
     print_heads(*table);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

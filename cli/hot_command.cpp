@@ -103,13 +103,13 @@ int run(const HotOptions& options) {
   if (!all) return progress.failed(all.error());
   progress.end();
   if (!index->damaged().empty())
-    std::println(stderr, "tt hot: {} steps are damaged and left out", index->damaged().size());
+    progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
   if (options.json) {
     std::println("{}", text_of(to_json(*hot, {.from = 0, .limit = options.top})));
   } else {
     print_tables(*hot, *all, options.top);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

@@ -146,11 +146,13 @@ void print_detail(const RouterDetail& detail) {
   pairs.print(stdout);
 }
 
-int run_layer(const SessionReader& reader, const MoeOptions& options, Progress& progress) {
+int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progress) {
   const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
                                            : DetailLimits{.pairs = 10, .tokens = 4};
-  const auto detail = router_detail(reader, LayerId{*options.layer}, options.router, options.phase,
-                                    limits, progress.during("counting choices"));
+  const auto detail = progress.ask_up_to_damage(reader, [&](const SessionReader& session) {
+    return router_detail(session, LayerId{*options.layer}, options.router, options.phase, limits,
+                         progress.during("counting choices"));
+  });
   if (!detail) return progress.failed(detail.error());
   progress.end();
   if (options.json) {
@@ -158,15 +160,17 @@ int run_layer(const SessionReader& reader, const MoeOptions& options, Progress& 
   } else {
     print_detail(*detail);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 int run(const MoeOptions& options) {
   Progress progress("moe", shown_beside(options.json));
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.layer) return run_layer(*reader, options, progress);
-  const auto routers = expert_use(*reader, options.phase, progress.during("counting choices"));
+  const auto routers = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return expert_use(session, options.phase, progress.during("counting choices"));
+  });
   if (!routers) return progress.failed(routers.error());
   std::vector<Bytes> capacities;
   for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
@@ -185,7 +189,7 @@ int run(const MoeOptions& options) {
     print_routers(*routers);
     print_pinning(*pinning);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

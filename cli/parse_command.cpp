@@ -154,27 +154,29 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (options.layer) query.layer = LayerId{*options.layer};
   const SessionStatistics stats = session_statistics(*index, query);
   if (stats.damaged_steps > 0)
-    std::println(stderr, "tt parse: {} steps are damaged and left out", stats.damaged_steps);
+    progress.warn(std::format("{} steps are damaged and left out", stats.damaged_steps));
   if (options.json) {
     std::println("{}", text_of(to_json(stats, options.limit)));
   } else {
     print_statistics(stats, options.limit);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 int run(const ParseOptions& options) {
   Progress progress("parse", shown_beside(options.json));
   if (options.validate) return validate_file(options, progress);
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   AccessQuery query;
   if (options.layer) query.filter.tensor.layer = LayerId{*options.layer};
-  const auto page = access_page(*reader, query, std::nullopt, options.limit,
-                                progress.during("looking for accesses"));
+  const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return access_page(session, query, std::nullopt, options.limit,
+                       progress.during("looking for accesses"));
+  });
   if (!page) return progress.failed(page.error());
   progress.end();
   if (options.json) {
@@ -182,7 +184,7 @@ int run(const ParseOptions& options) {
   } else {
     print_rows(*page);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

@@ -48,11 +48,13 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
 
 int run(const PatternOptions& options) {
   Progress progress("pattern", shown_beside(options.json));
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
-  const auto pattern = access_pattern(*reader, progress.during("learning the order of reads"));
+  const auto pattern = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return access_pattern(session, progress.during("learning the order of reads"));
+  });
   if (!pattern) return progress.failed(pattern.error());
   const auto same = determinism(*reader, progress.during("comparing tokens"));
   if (!same) return progress.failed(same.error());
@@ -74,7 +76,7 @@ int run(const PatternOptions& options) {
     file << json << '\n';
     if (!file.flush()) return progress.failed(options.output + ": cannot be written");
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

@@ -59,6 +59,26 @@ void Progress::end() {
   ended_ = true;
 }
 
+std::string Progress::damage_of(std::uint32_t whole_steps) {
+  return std::format(
+      "the file is damaged, this is about the {} steps before that (tt parse --validate says "
+      "what is wrong)",
+      whole_steps);
+}
+
+std::expected<void, TraceError> Progress::end_at_damage(SessionReader& reader) {
+  const auto whole_steps = reader.end_at_damage(during("reading"));
+  if (!whole_steps) return std::unexpected(whole_steps.error());
+  if (*whole_steps) warn(damage_of(**whole_steps));
+  return {};
+}
+
+void Progress::warn(const std::string& message) {
+  line_.clear();
+  std::println(stderr, "tt {}: {}", verb_, message);
+  warned_ = true;
+}
+
 int Progress::failed(const TraceError& error) { return failed(error.message); }
 
 int Progress::failed(const std::string& message) {

@@ -6,10 +6,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "analysis/page.h"
+#include "analysis/up_to_damage.h"
 #include "cli/interrupt_guard.h"
 #include "cli/status_line.h"
 #include "tracer/format/session_reader.h"
@@ -34,8 +37,24 @@ class Progress {
   KeepGoing during_steps(std::string what, std::uint64_t steps = 0);
   KeepGoing during_steps(std::string what, const SessionReader& reader);  // all there are
 
+  // Asks `question` of the session, of the steps before its damage where its file is
+  // damaged; then warns.
+  template <class Question>
+  auto ask_up_to_damage(SessionReader& reader, const Question& question) {
+    std::optional<std::uint32_t> whole_steps;
+    auto found = tt::ask_up_to_damage(reader, question, whole_steps, during("reading"));
+    if (whole_steps) warn(damage_of(*whole_steps));
+    return found;
+  }
+  // Ends the session before its damage, and warns: for work that writes as it reads.
+  std::expected<void, TraceError> end_at_damage(SessionReader& reader);
+
   // Nothing is shown any more: before the answer is printed.
   void end();
+  // Says on stderr that the answer is not all that was asked for.
+  void warn(const std::string& message);
+  // Of a command that has answered: 0, after a warning 1.
+  int exit_code() const { return warned_ ? 1 : 0; }
   // Ends, says why on stderr and returns the exit code: 1. Or 130, and nothing is said,
   // where the user has ended the work: then opening and reading fail, too (EINTR).
   int failed(const TraceError& error);
@@ -43,6 +62,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static std::string damage_of(std::uint32_t whole_steps);
   void begin(std::string what, std::uint64_t steps, bool counted);
   bool ask();
 
@@ -53,7 +73,7 @@ class Progress {
   Clock::time_point next_ = begun_ + std::chrono::seconds(1);
   std::string what_;
   std::uint64_t asked_ = 0, steps_ = 0;
-  bool counted_ = false, ended_ = false;
+  bool counted_ = false, ended_ = false, warned_ = false;
 };
 
 }  // namespace tt::cli

@@ -25,24 +25,26 @@ struct ReportOptions {
 int run(const ReportOptions& options) {
   const ReportFormat format = options.json ? ReportFormat::JsonText : options.format;
   Progress progress("report", shown_beside(format == ReportFormat::JsonText));
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
-  const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
-  if (!index) return progress.failed(index.error());
-  const auto figures =
-      report_figures(options.file, *index, *reader, progress.during("gathering figures"),
-                     [&](const char* what) { progress.during(what); });
+  const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return SessionIndex::build(session, progress.during_steps("reading", session))
+        .and_then([&](const SessionIndex& index) {
+          return report_figures(options.file, index, session, progress.during("gathering figures"),
+                                [&](const char* what) { progress.during(what); });
+        });
+  });
   if (!figures) return progress.failed(figures.error());
   progress.end();
   const std::string text = text_of(report_of(*figures), format);
   if (options.output.empty()) {
     std::println("{}", text);
-    return 0;
+    return progress.exit_code();
   }
   std::ofstream file(options.output);
   file << text;
   if (!file.flush()) return progress.failed(options.output + ": cannot be written");
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

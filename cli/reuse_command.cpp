@@ -48,10 +48,12 @@ void print_table(const Reuse& reuse) {
 
 int run(ReuseOptions& options) {
   Progress progress("reuse", shown_beside(options.json));
-  const auto reader = SessionReader::open(options.file);
+  auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
-  const auto found = reuse(*reader, options.query, progress.during("replaying reads"));
+  const auto found = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return reuse(session, options.query, progress.during("replaying reads"));
+  });
   if (!found) return progress.failed(found.error());
   progress.end();
   if (options.json) {
@@ -59,7 +61,7 @@ int run(ReuseOptions& options) {
   } else {
     print_table(*found);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

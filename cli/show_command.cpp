@@ -44,21 +44,20 @@ struct Shown {
   std::string answer;
 };
 
-std::expected<Shown, TraceError> look(const ShowOptions& options, Progress& progress) {
-  const auto reader = SessionReader::open(options.file);
-  if (!reader) return std::unexpected(reader.error());
-  auto overview = session_overview(*reader);
+std::expected<Shown, TraceError> look(const SessionReader& reader, const ShowOptions& options,
+                                      Progress& progress) {
+  auto overview = session_overview(reader);
   if (!overview) return std::unexpected(overview.error());
   Shown shown;
   shown.overview = *std::move(overview);
   std::error_code none;
   shown.file_bytes = std::filesystem::file_size(options.file, none);
-  auto templates = template_list(*reader, progress.during("counting steps"));
+  auto templates = template_list(reader, progress.during("counting steps"));
   if (!templates) return std::unexpected(templates.error());
   shown.templates = *std::move(templates);
-  const KeepGoing keep_going = progress.during_steps("reading", *reader);
+  const KeepGoing keep_going = progress.during_steps("reading", reader);
   bool wanted = true;
-  const auto steps = reader->for_each_step(StepId{0}, shown.overview.steps, [&](const Step& step) {
+  const auto steps = reader.for_each_step(StepId{0}, shown.overview.steps, [&](const Step& step) {
     if (wanted = keep_going(); !wanted) return false;
     PhaseTime& phase = shown.phases[static_cast<std::size_t>(step.phase)];
     ++phase.steps;
@@ -68,7 +67,7 @@ std::expected<Shown, TraceError> look(const ShowOptions& options, Progress& prog
   });
   if (!steps) return std::unexpected(steps.error());
   if (!wanted) return std::unexpected(cancelled_error());
-  const auto tokens = reader->tokens(0, std::numeric_limits<std::uint32_t>::max());
+  const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
   if (!tokens) return std::unexpected(tokens.error());
   RecordedAnswer answer(shown.overview.info);
   for (const Token& token : *tokens) shown.answer += answer.push(token);
@@ -152,7 +151,10 @@ void print_people(const Shown& shown, bool with_facts) {
 
 int run(const ShowOptions& options) {
   Progress progress("show", shown_beside(options.json));
-  auto shown = look(options, progress);
+  auto reader = SessionReader::open(options.file);
+  if (!reader) return progress.failed(reader.error());
+  auto shown = progress.ask_up_to_damage(
+      *reader, [&](const SessionReader& session) { return look(session, options, progress); });
   if (!shown) return progress.failed(shown.error());
   progress.end();
   if (options.json) {
@@ -164,7 +166,7 @@ int run(const ShowOptions& options) {
   } else {
     print_people(*shown, options.facts);
   }
-  return 0;
+  return progress.exit_code();
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// Damaged sessions on the command line: every verb answers of what is whole, as of a
+// session that ends there, warns and ends with 1.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Damage, EveryVerbAnswersUpToIt) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(
+      run_tt(folder, "record -p 'Tell me a story' -n 120 -t 1 --ignore-eos -o whole.ttrace").code,
+      0);
+  const fs::path whole = folder / "whole.ttrace", cut = folder / "s.ttrace";
+  fs::copy_file(whole, cut);
+  fs::resize_file(cut, fs::file_size(whole) * 7 / 10);
+
+  // The first steps of the whole one, by other hands.
+  const Result shown = run_tt(folder, "show s.ttrace");
+  const std::size_t at = shown.err.find("this is about the ");
+  ASSERT_NE(at, std::string::npos) << shown.err;
+  const int count = std::stoi(shown.err.substr(at + 18));
+  EXPECT_GT(count, 10);
+  EXPECT_LT(count, 120);
+  fs::create_directory(folder / "sound");
+  fs::copy_file(whole, folder / "sound" / "s.ttrace");
+  const std::string sqlite = std::format(
+      "cd '{}' && sqlite3 s.ttrace \"DELETE FROM tt_token WHERE idx >= (SELECT "
+      "max(first_token + n_tokens) FROM tt_step WHERE id < {}); DELETE FROM tt_step WHERE id >= "
+      "{}; "
+      "DELETE FROM tt_template WHERE id NOT IN (SELECT template FROM tt_step); "
+      "DELETE FROM tt_meta WHERE key IN ('steps', 'tokens')\"",
+      (folder / "sound").string(), count, count);
+  ASSERT_EQ(std::system(sqlite.c_str()), 0);
+
+  const std::vector<std::string> same = {"reuse s.ttrace",
+                                         "pattern s.ttrace --json",
+                                         "moe s.ttrace",
+                                         "heads s.ttrace",
+                                         "heads s.ttrace --kv",
+                                         "graph s.ttrace",
+                                         "export s.ttrace --format csv -o -",
+                                         "export s.ttrace --format ndjson -o -"};
+  for (const std::string& verb : same) {
+    SCOPED_TRACE(verb);
+    const Result damaged = run_tt(folder, verb);
+    const std::string in_sound = "sound/s.ttrace";
+    std::string sound_verb = verb;
+    sound_verb.replace(sound_verb.find("s.ttrace"), 8, in_sound);
+    const Result sound = run_tt(folder, sound_verb);
+    EXPECT_EQ(sound.code, 0) << sound.err;
+    EXPECT_EQ(damaged.code, 1);
+    EXPECT_TRUE(damaged.err.contains(std::format("about the {} steps", count))) << damaged.err;
+    EXPECT_EQ(damaged.out, sound.out);
+  }
+  for (const char* verb : {"show s.ttrace", "report s.ttrace --format md",
+                           "compare s.ttrace whole.ttrace", "compare whole.ttrace s.ttrace"}) {
+    SCOPED_TRACE(verb);
+    const Result damaged = run_tt(folder, verb);
+    EXPECT_EQ(damaged.code, 1);
+    EXPECT_TRUE(damaged.err.contains(std::format("about the {} steps", count))) << damaged.err;
+    EXPECT_GT(damaged.out.size(), 200u);
+  }
+  const Result hot = run_tt(folder, "hot s.ttrace");
+  EXPECT_EQ(hot.code, 1);
+  EXPECT_TRUE(hot.err.contains("steps are damaged and left out")) << hot.err;
+  // What lies before the damage is there as ever.
+  EXPECT_EQ(run_tt(folder, "parse s.ttrace --limit 5").code, 0);
+  EXPECT_EQ(run_tt(folder, "graph s.ttrace --step 3").code, 0);
+}
+
+}  // namespace
+}  // namespace tt
