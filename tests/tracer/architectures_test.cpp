@@ -1,9 +1,9 @@
 // Every architecture that the installed libllama can build a model of, and ours
 // for the ones its generator leaves out: prompt and three decodes, through the
 // engine, the recorder and the file. And of what was recorded every question of
-// analysis/ against its second way (tests/analysis/*_check.h), every layer drawn, every
-// export with the ways back, every row of SQL, and the same totals by every way to them
-// (tests/exchange; as a server says: tests/server).
+// analysis/ against its second way (tests/analysis/*_check.h), every layer cut out of its
+// graph, each kind of layer laid out by Graphviz, every export with the ways back, every row of
+// SQL, and the same totals by every way to them (tests/exchange; as a server says: tests/server).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,11 +14,14 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analysis/graph_part.h"
+#include "analysis/op_facts.h"
 #include "analysis/validation.h"
 #include "api/compression_json.h"
 #include "api/graph_dot.h"
@@ -52,7 +55,9 @@ struct Counts {
   int divided = 0;               // weights that are divided by heads
   int caching = 0;               // models that read what earlier steps left in a cache
   std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
-  TempFolder sessions;           // a copy of each
+  // A layer of each kind that some model has, by the kinds of its ops.
+  std::map<std::set<std::string>, std::string> kinds_of_layers;
+  TempFolder sessions;  // a copy of each
 };
 
 void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
@@ -151,6 +156,21 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
   EXPECT_GT(expect_views(run.file), 0U);
 }
 
+// The layers of a graph that are made of other ops than all seen so far.
+void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) {
+  const auto graph = reader.graph(id).value();
+  std::map<LayerId, std::set<std::string>> kinds;
+  for (const Op& op : graph->ops)
+    if (op.layer != kNoLayer) kinds[op.layer].insert(op_name(*graph, op));
+  for (const auto& [layer, kind] : kinds) {
+    std::string& dot = counts.kinds_of_layers[kind];
+    if (!dot.empty()) continue;
+    const auto part = part_of_template(reader, id, LayerSet::one(layer));
+    ASSERT_TRUE(part.has_value()) << part.error().message;
+    dot = to_dot(*part);
+  }
+}
+
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
   ContextOptions context = TracedModel::small_context();
@@ -196,6 +216,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;
+      keep_new_kinds(reader, id, counts);
       const auto part = part_of_template(reader, id, LayerSet::all());
       ASSERT_TRUE(part.has_value()) << part.error().message;
       counts.dot.push_back(exported(reader, {.format = exchange::Format::Dot}));
@@ -236,6 +257,32 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
   EXPECT_EQ(drawn, graphs.size());
 }
 
+// Graphviz places every box and edge of each, one process a graph, and says nothing.
+void expect_laid_out(const TempFolder& folder,
+                     const std::map<std::set<std::string>, std::string>& layers) {
+  const auto count = [](const std::string& text, std::string_view what) {
+    std::size_t lines = 0;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines += line.contains(what);
+    return lines;
+  };
+  for (const auto& [kinds, dot] : layers) {
+    std::ofstream(folder / "layer.dot") << dot;
+    const std::string command =
+        std::format("cd {} && {} -Tplain layer.dot >layer.plain 2>layer.complaints",
+                    folder.path().string(), kPlaces.dot);
+    ASSERT_EQ(std::system(command.c_str()), 0) << dot;
+    EXPECT_EQ(std::filesystem::file_size(folder / "layer.complaints"), 0U) << dot;
+    std::stringstream plain;
+    plain << std::ifstream(folder / "layer.plain").rdbuf();
+    const std::string laid_out = '\n' + plain.str();
+    EXPECT_TRUE(laid_out.starts_with("\ngraph ")) << laid_out.substr(0, 80);
+    EXPECT_TRUE(laid_out.ends_with("\nstop\n")) << dot;
+    EXPECT_GT(count(dot, " -> "), 0U) << dot;
+    EXPECT_EQ(count(plain.str(), "edge "), count(dot, " -> ")) << dot;
+  }
+}
+
 TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   const TempFolder folder;
   const std::string command = std::format("{} -o {} > {}/log 2>&1", kPlaces.llama_archs,
@@ -253,6 +300,9 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     std::filesystem::remove(model);
   }
   expect_drawable(folder, counts.dot);
+  expect_laid_out(folder, counts.kinds_of_layers);
+  std::printf("%zu kinds of layers laid out\n", counts.kinds_of_layers.size());
+  EXPECT_GT(counts.kinds_of_layers.size(), 20U);
   EXPECT_GE(expect_served_sessions(counts.sessions.path()), counts.models);
   print(counts);
   EXPECT_EQ(counts.models, static_cast<int>(models.size()));
