@@ -69,7 +69,7 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, tt::testing::D
     t.role = role_of(name, Weight);
     return id;
   };
-  const auto cache = [&](std::string name, Shape dims, Role role) {
+  const auto cache = [&](const std::string& name, Shape dims, Role role) {
     const TensorId id = m.leaf(Kv, name.c_str(), dims, shape.cache_type);
     m.graph.tensors[id.v].role = role;
     m.graph.tensors[id.v].component = Component::KvCache;
@@ -116,15 +116,16 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, tt::testing::D
     if (shape.slices) product("k_b", weight(l, "attn_k_b", {shape.head, 8, shape.heads}), 8);
 
     const TensorId k_cache =
-        cache("cache_k_l" + std::to_string(l), {kv_wide, shape.kCells}, Role::K);
+        cache("cache_k_l" + std::to_string(l), {kv_wide, AttentionShape::kCells}, Role::K);
     const TensorId v_cache =
-        cache("cache_v_l" + std::to_string(l), {kv_wide, shape.kCells}, Role::V);
-    const auto all_cells = static_cast<std::uint64_t>(shape.kCells);
-    m.node("SET_ROWS", m.view(k_cache, ("k_in" + at).c_str(), {kv_wide, shape.kCells}, 0),
+        cache("cache_v_l" + std::to_string(l), {kv_wide, AttentionShape::kCells}, Role::V);
+    const auto all_cells = static_cast<std::uint64_t>(AttentionShape::kCells);
+    m.node("SET_ROWS", m.view(k_cache, ("k_in" + at).c_str(), {kv_wide, AttentionShape::kCells}, 0),
            {k, cells, k_cache});
-    TensorId v_in = m.view(v_cache, ("v_in" + at).c_str(), {kv_wide, shape.kCells}, 0);
+    TensorId v_in = m.view(v_cache, ("v_in" + at).c_str(), {kv_wide, AttentionShape::kCells}, 0);
     if (shape.transposed)
-      strided(v_in, {1, kv_wide * shape.kCells, 1, 1}, {of_value, of_value, of_cell * all_cells});
+      strided(v_in, {1, kv_wide * AttentionShape::kCells, 1, 1},
+              {of_value, of_value, of_cell * all_cells});
     m.node("SET_ROWS", v_in, {v, shape.transposed ? values : cells, v_cache});
 
     // Of each head its values of the cells.
