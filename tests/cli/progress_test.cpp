@@ -119,7 +119,7 @@ struct Verb {
 const std::multimap<std::string, Verb>& verbs() {
   static const std::multimap<std::string, Verb> all = {
       {"compare", {"FILE a.ttrace", "reading the left, step 1 of 4, "}},
-      {"export", {"FILE -o FILE.csv", "writing, step 1 of 4, "}},
+      {"export", {"FILE -o FILE.csv", "reading, "}},
       {"graph", {"FILE", "looking for a graph, "}},
       {"heads", {"FILE", "counting reads, "}},
       {"heads", {"FILE --kv", "following the cache, "}},

@@ -137,7 +137,12 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   while (first_damaged < original.steps.size() && reader->step(StepId{first_damaged}))
     ++first_damaged;
   const auto ended = reader->end_at_damage();
-  ASSERT_TRUE(ended.has_value()) << ended.error().message;
+  if (!ended) {  // nothing is whole
+    EXPECT_EQ(ended.error().kind, Kind::Damaged);
+    EXPECT_EQ(reader->end_at_damage().error().kind, Kind::Damaged);
+    ++tally.errors;
+    return;
+  }
   if (!*ended) {
     EXPECT_EQ(first_damaged, original.steps.size());
     return;
@@ -195,8 +200,10 @@ TEST(DamagedSession, EndsBeforeItsDamage) {
     store(file, bytes);
     expect_ends_at_damage(file, original, tally);
   }
-  std::printf("300 damaged files: %zu end before it, after %zu steps in all\n", tally.told,
-              tally.rows);
+  std::printf(
+      "300 damaged files: %zu end before it, after %zu steps in all; of %zu nothing is whole\n",
+      tally.told, tally.rows, tally.errors);
+  EXPECT_LT(tally.errors, 100u);
   EXPECT_GT(tally.told, 150u);
   EXPECT_GT(tally.rows, 50 * tally.told);
 }

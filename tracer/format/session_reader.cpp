@@ -463,7 +463,8 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
   });
   if (all) all = walked;
   if (all) return std::nullopt;
-  if (all.error().kind != TraceError::Kind::Damaged) return std::unexpected(all.error());
+  if (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0)
+    return std::unexpected(all.error());
   impl_->whole = std::move(whole);
   return impl_->whole->steps;
 }
