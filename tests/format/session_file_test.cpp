@@ -303,5 +303,26 @@ TEST(SessionReader, OpensOnlySessionsItUnderstands) {
             std::string::npos);
 }
 
+// A recording was killed, and its file removed without the -wal beside it.
+TEST(SessionFile, IsNotMixedWithWhatAnOldOneOfItsNameLeft) {
+  TempFolder folder;
+  const fs::path file = folder / "s.ttrace", wal = folder / "s.ttrace-wal", kept = folder / "kept";
+  const RandomSession old = random_session(5), fresh = random_session(6);
+  {
+    auto writer = SessionWriter::create(file, old.info).value();
+    ASSERT_TRUE(tt::testing::add_all(*writer, old).has_value());
+    fs::copy_file(wal, kept);
+  }
+  ASSERT_GT(fs::file_size(kept), 4096u);
+  fs::remove(file);
+  fs::rename(kept, wal);
+  ASSERT_TRUE(write_session(file, fresh).has_value());
+  const auto read = tt::testing::read_session(file);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->steps, fresh.steps);
+  EXPECT_EQ(read->tokens, fresh.tokens);
+  EXPECT_TRUE(check_session(file)->empty());
+}
+
 }  // namespace
 }  // namespace tt

@@ -218,6 +218,9 @@ std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
     remove_quietly(unfinished);
     return std::unexpected(made.error());
   }
+  // What a killed recording left of a file of this name that somebody has removed since:
+  // SQLite would take it for this one's.
+  for (const char* suffix : {"-wal", "-shm"}) remove_quietly(beside(path, suffix));
 
   auto opened = [&]() -> std::expected<std::unique_ptr<SessionWriter>, TraceError> {
     auto db = Database::open(path, Database::Mode::ReadWrite);
