@@ -116,8 +116,9 @@ int run(ExportCommand& command) {
   if (!work) return progress.failed(work.error());
   auto reader = SessionReader::open(command.file);
   if (!reader) return progress.failed(reader.error());
-  if (const auto ended = progress.end_at_damage(*reader); !ended)
-    return progress.failed(ended.error());
+  const auto whole_steps = end_at_damage(*reader, command.options, progress.during("reading"));
+  if (!whole_steps) return progress.failed(whole_steps.error());
+  progress.warn_of_damage(*whole_steps);
   const auto steps = reader->step_count();
   if (!steps) return progress.failed(steps.error());
   const ExportRange& range = command.options.range;

@@ -59,18 +59,12 @@ void Progress::end() {
   ended_ = true;
 }
 
-std::string Progress::damage_of(std::uint32_t whole_steps) {
-  return std::format(
+void Progress::warn_of_damage(std::optional<std::uint32_t> whole_steps) {
+  if (!whole_steps) return;
+  warn(std::format(
       "the file is damaged, this is about the {} steps before that (tt parse --validate says "
       "what is wrong)",
-      whole_steps);
-}
-
-std::expected<void, TraceError> Progress::end_at_damage(SessionReader& reader) {
-  const auto whole_steps = reader.end_at_damage(during("reading"));
-  if (!whole_steps) return std::unexpected(whole_steps.error());
-  if (*whole_steps) warn(damage_of(**whole_steps));
-  return {};
+      *whole_steps));
 }
 
 void Progress::warn(const std::string& message) {

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,11 +42,11 @@ class Progress {
   auto ask_up_to_damage(SessionReader& reader, const Question& question) {
     std::optional<std::uint32_t> whole_steps;
     auto found = tt::ask_up_to_damage(reader, question, whole_steps, during("reading"));
-    if (whole_steps) warn(damage_of(*whole_steps));
+    warn_of_damage(whole_steps);
     return found;
   }
-  // Ends the session before its damage, and warns: for work that writes as it reads.
-  std::expected<void, TraceError> end_at_damage(SessionReader& reader);
+  // Where the session is about so many steps before its damage; none: all is whole.
+  void warn_of_damage(std::optional<std::uint32_t> whole_steps);
 
   // Nothing is shown any more: before the answer is printed.
   void end();
@@ -62,7 +61,6 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static std::string damage_of(std::uint32_t whole_steps);
   void begin(std::string what, std::uint64_t steps, bool counted);
   bool ask();
 

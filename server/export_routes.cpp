@@ -54,7 +54,7 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   auto opened = sessions.open(id);
   if (!opened) return answer(response, problem_of(opened.error()));
   // An export is made while it is sent: damage in its way would be told too late.
-  const auto whole_steps = opened->end_at_damage(while_connected(request));
+  const auto whole_steps = end_at_damage(*opened, options, while_connected(request));
   if (!whole_steps) return answer(response, problem_of(whole_steps.error()));
   tell_damage(response, *whole_steps);
   const auto reader = std::make_shared<const SessionReader>(*std::move(opened));

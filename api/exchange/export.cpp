@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/up_to_damage.h"
 #include "api/exchange/columnar_export.h"
 #include "api/exchange/dot_export.h"
 #include "api/exchange/text_rows.h"
@@ -22,6 +23,35 @@ constexpr FormatFacts kFormats[] = {
     {Format::Dot, "dot", ".dot", "text/vnd.graphviz; charset=utf-8"},
 };
 
+// Whether the steps can be read, their tokens (with those before the session's first step)
+// and their allocations.
+Written read_through(const SessionReader& reader, const ExportRange& range,
+                     const KeepGoing& keep_going) {
+  Written sound;
+  AllocationId allocation{};
+  std::optional<std::uint32_t> token;  // the next one
+  const auto look = [&](const Step& step) {
+    if (!keep_going()) sound = std::unexpected(cancelled_error());
+    if (sound && step.allocation != allocation) {
+      allocation = step.allocation;
+      if (const auto read = reader.allocation(allocation); allocation.v != 0 && !read)
+        sound = std::unexpected(read.error());
+    }
+    const std::uint32_t end = step.first_token + step.n_tokens;
+    if (!token) token = range.first.v == 0 ? 0 : step.first_token;
+    if (sound && end > *token) {
+      if (const auto read = reader.tokens(*token, end - *token); !read)
+        sound = std::unexpected(read.error());
+      token = end;
+    }
+    return sound.has_value();
+  };
+  const std::uint32_t last = range.last ? range.last->v : UINT32_MAX - 1;
+  const std::uint32_t count = last < range.first.v ? 0 : last - range.first.v + 1;
+  const auto walked = reader.for_each_step(range.first, count, look);
+  return sound ? walked : sound;
+}
+
 }  // namespace
 
 std::span<const FormatFacts> formats() { return kFormats; }
@@ -41,6 +71,20 @@ Written check_export(const SessionReader& reader, const ExportOptions& options) 
   if (!rows) return std::unexpected(rows.error());
   if (options.format != Format::Dot) return {};
   return step_to_draw(*rows).transform([](StepId) {});
+}
+
+std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(SessionReader& reader,
+                                                                      const ExportOptions& options,
+                                                                      const KeepGoing& keep_going) {
+  Written sound = check_export(reader, options);
+  if (sound && options.format != Format::Dot)
+    sound = read_through(reader, options.range, keep_going);
+  if (!is_damaged(sound)) {
+    if (!sound && sound.error().kind == TraceError::Kind::Cancelled)
+      return std::unexpected(sound.error());
+    return std::nullopt;
+  }
+  return reader.end_at_damage(keep_going);
 }
 
 Written export_session(const SessionReader& reader, const ExportOptions& options,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -43,6 +44,12 @@ struct ExportOptions {
 
 // What can be seen to be wrong before anything is made: no graph to draw, for one.
 Written check_export(const SessionReader& reader, const ExportOptions& options);
+
+// Before what is written as it is read: where some of the steps that are asked for is
+// damaged, ends the session before its damage, and returns as SessionReader::end_at_damage().
+// Costs what these steps cost, not what the session does.
+std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
+    SessionReader& reader, const ExportOptions& options, const KeepGoing& keep_going = always);
 
 // Streams: in memory are one step, a few templates and what the format collects (a
 // row group of Parquet). Cancelled when `keep_going` says so, asked before every step.

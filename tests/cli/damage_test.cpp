@@ -76,6 +76,7 @@ TEST(Damage, EveryVerbAnswersUpToIt) {
   // What lies before the damage is there as ever.
   EXPECT_EQ(run_tt(folder, "parse s.ttrace --limit 5").code, 0);
   EXPECT_EQ(run_tt(folder, "graph s.ttrace --step 3").code, 0);
+  EXPECT_EQ(run_tt(folder, "export s.ttrace --format csv --last-step 5 -o -").code, 0);
 }
 
 }  // namespace
