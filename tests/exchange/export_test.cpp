@@ -15,6 +15,7 @@
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/timeline_check.h"
+#include "tests/exchange/usual_models.h"
 #include "tests/format/random_session.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/gguf_index.h"
@@ -73,24 +74,16 @@ TEST(Export, PicturesOfAnythingThatAFileMaySay) {
 }
 
 TEST(Export, DenseMoeRecurrentAndSplitModels) {
-  struct Case {
-    const char* shape;
-    int splits;
-  };
-  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
-    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
-    modelgen::ModelSpec spec;
-    spec.shape = c.shape;
-    spec.splits = c.splits;
-    TracedModel model(generated_model(spec));
+  for_each_usual_model([](std::string_view shape, const std::filesystem::path& path) {
+    TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
     const SessionReader reader = run.reader();
     const FiveTotals walked = walked_totals(reader);
     EXPECT_GT(walked.from_file, 0U);
-    EXPECT_EQ(walked.of_experts > 0, std::string(c.shape) == "moe");
+    EXPECT_EQ(walked.of_experts > 0, shape == "moe");
     expect_exports_agree(reader);
     EXPECT_GT(expect_timelines(reader), 1000U);
-  }
+  });
 }
 
 TEST(Export, RowsPerHeadAreTheSameBytes) {
@@ -206,16 +199,7 @@ TEST(Export, StatisticsThatAreNoNumbersAreNull) {
 // Every weight that a session used, as our reader of GGUF headers has it of the model
 // (what `tt gguf --format csv` prints).
 TEST(Export, TheStructureOfARunFolderIsTheModels) {
-  struct Case {
-    const char* shape;
-    int splits;
-  };
-  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
-    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
-    modelgen::ModelSpec spec;
-    spec.shape = c.shape;
-    spec.splits = c.splits;
-    const auto path = generated_model(spec);
+  for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 3));
     const SessionReader reader = run.reader();
@@ -239,7 +223,7 @@ TEST(Export, TheStructureOfARunFolderIsTheModels) {
     std::ranges::sort(found);
     std::ranges::sort(expected);
     EXPECT_EQ(found, expected);
-  }
+  });
 }
 
 // What Parquet's pages take, whenever some are written.

@@ -9,6 +9,7 @@
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
+#include "tests/exchange/usual_models.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -21,21 +22,12 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 }
 
 TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
-  struct Case {
-    const char* shape;
-    int splits;
-  };
-  for (const Case c : {Case{"small", 1}, Case{"moe", 1}, Case{"mamba", 1}, Case{"small", 3}}) {
-    SCOPED_TRACE(std::string(c.shape) + " in " + std::to_string(c.splits));
-    modelgen::ModelSpec spec;
-    spec.shape = c.shape;
-    spec.splits = c.splits;
-    TracedModel model(generated_model(spec));
+  for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
+    TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
     const SessionReader reader = run.reader();
     expect_round_trips(reader);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 TEST(Import, FewTemplatesStandForManySteps) {

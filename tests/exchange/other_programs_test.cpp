@@ -1,7 +1,6 @@
 // What pandas, pyarrow, DuckDB and protoc say of our files.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <format>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "bench/exchange/duckdb_rows.h"
 #include "tests/exchange/export_check.h"
 #include "tests/places.h"
+#include "tests/said_by.h"
 #include "tests/tracer/traced_model.h"
 
 namespace tt::testing {
@@ -19,15 +19,7 @@ namespace {
 
 using namespace tt::exchange;
 using nlohmann::json;
-
-std::string said_by(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return "cannot be started";
-  std::string said;
-  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
-  EXPECT_EQ(pclose(pipe), 0) << command << "\n" << said;
-  return said;
-}
+using test::said_by;
 
 std::string script(const char* name) { return "python3 " + in_tree("tests/exchange/") + name; }
 

@@ -2,12 +2,12 @@
 // whoever is asked, and those of a walk over every access.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <format>
 #include <set>
 #include <string>
 
 #include "tests/places.h"
+#include "tests/said_by.h"
 #include "tests/server/model_files.h"
 #include "tests/server/recorded.h"
 #include "tracer/format/access.h"
@@ -42,15 +42,6 @@ std::string totals_of(const std::string& table) {
          "sum(size_bytes) FILTER (WHERE expert_id IS NOT NULL), "
          "count(DISTINCT tensor_name) FILTER (WHERE tensor_kind = 'weight') FROM " +
          table;
-}
-
-std::string said_by(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return "cannot be started";
-  std::string said;
-  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
-  EXPECT_EQ(pclose(pipe), 0) << command << "\n" << said;
-  return said;
 }
 
 // A program's line of numbers.

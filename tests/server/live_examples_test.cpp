@@ -1,26 +1,15 @@
 // The examples of docs/live-examples against the real server: they say what REST says.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 #include <tuple>
 
 #include "tests/places.h"
+#include "tests/said_by.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
 namespace {
-
-std::string output_of(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::string output;
-  std::array<char, 4096> buffer;
-  while (const std::size_t read = fread(buffer.data(), 1, buffer.size(), pipe))
-    output.append(buffer.data(), read);
-  EXPECT_EQ(pclose(pipe), 0) << output;
-  return output;
-}
 
 // The command, and whether the server compresses what it sends.
 class LiveExamples : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
@@ -37,7 +26,7 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
   const std::string command =
       program + " ws://127.0.0.1:" + std::to_string(server.port) + "/api/v1/live " + id;
-  const std::string running = output_of(command);
+  const std::string running = said_by(command);
   const json ended = server.when_ended(id);
   std::uint64_t ops = 0;
   const json steps = server.get("/api/v1/sessions/" + id + "/steps?limit=10000").body["steps"];
@@ -46,7 +35,7 @@ TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
   const std::string expected =
       ended["text"].get<std::string>() + "\ndone: " + std::to_string(ops) + " ops\n";
   EXPECT_EQ(running, expected);
-  EXPECT_EQ(output_of(command), expected);  // again, from the file
+  EXPECT_EQ(said_by(command), expected);  // again, from the file
 }
 
 INSTANTIATE_TEST_SUITE_P(

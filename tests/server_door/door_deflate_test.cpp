@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tests/places.h"
+#include "tests/said_by.h"
 #include "tests/server_door/raw_client.h"
 #include "tests/server_door/test_door.h"
 
@@ -167,9 +168,9 @@ TEST(DoorDeflate, EndsWhatIsNoMessage) {
 // Node offers it of itself, and Python's websockets.
 TEST(DoorDeflate, RealClientsSpeakIt) {
   TestDoor server(deflating());
-  EXPECT_EQ(output_of(std::format("node {} {}", in_tree("tests/server_door/real_client.mjs"),
-                                  server.port)),
-            "ok\n");
+  EXPECT_EQ(
+      said_by(std::format("node {} {}", in_tree("tests/server_door/real_client.mjs"), server.port)),
+      "ok\n");
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -43,17 +42,6 @@ inline bool eventually(const std::function<bool()>& condition,
     std::this_thread::sleep_for(2ms);
   }
   return true;
-}
-
-// What a program says, which has to end well.
-inline std::string output_of(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return "it could not be started";
-  std::string output;
-  char line[256];
-  while (fgets(line, sizeof(line), pipe) != nullptr) output += line;
-  EXPECT_EQ(pclose(pipe), 0);
-  return output;
 }
 
 class Recorder : public WebSocketHandler {

@@ -1,0 +1,20 @@
+// What another program says, stdout and stderr, which has to end well.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+namespace tt::test {
+
+inline std::string said_by(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return "cannot be started";
+  std::string said;
+  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  EXPECT_EQ(pclose(pipe), 0) << command << "\n" << said;
+  return said;
+}
+
+}  // namespace tt::test
