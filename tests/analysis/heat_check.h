@@ -15,9 +15,15 @@ namespace tt::testing {
 // Every cell of a picture, and its totals.
 void expect_picture(const SessionReader& reader, const SessionIndex& index,
                     const RasterQuery& query);
-// Any question about any session. Where an op, or its time, is shared out among the parts of
-// an access, of single steps or of stretches of whole ones, which share as one.
+// Any question about any session.
 RasterQuery random_picture(Dice& dice, const SessionIndex& index);
+
+// A stretch of time, of tokens, or both, whose edges lie within steps where they can.
+TraceFilter random_cut(Dice& dice, const SessionIndex& index);
+// How often ops ran, and their time, by the parts of what they read: on the axes that
+// divide them, over time and steps and at once, and in breakdowns.
+void expect_parts_shared(const SessionReader& reader, const SessionIndex& index,
+                         const TraceFilter& filter);
 
 // Every row and column of a breakdown, of each phase, by a walk for each.
 void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,

@@ -89,19 +89,37 @@ TEST(Raster, APixelOfManySteps) {
   EXPECT_GE(with_experts, 1U);
 }
 
-// What ops did, shared out among experts, files' and buffers' bytes over all steps.
-TEST(Raster, TimeOfPartsOverWholeSessions) {
-  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+// What ops did, shared out among experts, files' and buffers' bytes: over all steps, and
+// over stretches that begin and end within steps.
+TEST(Raster, TimeOfParts) {
+  for (std::uint64_t seed = 0; seed < 7; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
-    for (const Axis parts : {Axis::Expert, Axis::File, Axis::Buffer})
-      for (const Axis other : {Axis::All, Axis::Layer, Axis::Step})
-        for (const Value value : {Value::Executions, Value::Time})
-          expect_picture(*session->reader, *session->index,
-                         {.x = {.axis = other, .pixels = 3},
-                          .y = {.axis = parts, .pixels = 50},
-                          .value = value});
-    tt::testing::expect_breakdown(*session->reader, *session->index, Axis::Expert);
+    Dice dice(seed);
+    tt::testing::expect_parts_shared(*session->reader, *session->index, {});
+    for (int i = 0; i < 2; ++i)
+      tt::testing::expect_parts_shared(*session->reader, *session->index,
+                                       tt::testing::random_cut(dice, *session->index));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// As no recorder writes them, but any program can: each step counts by itself.
+TEST(Raster, StepsThatDoNotFollowOneAnother) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomSession shuffled = plausible_session(seed, 20);
+    for (std::size_t i = 0; i + 1 < shuffled.steps.size(); i += 2)
+      std::swap(shuffled.steps[i], shuffled.steps[i + 1]);
+    for (std::uint32_t i = 0; i < shuffled.steps.size(); ++i) shuffled.steps[i].id = StepId{i};
+    const auto session = opened(shuffled);
+    ASSERT_FALSE(session->index->in_time_order());
+    Dice dice(seed);
+    tt::testing::expect_parts_shared(*session->reader, *session->index,
+                                     tt::testing::random_cut(dice, *session->index));
+    for (int i = 0; i < 10; ++i)
+      expect_picture(*session->reader, *session->index, random_picture(dice, *session->index));
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

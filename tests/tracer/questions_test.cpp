@@ -57,12 +57,8 @@ class Questions : public ::testing::TestWithParam<Shape> {
 TEST_P(Questions, SumsOverSteps) {
   Dice dice(1);
   for (int i = 0; i < 60; ++i) expect_picture(reader_, index_, random_picture(dice, index_));
-  for (const Axis parts : {Axis::Expert, Axis::File, Axis::Buffer})
-    for (const Value value : {Value::Executions, Value::Time})
-      expect_picture(reader_, index_,
-                     {.x = {.axis = Axis::Component, .pixels = 20},
-                      .y = {.axis = parts, .pixels = 50},
-                      .value = value});
+  expect_parts_shared(reader_, index_, {});
+  for (int i = 0; i < 4; ++i) expect_parts_shared(reader_, index_, random_cut(dice, index_));
   for (int by = static_cast<int>(Axis::Step); by <= static_cast<int>(Axis::All); ++by) {
     const auto axis = static_cast<Axis>(by);
     if (is_bytes(axis)) continue;
