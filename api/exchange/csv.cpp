@@ -4,20 +4,23 @@
 
 namespace tt::exchange {
 
-std::vector<std::vector<std::optional<std::string>>> csv_table(std::string_view text) {
-  std::vector<std::vector<std::optional<std::string>>> table;
+std::vector<std::optional<std::string>> take_csv_line(std::string_view& text) {
   std::vector<std::optional<std::string>> line;
   std::string field;
   bool quoted = false, inside = false;
   const auto end_field = [&] {
-    if (field.empty() && !quoted) {
-      line.emplace_back(std::nullopt);
-    } else {
-      line.emplace_back(std::exchange(field, {}));
+    if (line.size() < kMostCsvFields) {
+      if (field.empty() && !quoted) {
+        line.emplace_back(std::nullopt);
+      } else {
+        line.emplace_back(std::exchange(field, {}));
+      }
     }
     quoted = false;
+    field.clear();
   };
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
     const char c = text[i];
     if (inside && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
       field += text[++i];
@@ -26,16 +29,16 @@ std::vector<std::vector<std::optional<std::string>>> csv_table(std::string_view 
       quoted = true;
     } else if (inside || (c != ',' && c != '\n' && c != '\r')) {
       field += c;
-    } else if (c != '\r') {
+    } else if (c == ',') {
       end_field();
-      if (c == '\n') table.push_back(std::exchange(line, {}));
+    } else if (c == '\n') {
+      ++i;
+      break;
     }
   }
-  if (!line.empty() || !field.empty()) {
-    end_field();
-    table.push_back(std::move(line));
-  }
-  return table;
+  end_field();
+  text.remove_prefix(i);
+  return line;
 }
 
 }  // namespace tt::exchange

@@ -1,6 +1,7 @@
 // Reads the CSV that we write (RFC 4180). A field with nothing is null, "" is empty.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 
 namespace tt::exchange {
 
-std::vector<std::vector<std::optional<std::string>>> csv_table(std::string_view text);
+// The first line, which is taken off `text`. More fields than kMostCsvFields are left out.
+inline constexpr std::size_t kMostCsvFields = 1000;
+std::vector<std::optional<std::string>> take_csv_line(std::string_view& text);
 
 }  // namespace tt::exchange

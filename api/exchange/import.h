@@ -2,9 +2,11 @@
 // What comes out equal and what is lost is in docs/exports.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <string_view>
 
 #include "analysis/page.h"
 #include "tracer/format/trace_error.h"
@@ -22,6 +24,11 @@ struct Imported {
 std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
                                                const std::filesystem::path& session,
                                                const KeepGoing& keep_going = always);
+
+// What is read of a run folder.
+inline constexpr std::string_view kMetadata = "trace_metadata.json", kConstants = "accesses.csv",
+                                  kRecords = "tensor_access.bin";
+inline constexpr std::array kImportedFiles = {kMetadata, kConstants, kRecords};
 
 std::expected<Imported, TraceError> import_run_folder(const std::filesystem::path& folder,
                                                       const std::filesystem::path& session,

@@ -11,7 +11,6 @@ namespace tt::exchange {
 namespace {
 
 constexpr std::size_t kLongestLine = 64u << 20;
-constexpr std::size_t kMostRows = 4u << 20;  // of one step
 
 // Reads up to the line's end; false at the end of the file. A line that is too
 // long comes cut off, and is no JSON then.
@@ -117,9 +116,9 @@ class LogImport {
       if (const Written begun = begin_step(Json::object()); !begun) return begun;
       legacy_ = true;
     }
-    if (step_->rows.size() == kMostRows) {
+    if (step_->rows.size() == kMostStepRows) {
       return std::unexpected(
-          damaged(log_, line_, std::format("A step has more than {} accesses.", kMostRows)));
+          damaged(log_, line_, std::format("A step has more than {} accesses.", kMostStepRows)));
     }
     ImportedRow row = row_from(entry);
     if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <format>
 #include <fstream>
 #include <iterator>
@@ -9,16 +10,26 @@
 #include "api/exchange/import.h"
 #include "api/exchange/imported_row.h"
 #include "api/exchange/run_folder.h"
+#include "api/exchange/run_metadata.h"
 #include "api/exchange/session_facts.h"
 
 namespace tt::exchange {
 namespace {
+
+// What is held as long as an import takes, and, of one step, as long as that.
+constexpr std::uint64_t kMostConstantsText = 128u << 20;
+constexpr std::size_t kMostConstants = 1u << 20;
+constexpr std::size_t kMostNames = 256u << 20;  // bytes in the rows of a step
 
 std::expected<std::string, TraceError> whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound, path.string() + " cannot be read."});
+  std::error_code none;
+  if (std::filesystem::file_size(path, none) > kMostConstantsText)
+    return std::unexpected(
+        damaged(path, 1, std::format("It has more than {} MiB.", kMostConstantsText >> 20)));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -41,19 +52,26 @@ std::expected<std::vector<ImportedRow>, TraceError> constants_in(
     const std::filesystem::path& path) {
   const auto text = whole(path);
   if (!text) return std::unexpected(text.error());
-  const auto table = csv_table(*text);
-  if (table.empty()) return std::unexpected(damaged(path, 1, "The line of names is missing."));
+  if (text->empty()) return std::unexpected(damaged(path, 1, "The line of names is missing."));
+  std::string_view rest = *text;
+  std::vector<const AccessColumn*> columns;  // null: none of ours
+  for (const auto& name : take_csv_line(rest)) {
+    const auto found = std::ranges::find_if(
+        access_columns(), [&](const AccessColumn& column) { return name == column.name; });
+    columns.push_back(found == access_columns().end() ? nullptr : &*found);
+  }
   std::vector<ImportedRow> rows;
-  for (std::size_t line = 1; line < table.size(); ++line) {
-    if (table[line].size() != table[0].size())
-      return std::unexpected(damaged(path, line + 1, "Not as many fields as names."));
+  while (!rest.empty()) {
+    if (rows.size() == kMostConstants)
+      return std::unexpected(
+          damaged(path, rows.size() + 2, std::format("More than {} lines.", kMostConstants)));
+    const auto fields = take_csv_line(rest);
+    if (fields.size() != columns.size())
+      return std::unexpected(damaged(path, rows.size() + 2, "Not as many fields as names."));
     Json json = Json::object();
-    for (const AccessColumn& column : access_columns()) {
-      for (std::size_t c = 0; c < table[0].size(); ++c) {
-        if (table[0][c] == column.name && table[line][c])
-          json[column.name] = json_of(column.type, *table[line][c]);
-      }
-    }
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (columns[c] != nullptr && fields[c])
+        json[columns[c]->name] = json_of(columns[c]->type, *fields[c]);
     ImportedRow row = row_from(json);
     if (json.contains("model_file")) {
       row.range.file = number_in<std::uint32_t>(json, "model_file");
@@ -71,44 +89,40 @@ class FolderImport {
       : folder_(std::move(folder)), session_(std::move(session)) {}
 
   std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
-    const auto path = folder_ / "trace_metadata.json";
-    const auto text = whole(path);
-    if (!text) return std::unexpected(text.error());
-    const Json metadata = Json::parse(*text, nullptr, false);
-    if (!metadata.is_object() || !metadata.contains("session") || !metadata.contains("steps") ||
-        !metadata["steps"].is_array())
-      return std::unexpected(damaged(path, 1, "This is no metadata of a run folder."));
-    auto constants = constants_in(folder_ / "accesses.csv");
+    const auto path = folder_ / kMetadata;
+    const auto metadata = metadata_in(path);
+    if (!metadata) return std::unexpected(metadata.error());
+    auto constants = constants_in(folder_ / kConstants);
     if (!constants) return std::unexpected(constants.error());
     constants_ = *std::move(constants);
-    records_.open(folder_ / "tensor_access.bin", std::ios::binary);
+    records_.open(folder_ / kRecords, std::ios::binary);
     if (!records_) {
-      return std::unexpected(
-          TraceError{TraceError::Kind::NotFound,
-                     (folder_ / "tensor_access.bin").string() + " cannot be read."});
+      return std::unexpected(TraceError{TraceError::Kind::NotFound,
+                                        (folder_ / kRecords).string() + " cannot be read."});
     }
-    SessionInfo info = session_from(metadata["session"]);
+    SessionInfo info = session_from(metadata->at("session"));
     info.id = usable_id(info.id, session_.stem().string());
     info.facts.emplace_back("trace.imported_from", "run folder");
     auto builder = SessionBuilder::create(session_, info);
     if (!builder) return std::unexpected(builder.error());
     next_ = next_record();
-    for (const Json& step : metadata["steps"]) {
+    const Written steps = for_each_step_in(path, [&](const Json& step) -> Written {
       if (!keep_going()) return std::unexpected(cancelled_error());
-      if (!step.is_object()) return std::unexpected(damaged(path, 1, "A step is no object."));
-      if (Written added = add_step(*builder, step); !added) return std::unexpected(added.error());
-    }
+      return add_step(*builder, step);
+    });
+    if (!steps) return std::unexpected(steps.error());
     if (next_) {
-      return std::unexpected(damaged(folder_ / "tensor_access.bin", number_,
+      return std::unexpected(damaged(folder_ / kRecords, number_,
                                      "This record is of a step that the metadata does not have."));
     }
-    if (std::vector<Token> tokens = tokens_from(metadata); !tokens.empty()) {
+    if (std::vector<Token> tokens = tokens_from(*metadata); !tokens.empty()) {
       if (Written added = builder->add_tokens(std::move(tokens)); !added)
         return std::unexpected(added.error());
     }
-    const auto losses = metadata["session"].find("losses");
-    const Written done = builder->finish(
-        info, losses == metadata["session"].end() ? LossCounters{} : losses_from(*losses));
+    const Json& session = metadata->at("session");
+    const auto losses = session.find("losses");
+    const Written done =
+        builder->finish(info, losses == session.end() ? LossCounters{} : losses_from(*losses));
     if (!done) return std::unexpected(done.error());
     return imported_;
   }
@@ -135,12 +149,21 @@ class FolderImport {
     if (std::vector<Token> tokens = tokens_from(json); !tokens.empty()) {
       if (Written added = builder.add_tokens(std::move(tokens)); !added) return added;
     }
+    std::size_t names = 0;
     for (; next_ && next_->step == id; next_ = next_record()) {
       const AccessRecord& record = *next_;
       if (record.access >= constants_.size())
-        return std::unexpected(damaged(folder_ / "tensor_access.bin", number_,
+        return std::unexpected(damaged(folder_ / kRecords, number_,
                                        "The record names a line that accesses.csv does not have."));
-      ImportedRow row = constants_[record.access];
+      const ImportedRow& constant = constants_[record.access];
+      names += constant.operation_type.size() + constant.device.size() +
+               constant.tensor_name.size() + constant.tensor_type.size();
+      if (step.rows.size() == kMostStepRows || names > kMostNames)
+        return std::unexpected(
+            damaged(folder_ / kRecords, number_,
+                    std::format("A step has more than {} accesses, or {} MiB of names.",
+                                kMostStepRows, kMostNames >> 20)));
+      ImportedRow row = constant;
       row.size_bytes = record.size_bytes;
       row.address = record.tensor_ptr;
       // Experts and rows of a matrix have places of their own; others the access's.
@@ -158,7 +181,7 @@ class FolderImport {
       row.begin = record.timestamp_ns;
       if (!step.rows.empty() && row.op < step.rows.back().op)
         return std::unexpected(
-            damaged(folder_ / "tensor_access.bin", number_, "Records of a step come by op."));
+            damaged(folder_ / kRecords, number_, "Records of a step come by op."));
       ++imported_.accesses;
       imported_.bytes += row.size_bytes;
       step.rows.push_back(std::move(row));

@@ -25,6 +25,7 @@ inline constexpr std::int32_t kMostRanks = 1024;              // experts of a to
 inline constexpr std::uint64_t kMostUntoldTokens = 1u << 16;  // in all
 inline constexpr std::uint64_t kOpsWithoutRows = 4096;        // of a step, and
 inline constexpr std::uint64_t kOpsPerRow = 64;
+inline constexpr std::size_t kMostStepRows = 4u << 20;  // importers hold them
 
 // One access as an export has it; the fields are its columns.
 struct ImportedRow {

@@ -6,6 +6,7 @@
 
 #include "api/exchange/import.h"
 #include "api/exchange/run_folder.h"
+#include "api/json.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
@@ -157,6 +158,83 @@ TEST(Import, ADamagedRunFolderSaysWhere) {
   const auto missing = import_run_folder(folder / "run", folder / "s.ttrace");
   ASSERT_FALSE(missing.has_value());
   EXPECT_TRUE(missing.error().message.contains("accesses.csv")) << missing.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+}
+
+// A run folder of two steps whose metadata another program wrote again.
+TEST(Import, MetadataMayBeFormattedInAnyWay) {
+  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const TempFolder folder;
+  ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+  ASSERT_TRUE(import_run_folder(folder / "run", folder / "before.ttrace").has_value());
+  const auto before = accesses_in(SessionReader::open(folder / "before.ttrace").value());
+  std::ifstream in(folder / "run/trace_metadata.json");
+  Json metadata = Json::parse(in);
+  metadata["session"]["title"] = R"(a "steps":[{}, "]" \" title)";
+  int number = 0;
+  // Ordered by name, with blanks and without.
+  for (const int indent : {-1, 0, 4}) {
+    SCOPED_TRACE(indent);
+    write_text(folder / "run/trace_metadata.json", metadata.dump(indent, '\t'));
+    const auto path = folder.path() / std::format("{}.ttrace", ++number);
+    const auto imported = import_run_folder(folder / "run", path);
+    ASSERT_TRUE(imported.has_value()) << imported.error().message;
+    EXPECT_EQ(imported->steps, 2U);
+    const SessionReader after = SessionReader::open(path).value();
+    EXPECT_EQ(accesses_in(after), before);
+    EXPECT_EQ(after.info()->title, metadata["session"]["title"].get<std::string>());
+  }
+}
+
+TEST(Import, SaysWhereMetadataIsNone) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  write_text(folder / "run/accesses.csv", "op\n0\n");
+  write_text(folder / "run/tensor_access.bin", "");
+  const std::string large(17 << 20, 'x'), list(17 << 20, ',');
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "no metadata"},
+      {"[]", "no metadata"},
+      {R"({"session":{}})", "no metadata"},
+      {R"({"steps":[]})", "no metadata"},
+      {R"({"session":{},"steps":{}})", "no metadata"},
+      {R"({"session":{},"steps":[)", "no metadata"},
+      {R"({"session":{},"steps":[{})", "no metadata"},
+      {R"({"session":{},"steps":[{]})", "no metadata"},
+      {R"({"session":{},"steps":[]}})", "no metadata"},
+      {R"({"session":{},"st\u0065ps":[{}]})", "no metadata"},
+      {R"({"session":{},"steps":[{},]})", "A step is no object"},
+      {R"({"session":{},"steps":[,{}]})", "A step is no object"},
+      {R"({"session":{},"steps":[1]})", "A step is no object"},
+      {R"({"session":{},"steps":[[{}]]})", "A step is no object"},
+      {R"({"session":{},"steps":[{"step":}]})", "A step is no object"},
+      {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "more than 16 MiB"},
+      {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "more than 16 MiB"}};
+  for (const auto& [text, said] : cases) {
+    SCOPED_TRACE(text.substr(0, 60));
+    write_text(folder / "run/trace_metadata.json", text);
+    const auto imported = import_run_folder(folder / "run", folder / "s.ttrace");
+    ASSERT_FALSE(imported.has_value());
+    EXPECT_EQ(imported.error().kind, TraceError::Kind::Damaged);
+    EXPECT_TRUE(imported.error().message.contains(said)) << imported.error().message;
+    EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+  }
+}
+
+// 64 bytes of a record may stand for a name of a megabyte.
+TEST(Import, ARunFolderCostsWhatItHolds) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  write_text(folder / "run/trace_metadata.json", R"({"session":{},"steps":[{"step":0}]})");
+  write_text(folder / "run/accesses.csv", "op,tensor_name\n0," + std::string(1 << 20, 'n') + "\n");
+  write_text(folder / "run/tensor_access.bin", std::string(300 * kRecordBytes, '\0'));
+  const auto names = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(names.has_value());
+  EXPECT_TRUE(names.error().message.contains("MiB of names")) << names.error().message;
+  write_text(folder / "run/accesses.csv", "op\n" + std::string((1 << 20) + 1, '\n'));
+  const auto lines = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(lines.has_value());
+  EXPECT_TRUE(lines.error().message.contains("lines")) << lines.error().message;
   EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
 }
 
