@@ -57,10 +57,9 @@ std::vector<std::string> accesses_in(const SessionReader& reader) {
 
 namespace {
 
-// A run folder has no ends of ops: an op lasts until the next that touches something.
-enum class Ends : bool { Unknown, Known };
-
 std::string without_end(const std::string& line) { return line.substr(0, line.rfind("..")); }
+
+}  // namespace
 
 void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
   EXPECT_EQ(walked_totals(after), walked_totals(before));
@@ -96,8 +95,6 @@ void expect_same_session(const SessionReader& before, const SessionReader& after
     EXPECT_EQ(b, a) << "step " << i;
   }
 }
-
-}  // namespace
 
 void expect_round_trips(const SessionReader& reader) {
   const TempFolder folder;
