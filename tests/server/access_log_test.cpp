@@ -2,9 +2,13 @@
 // says in confidence is in none.
 #include "server/access_log.h"
 
+#include <gtest/gtest.h>
+#include <httplib.h>
+
 #include <map>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "tests/server/exposition.h"
 #include "tests/server/program.h"

@@ -1,4 +1,7 @@
 // The key, as clients of the whole server meet it.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
 #include <string>
 
 #include "api/problem.h"

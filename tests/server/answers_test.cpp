@@ -1,6 +1,7 @@
 #include "server/answers.h"
 
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <nlohmann/json.hpp>
 #include <string>

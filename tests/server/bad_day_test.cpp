@@ -1,7 +1,12 @@
 // The real tt-server on a bad day: each time a message for the person, and
 // nothing lost that was recorded.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
 #include <algorithm>
+#include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/format/read_only_folder.h"
 #include "tests/format/small_disk.h"

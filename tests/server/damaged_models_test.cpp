@@ -10,6 +10,7 @@
 #include <map>
 #include <print>
 #include <string>
+#include <thread>
 
 #include "tests/format/temp_folder.h"
 #include "tests/server/damaged_model.h"

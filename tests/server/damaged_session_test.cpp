@@ -1,6 +1,7 @@
 // Damaged files behind the server: every question is answered up to the damage, as of a
 // session that ends there, and the answer says so.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // The contract as the server gives it away.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <fstream>
 

@@ -1,5 +1,6 @@
 // Exports over HTTP: the very bytes that tt export writes, made while they are sent.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "api/exchange/export.h"
 #include "tests/server/recorded.h"

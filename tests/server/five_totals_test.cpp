@@ -1,7 +1,9 @@
 // One session of a mixture of experts, recorded by the server: the same five totals,
 // whoever is asked, and those of a walk over every access.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
+#include <algorithm>
 #include <format>
 #include <set>
 #include <string>

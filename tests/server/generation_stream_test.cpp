@@ -3,8 +3,10 @@
 #include "server/generation_streams.h"
 
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,5 +1,6 @@
 // The structure of model files over HTTP, against what llama.cpp's own reader says.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <filesystem>
 #include <fstream>

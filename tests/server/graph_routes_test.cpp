@@ -1,6 +1,7 @@
 // Graphs, sizes of weights, heads and experts of a session, as clients ask for
 // them. What they say is tested in tests/analysis/ and tests/tracer/.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "tests/analysis/small_session.h"
 #include "tests/server/test_server.h"

@@ -1,5 +1,6 @@
 // Pictures and sums of a session, as clients ask for them.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <cstring>
 

@@ -3,12 +3,16 @@
 // allows, and the server is as well afterwards as before.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <print>
 #include <thread>
 
+#include "api/openapi/openapi.h"
 #include "tests/server/contract_table.h"
 #include "tests/server/mutator.h"
 #include "tests/server/test_server.h"

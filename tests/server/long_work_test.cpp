@@ -1,9 +1,12 @@
 // What takes long stops when nobody waits for it any more, and what is large is
 // never held whole.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
+#include <fstream>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/analysis/small_session.h"

@@ -2,10 +2,14 @@
 #include "server/metrics.h"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <format>
+#include <thread>
 
 #include "tests/places.h"
 #include "tests/server/exposition.h"

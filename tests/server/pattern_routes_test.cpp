@@ -1,6 +1,7 @@
 // The order of reads and what memory would save, as clients ask for them. What
 // they say is tested in tests/analysis/.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "tests/analysis/small_session.h"
 #include "tests/server/recorded.h"

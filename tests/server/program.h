@@ -1,23 +1,13 @@
 // tt-server as a program of its own, and a running one with a client.
 #pragma once
 
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <httplib.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/format/temp_folder.h"
@@ -34,72 +24,20 @@ using Clock = std::chrono::steady_clock;
 class Program {
  public:
   Program(std::vector<std::string> arguments, std::vector<std::string> environment = {},
-          const std::string& program = kPlaces.server) {
-    arguments.insert(arguments.begin(), program);
-    environment.emplace_back("HOME=/nonexistent");
-    std::array<int, 2> ends{};
-    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "stderr").c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
-    EXPECT_EQ(posix_spawnp(&pid_, program.c_str(), &actions, nullptr, pointers(arguments).data(),
-                           pointers(environment).data()),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    out_ = ends[0];
-  }
-  ~Program() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    close(out_);
-  }
+          const std::string& program = kPlaces.server);
+  ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   pid_t pid() const { return pid_; }
   void signal(int number) { kill(pid_, number); }
-  std::string said() const {  // on stderr, so far
-    std::ifstream file(folder_ / "stderr");
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  std::string read_line() {
-    std::string line;
-    char c = 0;
-    pollfd ready{.fd = out_, .events = POLLIN, .revents = 0};
-    while (poll(&ready, 1, 30'000) > 0 && read(out_, &c, 1) == 1 && c != '\n') line += c;
-    return line;
-  }
-  std::string read_all() {
-    std::string all;
-    std::array<char, 4096> block;
-    for (ssize_t got = 0; (got = read(out_, block.data(), block.size())) > 0;)
-      all.append(block.data(), static_cast<std::size_t>(got));
-    return all;
-  }
+  std::string said() const;  // on stderr, so far
+  std::string read_line();
+  std::string read_all();
   // The exit code; -signal when it was killed; -1000 when it still runs.
-  int wait(std::chrono::milliseconds patience = 30s) {
-    const auto deadline = Clock::now() + patience;
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) == 0) {
-      if (Clock::now() > deadline) return -1000;
-      std::this_thread::sleep_for(5ms);
-    }
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
+  int wait(std::chrono::milliseconds patience = 30s);
 
  private:
-  static std::vector<char*> pointers(std::vector<std::string>& texts) {
-    std::vector<char*> out;
-    for (std::string& text : texts) out.push_back(text.data());
-    out.push_back(nullptr);
-    return out;
-  }
   testing::TempFolder folder_;
   pid_t pid_ = -1;
   int out_ = -1;
@@ -108,59 +46,15 @@ class Program {
 struct Running {
   // `before`: what a shell does first, as to lower a limit.
   explicit Running(const std::filesystem::path& data, std::vector<std::string> more = {},
-                   std::vector<std::string> environment = {}, const std::string& before = ":")
-      : program(through_shell(before, arguments(data, std::move(more))), std::move(environment),
-                "/bin/sh"),
-        url(program.read_line()) {}
-  static std::vector<std::string> through_shell(const std::string& before,
-                                                std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", kPlaces.server});
-    return arguments;
-  }
+                   std::vector<std::string> environment = {}, const std::string& before = ":");
   static std::vector<std::string> arguments(const std::filesystem::path& data,
-                                            std::vector<std::string> more) {
-    more.insert(more.end(), {"--port", "0", "--data-dir", data.string()});
-    return more;
-  }
-  json get(const std::string& path) {
-    const auto result = httplib::Client(url).Get(path);
-    return result ? json::parse(result->body, nullptr, false) : json::object();
-  }
-  bool loaded() {
-    const auto deadline = Clock::now() + 60s;
-    while (get("/api/v1/health").value("status", "") != "ok") {
-      if (Clock::now() > deadline) return false;
-      std::this_thread::sleep_for(10ms);
-    }
-    return get("/api/v1/health")["model_state"] == "loaded";
-  }
+                                            std::vector<std::string> more);
+  json get(const std::string& path);
+  bool loaded();
   // The status of a request, once it has ended.
-  json ended(const std::string& id) {
-    const auto deadline = Clock::now() + 60s;
-    for (;;) {
-      const json status = get("/api/v1/generate/" + id);
-      const std::string state = status.value("state", "");
-      if (state != "queued" && state != "running") return status;
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << "it does not end: " << status;
-        return status;
-      }
-      std::this_thread::sleep_for(10ms);
-    }
-  }
+  json ended(const std::string& id);
   // Its id, once some steps of it are in the file.
-  std::string start_endless() {
-    httplib::Client client(url);
-    const auto accepted = client.Post(
-        "/api/v1/generate", R"({"prompt": "Once", "max_tokens": 4000, "ignore_eos": true})",
-        "application/json");
-    if (!accepted || accepted->status != 202) return "";
-    const std::string id = json::parse(accepted->body)["id"];
-    const auto deadline = Clock::now() + 60s;
-    while (get("/api/v1/sessions/" + id).value("steps", 0) < 5 && Clock::now() < deadline)
-      std::this_thread::sleep_for(5ms);
-    return id;
-  }
+  std::string start_endless();
 
   Program program;
   std::string url;

@@ -1,7 +1,14 @@
 // tt-server as a program: what it prints, how it ends, what it leaves behind.
-#include "tests/server/program.h"
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <fstream>
+#include <iterator>
+#include <thread>
+
 #include "tests/help_options.h"
 #include "tests/places.h"
+#include "tests/server/program.h"
 
 #include "tracer/format/session_reader.h"
 

@@ -1,6 +1,7 @@
 // SQL over HTTP: what comes back, what is refused, and that a server which is asked
 // the worst stays there for the others.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <format>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "tests/analysis/small_session.h"

@@ -1,13 +1,7 @@
 // Sessions of the bundled model, and everything that a server says of one.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,90 +12,30 @@ namespace tt::test {
 
 namespace fs = std::filesystem;
 
-inline json short_request(const std::string& prompt) {
-  return {
-      {"prompt", prompt}, {"max_tokens", 4}, {"temperature", 0}, {"ignore_eos", true}, {"seed", 1}};
-}
+json short_request(const std::string& prompt);
 inline const json kEndless = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
 
 // The id of a session that has ended.
-inline std::string record(TestServer& server, const std::string& prompt = "The sea") {
-  const std::string id = server.generate(short_request(prompt));
-  EXPECT_EQ(server.when_ended(id)["state"], "done");
-  return id;
-}
+std::string record(TestServer& server, const std::string& prompt = "The sea");
 // The id of one that is being recorded, with some steps in its file.
-inline std::string start_endless(TestServer& server) {
-  const std::string id = server.generate(kEndless);
-  EXPECT_TRUE(
-      eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 3; }));
-  return id;
-}
-inline void end(TestServer& server, const std::string& id) {
-  server.del("/api/v1/generate/" + id);
-  server.when_ended(id);
-}
+std::string start_endless(TestServer& server);
+void end(TestServer& server, const std::string& id);
 
 // What the server answers to every question about a session, by path.
-inline std::map<std::string, json> all_answers(TestServer& server, const std::string& id) {
-  std::map<std::string, json> answers;
-  const auto ask = [&](const std::string& path) {
-    const Answer answer = server.get("/api/v1/sessions/" + id + path);
-    EXPECT_EQ(answer.status, 200) << path;
-    answers[path] = answer.body;
-  };
-  for (const char* path : {"", "/tokens", "/steps"}) ask(path);
-  for (const json& step : answers["/steps"]["steps"]) {
-    const std::string of_step = "/steps/" + std::to_string(step["step"].get<int>());
-    ask(of_step + "/ops");
-    ask(of_step + "/accesses?limit=10000");
-  }
-  return answers;
-}
+std::map<std::string, json> all_answers(TestServer& server, const std::string& id);
 
-inline std::vector<std::string> listed(TestServer& server, const std::string& query = "") {
-  std::vector<std::string> ids;
-  for (const json& session : server.get("/api/v1/sessions" + query).body["sessions"])
-    ids.push_back(session["id"]);
-  return ids;
-}
+std::vector<std::string> listed(TestServer& server, const std::string& query = "");
 
 // Every file below a folder, relative, in order.
-inline std::vector<std::string> files_below(const fs::path& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (!entry.is_directory()) files.push_back(fs::relative(entry.path(), folder).string());
-  std::ranges::sort(files);
-  return files;
-}
+std::vector<std::string> files_below(const fs::path& folder);
 
-inline std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-inline void write_bytes(const fs::path& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
-}
+std::string bytes_of(const fs::path& file);
+void write_bytes(const fs::path& file, const std::string& bytes);
 
 // What the sqlite3 program says: nobody of us.
-inline std::string sqlite3_says(const fs::path& file, const std::string& sql) {
-  const std::string command = "sqlite3 -batch '" + file.string() + "' \"" + sql + "\" 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return "no sqlite3";
-  std::string said;
-  for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
-  pclose(pipe);
-  while (said.ends_with('\n')) said.pop_back();
-  return said;
-}
+std::string sqlite3_says(const fs::path& file, const std::string& sql);
 
-inline std::string download(TestServer& server, const std::string& id) {
-  const auto file = server.client().Get("/api/v1/sessions/" + id + "/file");
-  EXPECT_TRUE(file && file->status == 200);
-  return file ? file->body : "";
-}
-inline Answer send_in(TestServer& server, const std::string& bytes) {
-  return server.post("/api/v1/sessions", bytes, "application/octet-stream");
-}
+std::string download(TestServer& server, const std::string& id);
+Answer send_in(TestServer& server, const std::string& bytes);
 
 }  // namespace tt::test

@@ -1,5 +1,9 @@
 #include "tests/server/served_sessions_check.h"
 
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
 #include <format>
 #include <string>
 

@@ -1,6 +1,10 @@
 // The HTTP half, asked as a client asks it.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "api/version.h"

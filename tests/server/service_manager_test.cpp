@@ -1,7 +1,13 @@
 // What systemd is told, over the socket that it names.
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <format>

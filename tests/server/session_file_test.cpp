@@ -1,6 +1,9 @@
 // The files of sessions over HTTP: downloads, in parts and of running sessions,
 // and imports, sound and not.
 #include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
 
 #include "tests/server/recorded.h"
 #include "tracer/format/session_edit.h"

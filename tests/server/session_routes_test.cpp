@@ -1,7 +1,9 @@
 // Sessions as a client sees them: recorded by the bundled model, listed, renamed,
 // deleted and brought back.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ranges>

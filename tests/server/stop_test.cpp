@@ -1,9 +1,14 @@
 // tt-server told to stop in the middle of things: it ends by itself within its
 // 5 s (exit code 0 says so; it gives 1 otherwise), and what it leaves is whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <set>
+#include <thread>
 
 #include "tests/places.h"
 #include "tests/server/program.h"

@@ -2,20 +2,14 @@
 // of its own; and a client for it.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <httplib.h>
-
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "api/openapi/openapi.h"
 #include "server/door/door.h"
 #include "server/door_options.h"
 #include "server/live_hub.h"
@@ -26,22 +20,17 @@
 #include "tests/places.h"
 #include "tests/server/live_listener.h"
 #include "tests/server_door/raw_client.h"
-#include "tracer/backends.h"
+
+namespace httplib {
+class Client;
+}
 
 namespace tt::test {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds patience = 60s) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
-}
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds patience = 60s);
 
 struct Answer {
   int status = 0;
@@ -66,106 +55,21 @@ struct TestServerOptions {
 
 class TestServer {
  public:
-  explicit TestServer(const TestServerOptions& options = {})
-      : data(options.data.empty() ? folder.path() : options.data),
-        sessions(data, options.elsewhere, options.now),
-        retention(
-            sessions, options.retention,
-            [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
-        page(options.page),
-        door(with_live_limits(options.door), hub),
-        listeners({&hub, &metrics, &streams}),
-        shelf({.folder = options.models,
-               .model = {.path = options.model},
-               .context = options.context,
-               .most_loaded = options.models_loaded,
-               .data_dir = data,
-               .checker = options.checker},
-              listeners) {
-    hub.start({.send = [this](auto client, auto opcode,
-                              auto message) { return door.send(client, opcode, message); },
-               .close = [this](auto client, auto code) { door.close(client, code); },
-               .pause = [this](auto client, auto time) { door.pause(client, time); },
-               .status = [this](const std::string& id) { return shelf.status(id); },
-               .in_flight = [this](const std::string& id,
-                                   std::uint32_t from) { return shelf.in_flight(id, from); },
-               .open = [this](const std::string& id) { return sessions.open(id); }},
-              options.live);
-    add_model_routes(door.http(), shelf);
-    add_gguf_routes(door.http(), shelf);
-    add_generate_routes(door.http(), shelf, streams, retention);
-    add_session_routes(door.http(), sessions);
-    add_session_file_routes(door.http(), sessions, retention);
-    add_export_routes(door.http(), sessions);
-    add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
-      facts.live_clients = static_cast<std::uint32_t>(hub.connected());
-      facts.models_dir = shelf.options().folder.string();
-      facts.models_loaded_limit = static_cast<std::uint32_t>(shelf.options().most_loaded);
-      facts.queue_limit = GenerationQueue::kMostQueued;
-    });
-    add_trace_routes(door.http(), sessions, indexes);
-    add_heat_routes(door.http(), sessions, indexes);
-    add_query_routes(door.http(), sessions);
-    add_graph_routes(door.http(), sessions);
-    add_expert_routes(door.http(), sessions);
-    add_head_routes(door.http(), sessions);
-    add_pattern_routes(door.http(), sessions);
-    add_report_routes(door.http(), sessions, indexes);
-    add_metrics_routes(door.http(), metrics,
-                       {.live_clients = [this] { return hub.connected(); },
-                        .live_frames_lost = [this] { return hub.figures().lost; },
-                        .log_lines_lost = [] { return 0; },
-                        .data_dir = data});
-    add_docs_routes(door.http(), page);
-    add_page_routes(door.http(), page, contract);
-    const auto address = door.start("127.0.0.1", 0);
-    EXPECT_TRUE(address.has_value());
-    if (address) port = address->port;
-  }
-  ~TestServer() { stop(); }
-  void stop() {
-    shelf.stop();
-    hub.stop();
-    door.stop();
-  }
+  explicit TestServer(const TestServerOptions& options = {});
+  ~TestServer();
+  void stop();
 
-  Answer get(const std::string& path) { return answer_of(client().Get(path)); }
-  Answer del(const std::string& path) { return answer_of(client().Delete(path)); }
+  Answer get(const std::string& path);
+  Answer del(const std::string& path);
   Answer post(const std::string& path, const std::string& body,
-              const std::string& type = "application/json") {
-    return answer_of(client().Post(path, body, type));
-  }
-  Answer patch(const std::string& path, const json& body) {
-    return answer_of(client().Patch(path, body.dump(), "application/json"));
-  }
-  httplib::Client client() const {
-    httplib::Client made("127.0.0.1", port);
-    made.set_read_timeout(60, 0);
-    return made;
-  }
-  bool loaded() {
-    std::optional<ModelEntry> now;
-    return eventually([&] {
-             now = shelf.current();
-             return !now || now->state != ModelState::Loading;
-           }) &&
-           now && now->state == ModelState::Loaded;
-  }
+              const std::string& type = "application/json");
+  Answer patch(const std::string& path, const json& body);
+  httplib::Client client() const;  // who asks by it includes httplib.h
+  bool loaded();
   // The id of an accepted request.
-  std::string generate(const json& body) {
-    const Answer accepted = post("/api/v1/generate", body.dump());
-    EXPECT_EQ(accepted.status, 202) << accepted.body;
-    return accepted.status == 202 ? accepted.body["id"].get<std::string>() : "";
-  }
-  json state_of(const std::string& id) { return get("/api/v1/generate/" + id).body; }
-  json when_ended(const std::string& id) {
-    json last;
-    EXPECT_TRUE(eventually([&] {
-      last = state_of(id);
-      return last["state"] != "queued" && last["state"] != "running";
-    }));
-    return last;
-  }
+  std::string generate(const json& body);
+  json state_of(const std::string& id);
+  json when_ended(const std::string& id);
 
   testing::TempFolder folder;
   const std::filesystem::path data;
@@ -174,7 +78,7 @@ class TestServer {
   std::vector<std::string> removed;  // by retention
   Retention retention;
   StaticFiles page;
-  RouteContract contract{openapi_json()};
+  RouteContract contract;
   LiveHub hub;
   Metrics metrics;
   Door door;
@@ -182,26 +86,8 @@ class TestServer {
   SessionListeners listeners;
   ModelShelf shelf;
   std::uint16_t port = 0;
-
- private:
-  static DoorOptions with_live_limits(DoorOptions options) {
-    options.websocket_message_bytes = kMostCommandBytes;
-    return options;
-  }
-  static Answer answer_of(const httplib::Result& result) {
-    if (!result) return {};
-    return {.status = result->status,
-            .body = json::parse(result->body, nullptr, false),
-            .type = result->get_header_value("Content-Type")};
-  }
 };
 
-inline void need_backends() {
-  static const bool loaded = [] {
-    load_backends({});
-    return true;
-  }();
-  (void)loaded;
-}
+void need_backends();
 
 }  // namespace tt::test

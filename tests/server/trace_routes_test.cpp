@@ -1,5 +1,6 @@
 // What a session recorded, as clients ask for it.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <atomic>
 #include <set>

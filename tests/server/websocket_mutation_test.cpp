@@ -7,6 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <print>
 #include <set>
