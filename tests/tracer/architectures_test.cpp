@@ -33,6 +33,7 @@
 #include "tests/analysis/order_check.h"
 #include "tests/analysis/report_check.h"
 #include "tests/analysis/sql_check.h"
+#include "tests/analysis/statistics_check.h"
 #include "tests/analysis/weight_check.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/round_trip_check.h"
@@ -144,6 +145,8 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
   const Axis by = kAxes[static_cast<std::size_t>(model) % std::size(kAxes)];
   expect_breakdown(reader, *index, by);
   expect_hot_and_cold(*index, {.by = by, .value = Value::Touched});
+  expect_statistics(reader, *index);
+  expect_statistics(reader, *index, {.steps = {1, 3}, .layer = LayerId{0}});
   expect_read_order(reader, *index, {}, kUsualGap);
   expect_pattern(reader);
   expect_reuse(reader, 3);
