@@ -5,12 +5,41 @@
 
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace tt {
 
 namespace {
 
 constexpr std::uint16_t kHalfMinusInf = 0xFC00;
+
+// The numbers of the cells that are attended to, ascending. They mostly are one run:
+// eight of a kind are taken together, as one cell waits for the count before it.
+std::uint32_t number_attended(std::span<const std::uint8_t> attended, std::int32_t* ids) {
+  constexpr std::size_t kAtOnce = 8;
+  constexpr std::uint64_t kAll = 0x0101010101010101;
+  std::uint32_t count = 0;
+  std::size_t i = 0;
+  for (; i + kAtOnce <= attended.size(); i += kAtOnce) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, attended.data() + i, sizeof eight);
+    if (eight == 0) continue;
+    if (eight == kAll) {
+      for (std::size_t k = 0; k < kAtOnce; ++k) ids[count + k] = static_cast<std::int32_t>(i + k);
+      count += kAtOnce;
+      continue;
+    }
+    for (std::size_t k = 0; k < kAtOnce; ++k) {
+      ids[count] = static_cast<std::int32_t>(i + k);
+      count += attended[i + k];
+    }
+  }
+  for (; i < attended.size(); ++i) {
+    ids[count] = static_cast<std::int32_t>(i);
+    count += attended[i];
+  }
+  return count;
+}
 
 // One byte per cell is enough to gather over the queries; then cell numbers replace them.
 // A mask on another device is fetched row by row, into the arena behind them.
@@ -45,11 +74,7 @@ bool copy_attended_cells(const ggml_tensor& mask, bool on_host, std::uint32_t sl
       }
     }
   }
-  std::uint32_t count = 0;
-  for (std::size_t i = 0; i < cells; ++i) {
-    ids[count] = static_cast<std::int32_t>(i);
-    count += attended[i];
-  }
+  const std::uint32_t count = number_attended(std::span(attended, cells), ids);
   buffer.captured.push_back({.slot = slot,
                              .count = count,
                              .offset = buffer.arena_used,
