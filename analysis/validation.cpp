@@ -51,11 +51,12 @@ CheckResult check_file(const std::vector<std::string>& problems) {
 CheckResult check_losses(const LossCounters& losses) {
   Checking check(Check::Losses);
   check.look();
-  const std::array<std::pair<const char*, std::uint64_t>, 4> counts{
+  const std::array<std::pair<const char*, std::uint64_t>, 5> counts{
       {{"steps without times", losses.steps_without_times},
        {"values of slots dropped", losses.slot_values_dropped},
        {"steps whose ops differed in number from their template's", losses.count_mismatches},
-       {"steps not written", losses.steps_not_written}}};
+       {"steps not written", losses.steps_not_written},
+       {"page faults lost", losses.page_faults_lost}}};
   for (const auto& [what, count] : counts)
     if (count > 0) check.wrong(std::format("{} {}", count, what));
   return std::move(check).done("what the recorder says it lost");

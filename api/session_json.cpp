@@ -35,22 +35,17 @@ Json to_json(const LossCounters& losses) {
   return {{"steps_without_times", losses.steps_without_times},
           {"slot_values_dropped", losses.slot_values_dropped},
           {"count_mismatches", losses.count_mismatches},
-          {"steps_not_written", losses.steps_not_written}};
-}
-
-std::string_view fact_of(const SessionInfo& info, std::string_view name) {
-  const auto found = std::ranges::find(
-      info.facts, name, [](const auto& fact) { return std::string_view(fact.first); });
-  return found == info.facts.end() ? std::string_view() : std::string_view(found->second);
+          {"steps_not_written", losses.steps_not_written},
+          {"page_faults_lost", losses.page_faults_lost}};
 }
 
 // Known when the session has ended.
 void add_reuse(Json& out, const SessionInfo& info) {
-  const std::string_view text = fact_of(info, "result.reused_tokens");
+  const std::string_view text = info.fact("result.reused_tokens");
   std::uint32_t tokens = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), tokens).ec != std::errc{}) return;
   out["reused_tokens"] = tokens;
-  out["reused_from"] = text_or_null(std::string(fact_of(info, "result.reused_from")));
+  out["reused_from"] = text_or_null(std::string(info.fact("result.reused_from")));
 }
 
 Problem bad_title(const char* what) {

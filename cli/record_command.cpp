@@ -167,9 +167,9 @@ void print_summary(const fs::path& file, const JobStatus& status) {
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
     std::println(stderr,
                  "lost: times of {} steps, {} lists, {} op counts that differed, {} steps not "
-                 "written",
+                 "written, {} page faults",
                  losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
-                 losses->steps_not_written);
+                 losses->steps_not_written, losses->page_faults_lost);
   }
 }
 

@@ -83,12 +83,14 @@ std::string utc(std::int64_t unix_ns) {
 
 std::string lost(const LossCounters& losses) {
   const std::uint64_t all = losses.steps_without_times + losses.slot_values_dropped +
-                            losses.count_mismatches + losses.steps_not_written;
+                            losses.count_mismatches + losses.steps_not_written +
+                            losses.page_faults_lost;
   if (all == 0) return "nothing";
   return std::format(
-      "times of {} steps, {} slot values, {} steps with another count, {} steps not written",
+      "times of {} steps, {} slot values, {} steps with another count, {} steps not written, "
+      "{} page faults",
       losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
-      losses.steps_not_written);
+      losses.steps_not_written, losses.page_faults_lost);
 }
 
 void print_people(const Shown& shown, bool with_facts) {

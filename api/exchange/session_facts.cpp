@@ -35,7 +35,8 @@ Json to_json(const LossCounters& losses) {
   return {{"steps_without_times", losses.steps_without_times},
           {"slot_values_dropped", losses.slot_values_dropped},
           {"count_mismatches", losses.count_mismatches},
-          {"steps_not_written", losses.steps_not_written}};
+          {"steps_not_written", losses.steps_not_written},
+          {"page_faults_lost", losses.page_faults_lost}};
 }
 
 std::expected<Json, TraceError> session_facts(const SessionRows& rows) {
@@ -101,7 +102,8 @@ LossCounters losses_from(const Json& json) {
   return {.steps_without_times = number_in<std::uint64_t>(json, "steps_without_times"),
           .slot_values_dropped = number_in<std::uint64_t>(json, "slot_values_dropped"),
           .count_mismatches = number_in<std::uint64_t>(json, "count_mismatches"),
-          .steps_not_written = number_in<std::uint64_t>(json, "steps_not_written")};
+          .steps_not_written = number_in<std::uint64_t>(json, "steps_not_written"),
+          .page_faults_lost = number_in<std::uint64_t>(json, "page_faults_lost")};
 }
 
 }  // namespace tt::exchange

@@ -112,6 +112,32 @@ TEST(StepBlob, LiesAsDocumented) {
   EXPECT_EQ(pack_step(step).value(), expected);
 }
 
+TEST(FaultsBlob, LiesAsDocumented) {
+  const StepFaults of{.step = StepId{3},
+                      .count = 2,
+                      .faults = {{.at = Ns{1005}, .address = 0x1000}, {Ns{1305}, 0xfff}}};
+  const Blob expected = bytes({2, 5, 0x80, 0x40, 0xac, 0x02, 1});  // +5, +0x1000; +300, -1
+  EXPECT_EQ(pack_faults(of, Ns{1000}).value(), expected);
+}
+
+TEST(FaultsBlob, KeepsAnyFaultsAndRefusesWhatIsNone) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const StepFaults of = testing::random_faults(dice, StepId{0});
+    const Ns begin{dice.any_i64()};
+    const Blob blob = pack_faults(of, begin).value();
+    ASSERT_EQ(unpack_faults(blob, begin).value(), of.faults);
+    EXPECT_FALSE(unpack_faults(std::span(blob).first(blob.size() - 1), begin).has_value());
+    Blob longer = blob;
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(unpack_faults(longer, begin).has_value());
+  }
+  const StepFaults many{
+      .step = {}, .count = 0, .faults = std::vector<PageFault>(kMaxStepFaults + 1)};
+  EXPECT_FALSE(pack_faults(many, Ns{}).has_value());
+}
+
 TEST(StepBlob, KeepsAnyStepExactly) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);

@@ -62,6 +62,7 @@ struct RandomSession {
   std::vector<Allocation> allocations;
   std::vector<Token> tokens;
   std::vector<Step> steps;
+  std::vector<StepFaults> faults;  // of some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -153,6 +154,14 @@ inline Step random_step(Dice& dice, const GraphTemplate& graph) {
   return step;
 }
 
+inline StepFaults random_faults(Dice& dice, StepId step) {
+  StepFaults of{.step = step, .count = 1 + dice.below(5), .faults = {}};
+  if (dice.one_in(5)) return of;  // only counted
+  for (std::uint64_t i = 0; i < of.count; ++i)
+    of.faults.push_back({.at = Ns{dice.any_i64()}, .address = dice.any_u64()});
+  return of;
+}
+
 inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape = {}) {
   Dice dice(seed);
   RandomSession s;
@@ -199,6 +208,9 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
     step.n_tokens = static_cast<std::uint32_t>(dice.size(shape.tokens - step.first_token));
     s.steps.push_back(std::move(step));
   }
+  s.losses.page_faults_lost = dice.any_u64();
+  for (const Step& step : s.steps)
+    if (dice.one_in(3)) s.faults.push_back(random_faults(dice, step.id));
   return s;
 }
 
@@ -210,7 +222,12 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
   for (std::size_t i = 0; done && i < s.allocations.size(); ++i)
     done = writer.add_allocation(s.allocations[i]);
   if (done) done = writer.add_tokens(s.tokens);
-  for (std::size_t i = 0; done && i < s.steps.size(); ++i) done = writer.add_step(s.steps[i]);
+  auto faults = s.faults.begin();
+  for (std::size_t i = 0; done && i < s.steps.size(); ++i) {
+    done = writer.add_step(s.steps[i]);
+    if (done && faults != s.faults.end() && faults->step.v == i)
+      done = writer.add_faults(*faults++, s.steps[i].begin);
+  }
   if (done) done = writer.commit();
   return done;
 }
@@ -255,6 +272,11 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
     return true;
   });
   if (!steps) return std::unexpected(steps.error());
+  const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+    s.faults.push_back(of);
+    return true;
+  });
+  if (!faults) return std::unexpected(faults.error());
   return s;
 }
 

@@ -67,6 +67,14 @@ void expect_nothing_invented(const fs::path& file, const RandomSession& original
   for (const Step& step : original.steps) compare(reader->step(step.id), step);
   for (const Token& token : original.tokens)
     compare(reader->tokens(token.index, 1), std::vector{token});
+  for (const StepFaults& of : original.faults) {
+    std::optional<StepFaults> read;
+    const auto walked = reader->for_each_faults(of.step, 1, [&](const StepFaults& row) {
+      read = row;
+      return true;
+    });
+    if (read || walked) compare(read, of);
+  }
 }
 
 TEST(DamagedSession, NeverGivesWrongRows) {
@@ -136,6 +144,9 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   std::uint32_t first_damaged = 0;
   while (first_damaged < original.steps.size() && reader->step(StepId{first_damaged}))
     ++first_damaged;
+  std::size_t readable = 0;
+  const auto all_faults = reader->for_each_faults(
+      StepId{0}, UINT32_MAX, [&](const StepFaults&) { return ++readable > 0; });
   const auto ended = reader->end_at_damage();
   if (!ended) {  // nothing is whole
     EXPECT_EQ(ended.error().kind, Kind::Damaged);
@@ -145,6 +156,7 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   }
   if (!*ended) {
     EXPECT_EQ(first_damaged, original.steps.size());
+    EXPECT_TRUE(all_faults.has_value());
     return;
   }
   ++tally.told;
@@ -175,6 +187,18 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   ASSERT_TRUE(told.has_value());
   EXPECT_TRUE(std::ranges::equal(*told, std::span(original.tokens).first(tokens)));
   for (const TemplateId id : reader->template_ids().value()) EXPECT_TRUE(reader->graph(id));
+  std::vector<StepFaults> faults;
+  EXPECT_TRUE(reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+    faults.push_back(of);
+    return true;
+  }));
+  const auto behind = std::ranges::find_if(
+      original.faults, [&](const StepFaults& of) { return of.step.v >= steps; });
+  if (!all_faults && readable == 0) {
+    EXPECT_TRUE(faults.empty());
+  } else {
+    EXPECT_TRUE(std::ranges::equal(faults, std::ranges::subrange(original.faults.begin(), behind)));
+  }
   EXPECT_EQ(reader->step(StepId{steps}).error().kind, Kind::NotFound);
   tally.rows += steps;
 }
@@ -243,6 +267,11 @@ TEST(DamagedSession, NoticesRowsThatChanged) {
       {"UPDATE tt_meta SET value = 'x' WHERE key = 'title'", "tt_meta"},
       {"UPDATE tt_loss SET count = 0", "tt_loss"},
       {"DROP TABLE tt_token", "tt_token"},
+      {"UPDATE tt_fault SET n_faults = 1000 WHERE step = (SELECT max(step) FROM tt_fault)",
+       "page faults of step"},
+      {"UPDATE tt_fault SET step = 1000 WHERE step = (SELECT max(step) FROM tt_fault)",
+       "page faults of step 1000"},
+      {"DROP TABLE tt_fault", "tt_fault"},
   };
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";

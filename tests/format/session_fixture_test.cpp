@@ -95,6 +95,8 @@ std::string to_text(const testing::RandomSession& s) {
   out +=
       std::format("lost {} {} {} {}\n", s.losses.steps_without_times, s.losses.slot_values_dropped,
                   s.losses.count_mismatches, s.losses.steps_not_written);
+  if (s.losses.page_faults_lost > 0)
+    out += std::format("lost {} page faults\n", s.losses.page_faults_lost);
   for (const GraphTemplate& graph : s.templates) out += to_text(graph);
   for (const Allocation& a : s.allocations)
     out += std::format("allocation {} of template {} {}\n", a.id.v, a.graph.v,
@@ -103,6 +105,11 @@ std::string to_text(const testing::RandomSession& s) {
     out += std::format("token {} id {} at {} {}{}{}\n", t.index, t.id, t.position, quoted(t.text),
                        t.generated ? " generated" : "", t.reused ? " reused" : "");
   for (const Step& step : s.steps) out += to_text(step);
+  for (const StepFaults& of : s.faults)
+    out += std::format("{} page faults in step {} {}\n", of.count, of.step.v,
+                       joined(of.faults, [](const PageFault& fault) {
+                         return std::format("{}:{:x}", fault.at.v, fault.address);
+                       }));
   return out;
 }
 
@@ -118,6 +125,10 @@ void expect_golden(const char* session, const char* text) {
 
 TEST(ReleasedFormat, Version1IsReadForEver) {
   expect_golden("session-v1.ttrace", "session-v1.txt");
+}
+
+TEST(ReleasedFormat, Version2IsReadForEver) {
+  expect_golden("session-v2.ttrace", "session-v2.txt");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Writes the small session that tests/data keeps one copy of per released
-// format version: write_session_fixture tests/data/session-v1.ttrace
+// format version: write_session_fixture tests/data/session-v2.ttrace
 //
 // Run once, when a version is settled; a file that is there is never replaced.
 #include <array>
@@ -171,8 +171,16 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   if (done) done = writer.add_tokens(tokens);
   for (const Step& s : steps)
     if (done) done = writer.add_step(s);
+  // In the experts, in the embedding, on the stack; then some that were only counted.
+  if (done)
+    done = writer.add_faults(
+        {.step = StepId{0},
+         .count = 3,
+         .faults = {{Ns{2'500}, 0x9000 + 2176}, {Ns{2'600}, 0x7044}, {Ns{3'000'000}, 0x7fff'0000}}},
+        steps[0].begin);
+  if (done) done = writer.add_faults({.step = StepId{2}, .count = 7, .faults = {}}, steps[2].begin);
   if (done) done = writer.commit();
-  if (done) done = writer.finish(info, {1, 2, 3, 0});
+  if (done) done = writer.finish(info, {1, 2, 3, 0, 4});
   return done;
 }
 

@@ -359,6 +359,37 @@ std::expected<std::vector<std::uint64_t>, DecodeError> unpack_addresses(
   return addresses;
 }
 
+std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin) {
+  if (faults.faults.size() > kMaxStepFaults)
+    return std::unexpected(DecodeError{"more page faults than the format allows", 0});
+  ByteWriter out;
+  out.varint(faults.faults.size());
+  PageFault before{.at = begin};
+  for (const PageFault& fault : faults.faults) {
+    out.varint(static_cast<std::uint64_t>(minus(fault.at.v, before.at.v)));
+    out.zigzag(static_cast<std::int64_t>(fault.address - before.address));
+    before = fault;
+  }
+  return out.take();
+}
+
+std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const std::byte> blob,
+                                                                 Ns begin) {
+  ByteReader in(blob);
+  const auto n = in.count(2);
+  if (n > kMaxStepFaults) in.fail("more page faults than the format allows");
+  std::vector<PageFault> faults(in.ok() ? n : 0);
+  PageFault before{.at = begin};
+  for (PageFault& fault : faults) {
+    fault.at = Ns{plus(before.at.v, static_cast<std::int64_t>(in.varint()))};
+    fault.address = before.address + static_cast<std::uint64_t>(in.zigzag());
+    before = fault;
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return faults;
+}
+
 std::expected<Blob, DecodeError> pack_step(const Step& step) {
   std::size_t values = 0;
   for (const SlotValues& slot : step.slots) values += slot.ints.size() + slot.floats.size();

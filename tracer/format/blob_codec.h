@@ -20,6 +20,7 @@ namespace tt {
 inline constexpr std::size_t kMaxUnpackedBytes = std::size_t{4} << 20;  // template, allocation
 inline constexpr std::size_t kMaxOpParts = 1024;                        // nodes and sources
 inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot values of one step
+inline constexpr std::size_t kMaxStepFaults = std::size_t{1} << 20;     // page faults of one step
 
 using Blob = std::vector<std::byte>;
 
@@ -35,6 +36,11 @@ std::expected<std::vector<std::uint64_t>, DecodeError> unpack_addresses(
 std::expected<Blob, DecodeError> pack_step(const Step& step);
 // Fills op_ends, slots and stats of `step`, whose first_op must be set.
 std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step);
+
+// The faults of a step, times relative to `begin`, that of the step.
+std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin);
+std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const std::byte> blob,
+                                                                 Ns begin);
 
 // What a question over many steps needs of a step's blob: times as they are
 // packed, lists as runs of numbers or as sets of small ones, and nothing else.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kFormatVersion = 1;  // of the files, docs/trace-format.md
+inline constexpr std::uint32_t kFormatVersion = 2;  // of the files, docs/trace-format.md
 
 enum class Level : std::uint8_t { Off, Minimal, Detailed, Verbose };
 enum class SessionState : std::uint8_t { Running, Done, Cancelled, Failed, Recovered };
@@ -39,6 +40,12 @@ struct SessionInfo {
   // sampling ("request."), host ("host."), library versions ("library."),
   // recorder facts ("trace."): name -> text.
   std::vector<std::pair<std::string, std::string>> facts;
+  // The text of one; empty: it is not there.
+  std::string_view fact(std::string_view name) const {
+    for (const auto& [key, value] : facts)
+      if (key == name) return value;
+    return {};
+  }
   friend bool operator==(const SessionInfo&, const SessionInfo&) = default;
 };
 
@@ -48,6 +55,7 @@ struct LossCounters {
   std::uint64_t slot_values_dropped = 0;  // a slot did not fit its buffer
   std::uint64_t count_mismatches = 0;     // executed ops differed from the template's
   std::uint64_t steps_not_written = 0;    // the disk was full or failed
+  std::uint64_t page_faults_lost = 0;     // more at once than the kernel had room for
   friend bool operator==(const LossCounters&, const LossCounters&) = default;
 };
 

@@ -113,6 +113,13 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
       problems.push_back(std::format("step {} names tokens that are not there", i));
   }
+  const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+    if (n_steps && of.step.v >= *n_steps)
+      problems.push_back(
+          std::format("there are page faults of step {}, which is not there", of.step.v));
+    return problems.size() < kProblemsTold && keep_going();
+  });
+  if (!faults) told(faults.error());
   if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }

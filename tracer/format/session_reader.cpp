@@ -64,13 +64,14 @@ struct SessionReader::Impl {
 
   Database db;
   // Prepared when first used: a damaged table is no reason not to read the others.
-  Statement get_template, get_allocation, get_step, get_steps, get_tokens;
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
   // What there is before the damage, where the session ends there.
   struct Whole {
     std::uint32_t steps = 0, tokens = 0;
     std::set<TemplateId> templates;
+    bool no_faults = false;  // not even the first can be read
   };
   std::optional<Whole> whole;
 
@@ -422,6 +423,51 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
   return {};
 }
 
+std::expected<void, TraceError> SessionReader::for_each_faults(
+    StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const {
+  // A statement is a snapshot, which keeps a writer from folding its WAL in.
+  constexpr int kRowsAtOnce = 1024;
+  const auto version = impl_->db.ask("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  if (*version == "1") return {};
+  std::uint64_t end = std::uint64_t{first.v} + count;
+  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (impl_->whole && impl_->whole->no_faults) return {};
+  Statement& get = impl_->get_faults;
+  if (auto ready = impl_->prepare(get,
+                                  "SELECT step, begin_ns, n_faults, packed, crc FROM tt_fault "
+                                  "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?");
+      !ready)
+    return ready;
+  for (std::uint64_t at = first.v; at < end;) {
+    const ScopedReset reset(get);
+    sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(at));
+    sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(end));
+    sqlite3_bind_int64(get.get(), 3, kRowsAtOnce);
+    for (int i = 0; at < end; ++i) {  // what is behind the last row is not looked at
+      const auto found = get.step();
+      if (!found) return std::unexpected(found.error());
+      if (!*found && i < kRowsAtOnce) return {};
+      if (!*found) break;
+      RowIn in(get);
+      StepFaults next{.step = StepId{in.integer<std::uint32_t>()}, .count = 0, .faults = {}};
+      const auto begin = Ns{in.integer<std::int64_t>()};
+      next.count = in.integer<std::uint64_t>();
+      const auto packed = in.blob();
+      const std::string name = std::format("the page faults of step {}", next.step.v);
+      if (!in.sound() || next.step.v < at) return std::unexpected(impl_->damage(name));
+      auto faults = unpack_faults(packed, begin);
+      if (!faults) return std::unexpected(impl_->damage(name + ", " + faults.error().text()));
+      next.faults = *std::move(faults);
+      if (!next.faults.empty() && next.faults.size() != next.count)
+        return std::unexpected(impl_->damage(name + ", their count"));
+      at = std::uint64_t{next.step.v} + 1;
+      if (!row(next)) return {};
+    }
+  }
+  return {};
+}
+
 std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
     const std::function<bool()>& keep_going) {
   constexpr std::uint32_t kTokensAtOnce = 4096;
@@ -447,6 +493,12 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
     whole.tokens = std::max(whole.tokens, static_cast<std::uint32_t>(end));
     return true;
   };
+  std::uint64_t faults_whole = 0;  // steps before the first whose faults cannot be read
+  const auto faults = for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+    faults_whole = std::uint64_t{of.step.v} + 1;
+    return !keep_going || keep_going();
+  });
+  whole.no_faults = !faults && faults_whole == 0;
   // Both ways to a step: in a damaged tree one may find what the other does not.
   std::expected<void, TraceError> all;
   const auto walked = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
@@ -454,6 +506,8 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
       all = std::unexpected(cancelled_error());
     } else if (const auto next = step(row.head.id); !next) {
       all = std::unexpected(next.error());
+    } else if (!faults && !whole.no_faults && row.head.id.v >= faults_whole) {
+      all = faults;
     } else if (!stands(*next)) {
       all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
     } else {
@@ -462,8 +516,8 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
     return all.has_value();
   });
   if (all) all = walked;
-  if (all) return std::nullopt;
-  if (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0)
+  if (all && !whole.no_faults) return std::nullopt;
+  if (!all && (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0))
     return std::unexpected(all.error());
   impl_->whole = std::move(whole);
   return impl_->whole->steps;

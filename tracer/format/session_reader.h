@@ -60,10 +60,17 @@ class SessionReader {
   std::expected<void, TraceError> for_each_step_row(
       StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
 
-  // Ends the session before its first damaged step (or step whose tokens, template or
-  // allocation is damaged): from now on there are only those before it, and whoever
-  // walks them gets what is whole. Returns how many they are; nothing, and nothing
-  // changes, where all is whole. Reads every row; Cancelled as check_session() is.
+  // The page faults of those of the steps [first, first + count) that have some, in
+  // order; none in files of version 1. A list fits its step.
+  std::expected<void, TraceError> for_each_faults(
+      StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const;
+
+  // Ends the session before its first damaged step (or step whose tokens, template,
+  // allocation or faults are damaged): from now on there are only those before it, and
+  // whoever walks them gets what is whole. Where no faults can be read there are none.
+  // Returns how many they are; nothing, and nothing changes, where all is whole. Damaged
+  // where not even the first step is.
+  // Reads every row; Cancelled as check_session() is.
   std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
       const std::function<bool()>& keep_going = {});
 

@@ -29,6 +29,9 @@ CREATE TABLE tt_step(
 CREATE TABLE tt_token(
   idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
   generated INTEGER NOT NULL, reused INTEGER NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_fault(
+  step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, n_faults INTEGER NOT NULL,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 )sql";
 
@@ -50,6 +53,7 @@ constexpr std::array kLosses = {
     std::pair{"slot_values_dropped", &LossCounters::slot_values_dropped},
     std::pair{"count_mismatches", &LossCounters::count_mismatches},
     std::pair{"steps_not_written", &LossCounters::steps_not_written},
+    std::pair{"page_faults_lost", &LossCounters::page_faults_lost},
 };
 
 Meta meta_of(const SessionInfo& info) {

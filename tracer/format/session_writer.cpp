@@ -100,7 +100,8 @@ struct SessionWriter::Impl {
 
   fs::path path;
   std::optional<Database> db;  // empty after finish()
-  Statement begin, commit, add_template, add_allocation, add_token, add_step, page_count;
+  Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
+      page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -126,6 +127,7 @@ Done SessionWriter::Impl::prepare() {
       {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
       {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
       {&add_step, "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+      {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
   };
@@ -324,6 +326,20 @@ Done SessionWriter::add_step(const Step& step) {
   });
 }
 
+Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
+  return impl_->add([&]() -> Done {
+    assert(faults.step.v < impl_->steps);
+    const auto packed = pack_faults(faults, begin);
+    if (!packed) return std::unexpected(not_storable(packed.error(), "list of page faults"));
+    return RowOut(impl_->add_faults)
+        .integer(faults.step.v)
+        .integer(begin.v)
+        .integer_u64(faults.count)
+        .blob(*packed)
+        .insert();
+  });
+}
+
 Done SessionWriter::commit() { return impl_->close_transaction(); }
 
 Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
@@ -344,7 +360,7 @@ Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) 
 
   // Statements go before their connection: the last to close removes the WAL.
   for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
-                       &impl.add_token, &impl.add_step, &impl.page_count})
+                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.page_count})
     *s = Statement();
   impl.db.reset();
   return done;

@@ -32,6 +32,8 @@ class SessionWriter {
   std::expected<void, TraceError> add_allocation(const Allocation& allocation);
   std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
   std::expected<void, TraceError> add_step(const Step& step);
+  // Of a step that was added, which began at `begin`, if it has any.
+  std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin);
   // Makes everything added so far durable against a kill.
   std::expected<void, TraceError> commit();
 

@@ -52,6 +52,22 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// A major page fault: a thread that evaluated the graph touched bytes that were not in
+// memory, and waited for the disk. Where that was is derived (analysis/fault_places.h).
+struct PageFault {
+  Ns at{};
+  std::uint64_t address = 0;  // that was touched
+  friend bool operator==(const PageFault&, const PageFault&) = default;
+};
+
+// Those of one step, in order of time.
+struct StepFaults {
+  StepId step;
+  std::uint64_t count = 0;
+  std::vector<PageFault> faults;  // `count` of them, or none where they were only counted
+  friend bool operator==(const StepFaults&, const StepFaults&) = default;
+};
+
 // One token of the session, prompt and generated alike, in sequence order.
 struct Token {
   std::uint32_t index = 0;    // from 0 in the session
