@@ -112,8 +112,9 @@ class Traced final : public Context {
          const std::filesystem::path& file)
       : Context(model, (probe.attach(params), params)),
         probe_(probe),
-        recorder_(8192, 1U << 20,
-                  [](const std::string&, const tt::Step&, const tt::KnownGraphPtr&) {}) {
+        recorder_(
+            8192, 1U << 20, [](const std::string&, const tt::Step&, const tt::KnownGraphPtr&) {},
+            faults_.get()) {
     info_.id = "bench";
     recorder_.begin(info_, file);
   }
@@ -142,6 +143,7 @@ class Traced final : public Context {
 
  private:
   tt::Probe& probe_;
+  const std::unique_ptr<tt::PageFaults> faults_ = tt::PageFaults::watch();
   tt::Recorder recorder_;
   tt::SessionInfo info_;
   Clock::time_point epoch_ = Clock::now();

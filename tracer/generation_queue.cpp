@@ -77,7 +77,8 @@ struct GenerationQueue::Impl final : GenerationListener {
 
   bool exact_only = false;  // the self-check failed: fast times are not to be trusted
   std::string self_check_fact;
-  std::unique_ptr<Engine> engine;  // set once by the inference thread, under the mutex
+  std::unique_ptr<Engine> engine;      // set once by the inference thread, under the mutex
+  std::unique_ptr<PageFaults> faults;  // before the recorder, which takes from it
   std::unique_ptr<Recorder> recorder;
   std::thread thread;
 };
@@ -85,6 +86,7 @@ struct GenerationQueue::Impl final : GenerationListener {
 // ---------------------------------------------------------------- inference thread
 
 void GenerationQueue::Impl::run() {
+  faults = PageFaults::watch();
   const bool loaded = load();
   if (options.on_load) options.on_load(load_state);  // nobody changes it any more
   if (!loaded) return;
@@ -135,7 +137,8 @@ bool GenerationQueue::Impl::load() {
       size.max_ops, size.slot_bytes,
       [this](const std::string& session, const Step& step, const KnownGraphPtr& graph) {
         listener.on_step(session, step, graph);
-      });
+      },
+      faults.get());
   const std::lock_guard lock(mutex);
   files = std::move(stamps);
   last_ended = std::chrono::steady_clock::now();
@@ -365,6 +368,7 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   if (!impl_->self_check_fact.empty()) {
     job->info.facts.emplace_back("trace.self_check", impl_->self_check_fact);
   }
+  job->info.facts.emplace_back("trace.page_faults", impl_->faults->source());
   job->status.id = job->info.id;
   job->status.model = impl_->options.name;
   job->status.n_layers = job->info.n_layers;

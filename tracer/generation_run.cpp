@@ -26,7 +26,7 @@ GenerationRun::GenerationRun(Engine::Impl& engine, const GenerationRequest& requ
       request_(request),
       recorder_(recorder),
       listener_(listener),
-      epoch_(std::chrono::steady_clock::now()) {}
+      epoch_(recorder == nullptr ? std::chrono::steady_clock::now() : recorder->epoch()) {}
 
 Ns GenerationRun::now() const { return Ns{ns_between(epoch_, std::chrono::steady_clock::now())}; }
 

@@ -1,20 +1,25 @@
 #include "tracer/recorder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
 #include <ranges>
 #include <utility>
 
+#include "tracer/format/blob_codec.h"
+
 namespace tt {
 
 namespace {
 constexpr std::size_t kBatch = 8;  // as many steps do not wait for company any longer
 constexpr std::chrono::milliseconds kCollect{4};
+constexpr std::chrono::milliseconds kTakeFaults{50};  // the kernel has room for so many
 }  // namespace
 
-Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener)
-    : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)) {
+Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
+                   PageFaults* faults)
+    : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)), faults_(faults) {
   // Each step may have tokens before it; begin and end.
   messages_.reserve(2 * kMostWaiting + 4);
   thread_ = std::thread([this] { run(); });  // until here nobody else knows us
@@ -27,9 +32,12 @@ Recorder::~Recorder() {
 
 // ---------------------------------------------------------------- inference thread
 
-void Recorder::begin(const SessionInfo& info, const std::filesystem::path& file) {
+void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
   next_step_ = {};
-  post(Begin{info, file});
+  epoch_ = std::chrono::steady_clock::now();
+  info.start_utc_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  post(Begin{info, file, epoch_});
   std::unique_lock lock(mutex_);
   settled_.wait(lock, [this] { return session_open_; });
 }
@@ -49,9 +57,14 @@ void Recorder::tokens(std::vector<Token> tokens) {
   post(std::move(tokens));
 }
 
-StepBuffer* Recorder::acquire() { return pool_.try_acquire(); }
+StepBuffer* Recorder::acquire() {
+  if (faults_ != nullptr && !faults_->told()) faults_before_ = PageFaults::count();
+  return pool_.try_acquire();
+}
 
 void Recorder::submit(StepBuffer* buffer) {
+  if (faults_ != nullptr && !faults_->told())
+    buffer->page_faults = PageFaults::count() - faults_before_;
   ++next_step_.v;
   post(buffer);
 }
@@ -124,7 +137,15 @@ void Recorder::run() {
   for (bool quit = false; !quit;) {
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return !messages_.empty(); });
+      const auto some = [this] { return !messages_.empty(); };
+      // A long step may have more faults than the kernel keeps.
+      while (writer_ != nullptr && faults_ != nullptr && faults_->told() &&
+             !wake_.wait_for(lock, kTakeFaults, some)) {
+        lock.unlock();
+        faults_->take(new_faults_);
+        lock.lock();
+      }
+      wake_.wait(lock, some);
       urgent_.wait_for(lock, kCollect, [this] { return urgent_queued_; });
       batch.swap(messages_);
       steps_queued_ = 0;
@@ -150,6 +171,12 @@ void Recorder::handle(Begin& begin) {
   losses_ = {};
   steps_written_ = 0;
   error_.clear();
+  epoch_ns_ = std::chrono::nanoseconds(begin.epoch.time_since_epoch()).count();
+  if (faults_ != nullptr) {
+    faults_->start();
+    faults_lost_before_ = faults_->lost();
+  }
+  new_faults_.clear();
   writer_.reset();
   auto writer = SessionWriter::create(begin.file, begin.info);
   if (writer) {
@@ -203,19 +230,44 @@ void Recorder::handle(StepBuffer* buffer) {
       }
     }
   }
-  write({.step = std::move(step), .graph = graph, .buffer = buffer});
+  write({.step = std::move(step), .graph = graph, .buffer = buffer, .faults = buffer->page_faults});
 }
 
 void Recorder::handle(Untimed& untimed) {
   if (untimed.step.dropped) losses_.steps_without_times += untimed.evaluations;
-  write({.step = std::move(untimed.step), .graph = nullptr, .buffer = nullptr});
+  write({.step = std::move(untimed.step), .graph = nullptr, .buffer = nullptr, .faults = 0});
 }
 
 void Recorder::write(Uncommitted step) {
   if (writing()) {
     if (auto added = writer_->add_step(step.step); !added) fail(added.error());
   }
+  const StepFaults faults = faults_of(step.step, step.faults);
+  if (faults.count > 0 && writing()) {
+    if (auto added = writer_->add_faults(faults, step.step.begin); !added) fail(added.error());
+  }
   uncommitted_.push_back(std::move(step));
+}
+
+// Steps come in order of time, and all of a step's faults were over before its end: what
+// was before its begin is no step's.
+StepFaults Recorder::faults_of(const Step& step, std::uint64_t counted) {
+  StepFaults of{.step = step.id, .count = counted, .faults = {}};
+  if (faults_ == nullptr || !faults_->told()) return of;
+  faults_->take(new_faults_);
+  const auto at = [this](const PageFault& fault) { return Ns{fault.at.v - epoch_ns_}; };
+  const auto first = std::ranges::lower_bound(new_faults_, step.begin, {}, at);
+  const auto last = std::ranges::upper_bound(first, new_faults_.end(), step.end, {}, at);
+  for (const PageFault& fault : std::ranges::subrange(first, last)) {
+    if (of.faults.size() == kMaxStepFaults) {
+      ++losses_.page_faults_lost;
+      continue;
+    }
+    of.faults.push_back({.at = at(fault), .address = fault.address});
+  }
+  of.count = of.faults.size();
+  new_faults_.erase(new_faults_.begin(), last);
+  return of;
 }
 
 // Listeners hear of a step when it is in the file, or is known not to be. Only
@@ -243,6 +295,10 @@ bool Recorder::writing() const { return writer_ != nullptr && error_.empty(); }
 
 void Recorder::handle(Finish& finish) {
   commit();
+  if (faults_ != nullptr) {
+    faults_->stop();
+    losses_.page_faults_lost += faults_->lost() - faults_lost_before_;
+  }
   RecordingResult result;
   if (writer_ != nullptr) {
     result.file_bytes = writer_->bytes_written();

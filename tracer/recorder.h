@@ -4,8 +4,9 @@
 // recording itself.
 //
 // begin(), tokens(), acquire(), submit() and finish() belong to the inference
-// thread, between steps. When the disk is full, the recording of that session
-// ends with a message and generation goes on. Every loss is counted.
+// thread, between steps. Page faults come from the kernel, on the writer thread: those
+// between a step's begin and end are the step's. When the disk is full, the recording of that
+// session ends with a message and generation goes on. Every loss is counted.
 //
 // At most kMostWaiting steps are not yet in the file, kBuffers of them with
 // their times: all that a killed process loses, but for the step in flight. When
@@ -16,6 +17,7 @@
 // and one more whenever the phase changes (twice in a session).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -31,6 +33,7 @@
 #include "tracer/format/session_writer.h"
 #include "tracer/format/step.h"
 #include "tracer/generation.h"
+#include "tracer/page_faults.h"
 #include "tracer/step_pool.h"
 
 namespace tt {
@@ -46,11 +49,15 @@ class Recorder {
   static constexpr std::size_t kMostJoined = 5;
   static constexpr std::size_t kBuffers = kMostWaiting - kMostJoined;
 
-  Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener);
+  // `faults` outlives the recorder, which alone takes from it; null: none are recorded.
+  Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
+           PageFaults* faults = nullptr);
   ~Recorder();
 
-  // Waits until the file is there: no step has to wait for that.
-  void begin(const SessionInfo& info, const std::filesystem::path& file);
+  // Waits until the file is there: no step has to wait for that. Then is the session's
+  // Ns{0}, which `info` is told of.
+  void begin(SessionInfo& info, const std::filesystem::path& file);
+  std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
   StepId next_step() const { return next_step_; }  // that the next evaluation may become
   StepBuffer* acquire();                           // null: record the step without times
@@ -63,6 +70,7 @@ class Recorder {
   struct Begin {
     SessionInfo info;
     std::filesystem::path file;
+    std::chrono::steady_clock::time_point epoch;
   };
   struct Finish {
     SessionInfo info;
@@ -75,8 +83,9 @@ class Recorder {
   using Message = std::variant<Begin, std::vector<Token>, StepBuffer*, Untimed, Finish, Quit>;
   struct Uncommitted {
     Step step;
-    KnownGraphPtr graph;   // null: no template
-    StepBuffer* buffer{};  // null: none was free
+    KnownGraphPtr graph;       // null: no template
+    StepBuffer* buffer{};      // null: none was free
+    std::uint64_t faults = 0;  // that were counted
   };
 
   void post(Message message);
@@ -91,13 +100,18 @@ class Recorder {
   void handle(Untimed& untimed);
   void handle(Finish& finish);
   void write(Uncommitted step);
+  StepFaults faults_of(const Step& step, std::uint64_t counted);
   void set_open(bool open);
   void fail(const TraceError& error);
   bool writing() const;
 
   StepPool pool_;
   StepListener listener_;
-  StepId next_step_{};  // inference thread only
+  PageFaults* const faults_;
+  // Inference thread only.
+  StepId next_step_{};
+  std::chrono::steady_clock::time_point epoch_;
+  std::uint64_t faults_before_ = 0;  // of the process, when the buffer was acquired
 
   std::mutex mutex_;
   std::condition_variable wake_;    // something came
@@ -116,6 +130,9 @@ class Recorder {
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   std::vector<Uncommitted> uncommitted_;
+  std::vector<PageFault> new_faults_;  // taken and not yet of a step; ns of the steady clock
+  std::int64_t epoch_ns_ = 0;
+  std::uint64_t faults_lost_before_ = 0;  // the session
   LossCounters losses_;
   std::uint64_t steps_written_ = 0;
   std::string error_;  // the first; nothing is written after it

@@ -53,8 +53,9 @@ struct StepBuffer {
   std::size_t arena_used = 0;
   std::vector<CapturedSlot> captured;
   std::vector<ValueStats> stats;
-  std::uint32_t slots_lost = 0;  // did not fit
-  bool count_mismatch = false;   // executed ops differed from the template's
+  std::uint32_t slots_lost = 0;   // did not fit
+  std::uint64_t page_faults = 0;  // where they are counted (tracer/page_faults.h)
+  bool count_mismatch = false;    // executed ops differed from the template's
 };
 
 }  // namespace tt

@@ -32,6 +32,7 @@ StepBuffer* StepPool::try_acquire() {
   buffer->captured.clear();
   buffer->stats.clear();
   buffer->slots_lost = 0;
+  buffer->page_faults = 0;
   buffer->count_mismatch = false;
   return buffer;
 }

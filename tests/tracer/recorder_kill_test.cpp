@@ -46,7 +46,8 @@ int record_until_killed(Engine& engine, Level level, useconds_t stall,
                     });
   GenerationRequest request = greedy_tokens(8, 500);
   request.level = level;
-  recorder.begin(engine.describe(request), file);
+  SessionInfo info = engine.describe(request);
+  recorder.begin(info, file);
   told.begun = true;
   CountSteps count(recorder, told);
   engine.generate(request, &recorder, count);

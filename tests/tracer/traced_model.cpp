@@ -65,7 +65,8 @@ TracedModel::TracedModel(const std::filesystem::path& model, const ContextOption
   engine_ = *std::move(loaded);
   const RecorderSize size = engine_->recorder_size();
   recorder_ = std::make_unique<Recorder>(
-      size.max_ops, size.slot_bytes, [](const std::string&, const Step&, const KnownGraphPtr&) {});
+      size.max_ops, size.slot_bytes, [](const std::string&, const Step&, const KnownGraphPtr&) {},
+      faults_.get());
 }
 
 TracedModel::Run TracedModel::run(const GenerationRequest& request,

@@ -53,11 +53,13 @@ class TracedModel {
   Run run(const GenerationRequest& request,
           const std::function<void(std::uint32_t)>& after_progress = {});
 
+  const PageFaults& faults() const { return *faults_; }
   Engine& engine() { return *engine_; }
   static ContextOptions small_context();  // 512 tokens, ubatch 64, one thread
 
  private:
   TempFolder folder_;
+  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before anything has workers
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Recorder> recorder_;
 };

@@ -1,0 +1,236 @@
+// Page faults of a model whose pages are gone from memory, against what the kernel
+// counts and against the bytes that the steps read.
+#include "tracer/page_faults.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "analysis/breakdown.h"
+#include "tests/analysis/naive_faults.h"
+#include "tests/places.h"
+#include "tests/tracer/traced_model.h"
+#include "tracer/format/access.h"
+
+namespace tt::testing {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t kPage = 4096;
+
+// A file on a disk: below the build tree, as the folder for temporary files may lie in memory.
+struct OnDisk {
+  fs::path path = fs::current_path() / ("page_faults_" + std::to_string(getpid()));
+  ~OnDisk() { fs::remove(path); }
+  void sync() const {
+    const int fd = open(path.c_str(), O_RDONLY);
+    EXPECT_EQ(fsync(fd), 0);
+    close(fd);
+  }
+};
+
+// Takes the pages of a file from this process and from the page cache; from then on the
+// kernel reads no page before it is asked for.
+void forget(const fs::path& file) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(file.string())) continue;
+    std::uint64_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream(line) >> std::hex >> begin >> dash >> end;
+    auto* at = reinterpret_cast<void*>(begin);
+    EXPECT_EQ(madvise(at, end - begin, MADV_RANDOM), 0);
+    EXPECT_EQ(madvise(at, end - begin, MADV_DONTNEED), 0);
+  }
+  const int fd = open(file.c_str(), O_RDONLY);
+  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+}
+
+struct Recorded {
+  std::unique_ptr<TracedModel> model;
+  TracedModel::Run run;
+  std::uint64_t counted = 0;  // by the kernel, from when the pages were gone
+};
+
+// The pages go before the third generated token's step.
+Recorded record_without_pages(const fs::path& file) {
+  Recorded out;
+  ModelOptions options;
+  options.repack = false;
+  out.model = std::make_unique<TracedModel>(file, TracedModel::small_context(), options);
+  std::uint64_t before = 0;
+  out.run = out.model->run(greedy_tokens(8, 6), [&](std::uint32_t generated) {
+    if (generated != 3) return;
+    forget(file);
+    before = PageFaults::count();
+  });
+  out.counted = PageFaults::count() - before;
+  return out;
+}
+
+void copy_model(const OnDisk& to) {
+  fs::copy_file(kPlaces.bundled_model, to.path);
+  to.sync();
+}
+
+// Every page of the file that a step reads a byte of.
+std::set<std::uint64_t> pages_read(const SessionReader& reader, const Step& step) {
+  std::set<std::uint64_t> pages;
+  const auto graph = graph_of(reader, step);
+  for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+    if (access.range.empty() || access.touched.v == 0) return;
+    const std::uint64_t end = access.range.offset + access.range.length;
+    for (std::uint64_t page = access.range.offset / kPage; page * kPage < end; ++page)
+      pages.insert(page);
+  });
+  return pages;
+}
+
+// Each page that is read is waited for once, by an op that reads it.
+void expect_every_page(const Recorded& recorded) {
+  const SessionReader reader = recorded.run.reader();
+  const std::vector<Step> steps = recorded.run.steps();
+  const std::vector<NaiveFault> faults = naive_faults(reader);
+  const auto at_model =
+      std::ranges::find_if(faults, [](const auto& of) { return !of.file.empty(); });
+  ASSERT_NE(at_model, faults.end());
+  const StepId first = at_model->step.id;
+  std::set<std::uint64_t> waited_for;
+  std::uint64_t told = 0, in_step = 0;
+  for (const NaiveFault& of : faults) {
+    told += of.step.id >= first;
+    if (of.file.empty() || of.step.id != first) continue;  // the program's own pages
+    ++in_step;
+    waited_for.insert(of.file.offset / kPage);
+    EXPECT_TRUE(of.op.has_value());
+    ASSERT_TRUE(of.access.has_value());
+    EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not of the op that ran";
+    EXPECT_GE(of.fault.at, of.step.begin);
+    EXPECT_LE(of.fault.at, of.step.end);
+  }
+  const std::set<std::uint64_t> read = pages_read(reader, steps[first.v]);
+  EXPECT_EQ(waited_for, read);
+  EXPECT_EQ(in_step, read.size()) << "a page was waited for twice";
+  // The other counts: the kernel's, of the whole process; the breakdown's, by tensor.
+  EXPECT_GE(recorded.counted, told);
+  EXPECT_LE(recorded.counted, told + 20);
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  const auto by_tensor = breakdown(*index, {.by = Axis::Tensor});
+  ASSERT_TRUE(by_tensor.has_value());
+  EXPECT_EQ(by_tensor->total.all.faults, static_cast<double>(faults.size()));
+  std::printf("%zu page faults told, %llu counted by the kernel, %zu pages read by step %u\n",
+              static_cast<std::size_t>(told), static_cast<unsigned long long>(recorded.counted),
+              read.size(), first.v);
+}
+
+// Their number alone, of the step that had them.
+void expect_counted(const Recorded& recorded) {
+  std::vector<StepFaults> faults;
+  const SessionReader reader = recorded.run.reader();
+  ASSERT_TRUE(reader.for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
+    faults.push_back(of);
+    return true;
+  }));
+  std::uint64_t all = 0;
+  for (const StepFaults& of : faults) {
+    EXPECT_TRUE(of.faults.empty());
+    all += of.count;
+  }
+  EXPECT_GT(all, 50U);
+  EXPECT_LE(all, recorded.counted);
+  EXPECT_GE(all + 20, recorded.counted);
+}
+
+TEST(PageFaults, AreThePagesThatAStepReads) {
+  const OnDisk model;
+  copy_model(model);
+  const Recorded recorded = record_without_pages(model.path);
+  EXPECT_EQ(recorded.run.recording.losses, LossCounters{});
+  if (recorded.model->faults().told()) {
+    EXPECT_EQ(recorded.model->faults().source(), "perf");
+    expect_every_page(recorded);
+  } else {  // this machine's kernel does not tell
+    EXPECT_TRUE(recorded.model->faults().source().starts_with("getrusage: perf_event_open: "));
+    expect_counted(recorded);
+  }
+}
+
+// As the rules of a container do.
+void forbid_perf_events() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = std::size(rules), .filter = rules};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+// Alone in its process: what is forbidden once stays so.
+TEST(PageFaults, AreCountedWhereTheKernelDoesNotTell) {
+  const OnDisk model;
+  copy_model(model);
+  std::thread([&] {  // the rule is this thread's, and of those that it starts
+    forbid_perf_events();
+    const Recorded recorded = record_without_pages(model.path);
+    EXPECT_FALSE(recorded.model->faults().told());
+    EXPECT_EQ(recorded.model->faults().source(),
+              "getrusage: perf_event_open: Operation not permitted");
+    expect_counted(recorded);
+  })
+      .join();
+}
+
+// More at once than there is room for: what is not told is counted.
+TEST(PageFaults, WhatIsLostIsCounted) {
+  constexpr std::size_t kPages = 3 * PageFaults::kRoom;
+  const OnDisk file;
+  std::ofstream(file.path) << std::string(kPages * kPage, 'x');
+  file.sync();
+  const int fd = open(file.path.c_str(), O_RDONLY);
+  const auto* bytes = static_cast<const volatile char*>(
+      mmap(nullptr, kPages * kPage, PROT_READ, MAP_SHARED, fd, 0));
+  close(fd);
+  forget(file.path);
+  const auto faults = PageFaults::watch();
+  std::thread([&] {
+    const std::uint64_t before = PageFaults::count();
+    faults->start();
+    for (std::size_t i = 0; i + 10 < kPages; ++i) (void)bytes[i * kPage];
+    std::vector<PageFault> told;
+    faults->take(told);
+    const std::size_t at_first = told.size();
+    for (std::size_t i = kPages - 10; i < kPages; ++i) (void)bytes[i * kPage];
+    faults->take(told);
+    faults->stop();
+    EXPECT_GE(PageFaults::count() - before, kPages);
+    if (!faults->told()) {
+      EXPECT_TRUE(told.empty());
+      return;
+    }
+    EXPECT_GT(at_first, PageFaults::kRoom / 2);
+    EXPECT_LT(at_first, kPages - 10);
+    EXPECT_EQ(told.size() + faults->lost(), kPages);
+    EXPECT_TRUE(std::ranges::is_sorted(told, {}, [](const PageFault& f) { return f.at.v; }));
+  }).join();
+}
+
+}  // namespace
+}  // namespace tt::testing
