@@ -191,6 +191,10 @@ Stretch<std::int64_t> AxisRows::in_buffer(const Series& series, const OutlineAcc
   if (access.view.v >= addresses.size() || addresses[access.view.v] == 0) return {};
   const std::uint64_t begin = addresses[access.view.v] + (part == kNone ? 0 : part * access.stride);
   const std::uint64_t length = part == kNone ? access.span : access.unit.v;
+  return in_sections(begin, length);
+}
+
+Stretch<std::int64_t> AxisRows::in_sections(std::uint64_t begin, std::uint64_t length) const {
   const auto section = std::ranges::find_if(sections_, [&](const AxisSection& s) {
     const auto size = static_cast<std::uint64_t>(s.range.to - s.range.from);
     return begin >= s.origin && begin - s.origin < size && length <= size - (begin - s.origin);
@@ -219,8 +223,33 @@ Stretch<std::int64_t> AxisRows::rows_of(const Series& series, const OutlineOp& o
         part != kNone && access != nullptr && has_experts(*series.outline, *access);
     key = is_expert ? part : kNoKey;
   }
+  return row_of(key);
+}
+
+Stretch<std::int64_t> AxisRows::row_of(std::int64_t key) const {
   const auto row = row_of_key_.find(key);
   return row == row_of_key_.end() ? Stretch<std::int64_t>{} : one(row->second);
+}
+
+Stretch<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault& fault) const {
+  const auto& [op, access, part] = fault.place;
+  if (axis_ == Axis::All) return row_of(0);
+  if (series == nullptr) return {};
+  const OutlineAccess* touched = access == kNone ? nullptr : &series->outline->accesses[access];
+  if (axis_ == Axis::File) {
+    if (touched == nullptr) return {};
+    return in_file(
+        tt::in_file(*touched, index_.addresses(series->allocation), fault.fault.address));
+  }
+  if (axis_ == Axis::Buffer) {
+    const bool mapped = touched != nullptr && touched->source == Source::Disk;
+    return fault.told && !mapped ? in_sections(fault.fault.address, 1) : Stretch<std::int64_t>{};
+  }
+  const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert;
+  if (axis_ == Axis::Phase) return row_of(static_cast<std::int64_t>(series->phase));
+  if (of_access ? touched == nullptr : op == kNone) return {};
+  // Facts of an access do not ask for the op.
+  return rows_of(*series, series->outline->ops[op == kNone ? 0 : op], touched, part);
 }
 
 }  // namespace tt

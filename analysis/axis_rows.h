@@ -27,6 +27,8 @@ class TracePicks {
   TracePicks(const SessionIndex& index, const TraceFilter& filter);
   bool op(const OutlineOp& op) const;
   bool access(const OutlineAccess& access) const;
+  bool about_ops() const { return filter_.about_ops(); }
+  bool about_accesses() const { return filter_.about_accesses(); }
   // Whether the op's time passes.
   bool time(const TemplateOutline& outline, const OutlineOp& op) const;
 
@@ -55,15 +57,19 @@ class AxisRows {
   // row of this axis.
   Stretch<std::int64_t> rows_of(const Series& series, const OutlineOp& op,
                                 const OutlineAccess* access, std::uint32_t part) const;
+  // Of a page fault: of bytes that which it touched. Without a series only `all` has one.
+  Stretch<std::int64_t> rows_of(const Series* series, const IndexedFault& fault) const;
   // Whether the parts of an access fall into rows of their own.
   bool divides(const TemplateOutline& outline, const OutlineAccess& access) const;
 
  private:
   std::int64_t key_of(const Series& series, const OutlineOp& op, const OutlineAccess* access) const;
+  Stretch<std::int64_t> row_of(std::int64_t key) const;
   std::string name_of(std::int64_t key) const;
   Stretch<std::int64_t> in_file(const FileRange& range) const;
   Stretch<std::int64_t> in_buffer(const Series& series, const OutlineAccess& access,
                                   std::uint32_t part) const;
+  Stretch<std::int64_t> in_sections(std::uint64_t begin, std::uint64_t length) const;
   void add_rows(const TracePicks& picks, std::optional<Phase> phase);
   void add_files();
   void add_buffers();

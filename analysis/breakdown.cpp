@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "analysis/axis_rows.h"
+#include "analysis/fault_walk.h"
 #include "analysis/series_layout.h"
 #include "analysis/step_shares.h"
 
@@ -21,14 +23,18 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
                                std::pair{Value::Reads, &TraceSums::reads},
                                std::pair{Value::Writes, &TraceSums::writes},
                                std::pair{Value::Executions, &TraceSums::executions},
-                               std::pair{Value::Time, &TraceSums::time_ns}};
+                               std::pair{Value::Time, &TraceSums::time_ns},
+                               std::pair{Value::Faults, &TraceSums::faults}};
 
 // A session of more tokens is asked about by a window of them.
 constexpr std::size_t kMostRows = std::size_t{1} << 20;
 
-constexpr std::size_t kTime = kParts.size() - 1;
+constexpr std::size_t kFaults = kParts.size() - 1;  // which no layout sums up
+constexpr std::size_t kTime = kFaults - 1;
 
-using Amounts = std::array<double, kParts.size()>;  // per value, in the order of kParts
+using Done = std::expected<void, TraceError>;
+
+using Amounts = std::array<double, kFaults>;  // per value, in the order of kParts
 
 void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
   const auto part = kParts[value].second;
@@ -70,7 +76,7 @@ class Summing {
   const TracePicks& picks_;
   PartTally tally_;
   PlacedAxis axis_;
-  std::vector<std::array<std::unique_ptr<SeriesLayout>, kParts.size()>> layouts_;
+  std::vector<std::array<std::unique_ptr<SeriesLayout>, kFaults>> layouts_;
   std::vector<double> cells_;
 };
 
@@ -115,12 +121,12 @@ class StepForm {
 };
 
 // All rows that say where, or the only one.
-void sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
-            const TracePicks& picks, std::span<BreakdownRow> out) {
+Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
+            const TracePicks& picks, std::span<BreakdownRow> out, const KeepGoing& keep_going) {
   Summing summing(index, picks, rows);
   StepShares shares(index, filter.phase, StepShares::Times::Yes);
   shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
-    for (std::size_t v = 0; v < kParts.size(); ++v) {
+    for (std::size_t v = 0; v < kFaults; ++v) {
       const double all = summing.sum(share, v);
       if (rows == nullptr) {
         add(out[0], share.series.phase, v, all);
@@ -130,6 +136,15 @@ void sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows
         if (summing.cells()[i] != 0) add(out[i], share.series.phase, v, summing.cells()[i]);
     }
   });
+  return for_each_fault(
+      index, window_of(index, filter), filter.phase, picks, keep_going,
+      [&](const FaultShare& share) {
+        const Stretch<std::int64_t> row = rows == nullptr
+                                              ? Stretch<std::int64_t>{0, 1}
+                                              : rows->rows_of(share.series, share.entry);
+        if (row.from < row.to && std::cmp_less(row.from, out.size()))
+          add(out[static_cast<std::size_t>(row.from)], share.step.phase, kFaults, share.count);
+      });
 }
 
 // Rows that say when: steps, or the tokens that a step stands for, to equal shares.
@@ -159,25 +174,48 @@ class Walk {
             TraceError{TraceError::Kind::NotFound,
                        "The session has too many tokens for a row of each. Ask for fewer of them"});
     }
+    if (auto added = add_faults(keep_going); !added) return std::unexpected(added.error());
     return in_order();
   }
 
  private:
+  // The rows of a step.
+  Stretch<std::uint64_t> keys_of(std::uint64_t id) const {
+    if (query_.by != Axis::Token) return {id, id + 1};
+    const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
+    Stretch<std::uint64_t> keys{token_begin(step), token_end(step)};
+    if (const auto& asked = query_.filter.tokens)
+      keys = {std::max(keys.from, asked->from), std::min(keys.to, asked->to)};
+    return keys;
+  }
+
+  // Of a step all at once; those of steps without accesses get rows of their own.
+  Done add_faults(const KeepGoing& keep_going) {
+    std::map<std::uint32_t, double> counts;
+    const auto walked = for_each_fault(
+        index_, window_of(index_, query_.filter), query_.filter.phase, picks_, keep_going,
+        [&](const FaultShare& share) { counts[share.entry.step] += share.count; });
+    if (!walked) return walked;
+    for (const auto& [id, count] : counts) {
+      const Stretch<std::uint64_t> keys = keys_of(id);
+      const double part = count / static_cast<double>(keys.to - keys.from);
+      for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+        rows_.emplace_back().key = static_cast<std::int64_t>(key);
+        add(rows_.back(), index_.steps()[id].phase, kFaults, part);
+      }
+    }
+    return {};
+  }
+
   void add_step(std::uint64_t id, const SeriesShare& share) {
     const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
     const Amounts amounts = amounts_of(share, step);
-    Stretch<std::uint64_t> keys{id, id + 1};
-    if (query_.by == Axis::Token) {
-      keys = {token_begin(step), token_end(step)};
-      if (const auto& asked = query_.filter.tokens)
-        keys = {std::max(keys.from, asked->from), std::min(keys.to, asked->to)};
-    }
+    const Stretch<std::uint64_t> keys = keys_of(id);
     const double part = 1.0 / static_cast<double>(keys.to - keys.from);
     for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
       if (rows_.empty() || rows_.back().key != static_cast<std::int64_t>(key))
         rows_.emplace_back().key = static_cast<std::int64_t>(key);
-      for (std::size_t v = 0; v < kParts.size(); ++v)
-        add(rows_.back(), step.phase, v, amounts[v] * part);
+      for (std::size_t v = 0; v < kFaults; ++v) add(rows_.back(), step.phase, v, amounts[v] * part);
     }
   }
 
@@ -227,7 +265,9 @@ class Walk {
 };
 
 // Rows that say where.
-std::vector<BreakdownRow> places(const SessionIndex& index, const BreakdownQuery& query) {
+std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
+                                                            const BreakdownQuery& query,
+                                                            const KeepGoing& keep_going) {
   const TracePicks picks(index, query.filter);
   const AxisRows axis(index, query.by, picks, query.filter.phase);
   std::vector<BreakdownRow> rows(axis.names().size());
@@ -235,15 +275,17 @@ std::vector<BreakdownRow> places(const SessionIndex& index, const BreakdownQuery
     rows[i].key = axis.keys()[i];
     rows[i].name = axis.names()[i];
   }
-  sum_up(index, query.filter, &axis, picks, rows);
-  return rows;
+  return sum_up(index, query.filter, &axis, picks, rows, keep_going).transform([&] {
+    return std::move(rows);
+  });
 }
 
-BreakdownRow total(const SessionIndex& index, const TraceFilter& filter) {
+std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const TraceFilter& filter,
+                                              const KeepGoing& keep_going) {
   BreakdownRow row;
   row.name = "total";
-  sum_up(index, filter, nullptr, TracePicks(index, filter), std::span(&row, 1));
-  return row;
+  return sum_up(index, filter, nullptr, TracePicks(index, filter), std::span(&row, 1), keep_going)
+      .transform([&] { return std::move(row); });
 }
 
 bool comes_before(const BreakdownRow& a, const BreakdownRow& b, Order<Value> order) {
@@ -271,18 +313,19 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const KeepGoing& keep_going) {
   Breakdown out{.by = query.by, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
   out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
-  if (says_when(query.by)) {
-    auto rows = Walk(index, query).rows(keep_going);
-    if (!rows) return std::unexpected(rows.error());
-    out.rows = *std::move(rows);
-  } else {
-    out.rows = places(index, query);
-  }
-  out.total = total(index, query.filter);
+  auto rows =
+      says_when(query.by) ? Walk(index, query).rows(keep_going) : places(index, query, keep_going);
+  if (!rows) return std::unexpected(rows.error());
+  out.rows = *std::move(rows);
+  auto all = total(index, query.filter, keep_going);
+  if (!all) return std::unexpected(all.error());
+  out.total = *std::move(all);
   TraceFilter mapped = query.filter;
   if (!mapped.source || *mapped.source == Source::Disk) {
     mapped.source = Source::Disk;
-    out.disk = total(index, mapped).all;
+    const auto disk = total(index, mapped, keep_going);
+    if (!disk) return std::unexpected(disk.error());
+    out.disk = disk->all;
   }
   for (const auto& [value, part] : kParts) out.buffer.*part = out.total.all.*part - out.disk.*part;
   std::erase_if(out.rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });

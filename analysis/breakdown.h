@@ -19,6 +19,7 @@ struct TraceSums {
   double bytes_read = 0, bytes_written = 0, reads = 0, writes = 0;
   double executions = 0;  // of ops, as trace_axis.h says
   double time_ns = 0;
+  double faults = 0;  // major page faults
 
   double bytes() const { return bytes_read + bytes_written; }
   double accesses() const { return reads + writes; }

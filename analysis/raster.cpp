@@ -5,8 +5,10 @@
 #include <cassert>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 
+#include "analysis/fault_walk.h"
 #include "analysis/series_layout.h"
 #include "analysis/step_shares.h"
 
@@ -55,7 +57,9 @@ class Painter {
     if (!when_x) place(query_.x, x_rows_, x_, raster_.x);
     if (!when_y) place(query_.y, y_rows_, y_, raster_.y);
     std::expected<void, TraceError> painted;
-    if (when_x || when_y) {
+    if (query_.value == Value::Faults) {
+      painted = paint_faults();
+    } else if (when_x || when_y) {
       painted = paint_columns(when_x ? query_.x : query_.y, when_x ? raster_.x : raster_.y,
                               when_x ? raster_.y.pixels : raster_.x.pixels, when_x);
     } else {
@@ -101,6 +105,16 @@ class Painter {
     return {};
   }
 
+  StepWindow window_at(Axis axis, std::int64_t from, std::int64_t to) const {
+    StepWindow window{.steps = {0, index_.steps().size()}, .tokens = {}, .time = {}};
+    const Stretch<std::uint64_t> counted{static_cast<std::uint64_t>(from),
+                                         static_cast<std::uint64_t>(to)};
+    if (axis == Axis::Step) window.steps = counted;
+    if (axis == Axis::Token) window.tokens = counted;
+    if (axis == Axis::Time) window.time = {from, to};
+    return window;
+  }
+
   // The axis that says when is walked pixel by pixel.
   Done paint_columns(const AxisQuery& query, RasterAxis& out, std::uint32_t height, bool across) {
     out = described(query.axis, extent_of(index_, query.axis), query);
@@ -113,20 +127,12 @@ class Painter {
     // across, as many as lie beside each other in memory cost no more than one.
     constexpr std::uint32_t kAtOnce = 8;
     std::vector<double> painted(std::size_t{kAtOnce} * height);
-    const auto window_at = [&](std::int64_t from, std::int64_t to) {
-      StepWindow window{.steps = {0, index_.steps().size()}, .tokens = {}, .time = {}};
-      const Stretch<std::uint64_t> counted{static_cast<std::uint64_t>(from),
-                                           static_cast<std::uint64_t>(to)};
-      if (query.axis == Axis::Step) window.steps = counted;
-      if (query.axis == Axis::Token) window.tokens = counted;
-      if (query.axis == Axis::Time) window.time = {from, to};
-      return within(window, filtered);
-    };
     for (std::uint32_t first = 0; first < width; first += kAtOnce) {
       const std::uint32_t n = std::min(kAtOnce, width - first);
       std::ranges::fill(painted, 0);
       for (std::uint32_t p = 0; p < n; ++p) {
-        const auto window = window_at(scale.edge(first + p), scale.edge(first + p + 1));
+        const auto window = within(
+            window_at(query.axis, scale.edge(first + p), scale.edge(first + p + 1)), filtered);
         const auto column = std::span(painted).subspan(std::size_t{p} * height, height);
         if (auto added = add(window, column, raster_.total); !added) return added;
       }
@@ -140,6 +146,46 @@ class Painter {
           raster_.cells[std::size_t{q} * width + first + p] = painted[std::size_t{p} * height + q];
     }
     return {};
+  }
+
+  // One by one: they are as many as the disk gave, not as many as the accesses.
+  Done paint_faults() {
+    StepWindow window = window_of(index_, query_.filter);
+    AxisScale x, y;
+    for (const auto& [query, out, scale, placed] :
+         {std::tie(query_.x, raster_.x, x, x_), std::tie(query_.y, raster_.y, y, y_)}) {
+      if (!says_when(query.axis)) {
+        scale = placed.scale;
+        continue;
+      }
+      out = described(query.axis, extent_of(index_, query.axis), query);
+      scale = AxisScale(out.range, query.pixels);
+      out.pixels = scale.pixels();
+      window = within(window, window_at(query.axis, out.range.from, out.range.to));
+    }
+    raster_.cells.assign(std::size_t{raster_.x.pixels} * raster_.y.pixels, 0);
+    return for_each_fault(index_, window, query_.filter.phase, picks_, keep_going_,
+                          [&](const FaultShare& fault) {
+                            raster_.total += fault.count;
+                            const Stretch<std::int64_t> in_x = place_of(fault, query_.x.axis, x_),
+                                                        in_y = place_of(fault, query_.y.axis, y_);
+                            y.spread(in_y.from, in_y.to, [&](std::uint32_t row, double of_y) {
+                              x.spread(in_x.from, in_x.to, [&](std::uint32_t column, double of_x) {
+                                raster_.cells[std::size_t{row} * raster_.x.pixels + column] +=
+                                    fault.count * of_x * of_y;
+                              });
+                            });
+                          });
+  }
+
+  static Stretch<std::int64_t> place_of(const FaultShare& fault, Axis axis,
+                                        const PlacedAxis& placed) {
+    if (axis == Axis::Time) return fault.time;
+    if (axis == Axis::Step) return {fault.entry.step, std::int64_t{fault.entry.step} + 1};
+    if (axis == Axis::Token)
+      return {static_cast<std::int64_t>(fault.tokens.from),
+              static_cast<std::int64_t>(fault.tokens.to)};
+    return placed.rows->rows_of(fault.series, fault.entry);
   }
 
   const SessionIndex& index_;

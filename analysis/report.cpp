@@ -74,6 +74,51 @@ ReportSection latency_section(const ReportFigures& f) {
   return section;
 }
 
+// How far the disk really was waited for.
+std::string faults_text(const ReportFigures& f) {
+  const BreakdownRow& all = f.by_tensor.total;
+  if (f.info.fact("trace.page_faults").empty() && all.all.faults == 0)
+    return "Page faults were not recorded: what of this the disk really gave is not known.";
+  if (all.all.faults == 0)
+    return "No page fault was recorded: all that was read was in memory already.";
+  return std::format(
+      "The disk was waited for {:.0f} times (page faults), {:.0f} of these while tokens were "
+      "generated. It gives what lies behind unasked, so that it gave more pages than these.",
+      all.all.faults, all.generate.faults);
+}
+
+ReportSection faults_section(const Breakdown& by_tensor) {
+  ReportSection section{.title = "Where the disk was waited for",
+                        .text = {},
+                        .charts = {},
+                        .columns = {{.name = "tensor"},
+                                    {.name = "page faults", .right = true},
+                                    {.name = "share", .right = true},
+                                    {.name = "in the prompt", .right = true},
+                                    {.name = "generating", .right = true}},
+                        .rows = {}};
+  std::vector<BreakdownRow> rows = by_tensor.rows;
+  std::erase_if(rows, [](const BreakdownRow& row) { return row.all.faults == 0; });
+  std::ranges::stable_sort(rows, std::ranges::greater{},
+                           [](const BreakdownRow& row) { return row.all.faults; });
+  if (rows.size() > kRows) {
+    section.text.push_back(
+        std::format("The {} of {} with the most page faults.", kRows, rows.size()));
+    rows.resize(kRows);
+  }
+  BarChart bars{.title = section.title, .bars = {}};
+  for (const BreakdownRow& row : rows) {
+    const auto count = [](double faults) { return std::format("{:.0f}", faults); };
+    bars.bars.push_back(
+        {.label = row.name, .value = row.all.faults, .text = count(row.all.faults)});
+    section.rows.push_back({row.name, count(row.all.faults),
+                            share_text(row.all.faults, by_tensor.total.all.faults),
+                            count(row.prompt.faults), count(row.generate.faults)});
+  }
+  section.charts.emplace_back(std::move(bars));
+  return section;
+}
+
 ReportSection memory_section(const ReportFigures& f) {
   ReportSection section{.title = "What memory would save",
                         .text = {std::format("{} of weights were read, {} of them different bytes.",
@@ -82,8 +127,7 @@ ReportSection memory_section(const ReportFigures& f) {
                                  "LRU keeps what was used last, as a page cache does. Pinned: what "
                                  "is read most stays. Best: what "
                                  "no policy can beat, since it knows the future (Belady).",
-                                 "Page faults are not recorded: what of this the disk really gave "
-                                 "is not known."},
+                                 faults_text(f)},
                         .charts = {},
                         .columns = {{.name = "memory", .right = true},
                                     {.name = "LRU", .right = true},
@@ -195,6 +239,8 @@ Report report_of(const ReportFigures& figures) {
     report.sections.push_back(breakdown_section("By tensor", "tensor", figures.by_tensor));
   }
   if (!figures.lru.empty()) report.sections.push_back(memory_section(figures));
+  if (figures.by_tensor.total.all.faults > 0)
+    report.sections.push_back(faults_section(figures.by_tensor));
   if (!figures.room.pins.weights.empty())
     report.sections.push_back(pins_section(figures.room.pins));
   report.sections.push_back(checks_section(figures.validation));

@@ -77,9 +77,7 @@ std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
 }  // namespace
 
 std::optional<double> fact_number(const SessionInfo& info, std::string_view name) {
-  const auto fact = std::ranges::find(info.facts, name, [](const auto& f) { return f.first; });
-  if (fact == info.facts.end()) return std::nullopt;
-  const std::string& text = fact->second;
+  const std::string_view text = info.fact(name);
   double value = 0;
   const char* end = text.data() + text.size();
   if (text.empty() || std::from_chars(text.data(), end, value).ptr != end) return std::nullopt;

@@ -10,12 +10,6 @@ namespace tt {
 
 namespace {
 
-std::string fact(const ReportFigures& figures, std::string_view name) {
-  for (const auto& [key, value] : figures.info.facts)
-    if (key == name) return value;
-  return {};
-}
-
 const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
   const auto row = std::ranges::find(breakdown.rows, name, &BreakdownRow::name);
   return row == breakdown.rows.end() ? nullptr : &*row;
@@ -83,6 +77,22 @@ void find_pattern(const ReportFigures& f, std::vector<std::string>& out) {
   }
 }
 
+const BreakdownRow* most_faults(const Breakdown& breakdown) {
+  const auto most = std::ranges::max_element(
+      breakdown.rows, {}, [](const BreakdownRow& row) { return row.all.faults; });
+  return most == breakdown.rows.end() || most->all.faults == 0 ? nullptr : &*most;
+}
+
+void find_faults(const ReportFigures& f, std::vector<std::string>& out) {
+  const TraceSums& all = f.by_tensor.total.all;
+  if (all.faults == 0) return;
+  std::string found = std::format("The disk was waited for {:.0f} times (page faults)", all.faults);
+  if (const BreakdownRow* most = most_faults(f.by_tensor))
+    found +=
+        std::format(", {} of them at {}", share_text(most->all.faults, all.faults), most->name);
+  out.push_back(found + ".");
+}
+
 // --- advice -------------------------------------------------------------------
 
 void advise_soundness(const ReportFigures& f, std::vector<Advice>& out) {
@@ -135,6 +145,21 @@ void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
                  .because = std::move(because)});
 }
 
+// What is read once, as a prompt begins, has to come from somewhere; what is waited for in
+// every token had been there.
+void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
+  const TraceSums& generate = f.by_tensor.total.generate;
+  if (f.generated_tokens == 0 || generate.faults < f.generated_tokens) return;
+  std::string because = std::format(
+      "Each generated token waited for the disk {:.1f} times (page faults): bytes that it reads "
+      "were not in memory",
+      generate.faults / f.generated_tokens);
+  if (const BreakdownRow* most = most_faults(f.by_tensor))
+    because += std::format(", most often those of {}", most->name);
+  out.push_back({.advice = "Keep the weights in memory: more of it, --mlock, or less beside it.",
+                 .because = because + "."});
+}
+
 void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
   const auto threads = fact_number(f.info, "context.threads"),
              cores = fact_number(f.info, "host.cores");
@@ -144,7 +169,7 @@ void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
 }
 
 void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
-  const std::string repack = fact(f, "context.repack");
+  const std::string_view repack = f.info.fact("context.repack");
   const double disk = f.by_op_kind.disk.bytes_read;
   if (repack != "off" || disk <= 0) return;
   out.push_back({.advice = "Let weights be repacked (leave --no-repack out).",
@@ -221,6 +246,7 @@ std::vector<std::string> findings_of(const ReportFigures& figures) {
   find_hottest(figures, findings);
   find_bytes(figures, findings);
   find_pattern(figures, findings);
+  find_faults(figures, findings);
   return findings;
 }
 
@@ -228,6 +254,7 @@ std::vector<Advice> advice_of(const ReportFigures& figures) {
   std::vector<Advice> advice;
   advise_soundness(figures, advice);
   advise_memory(figures, advice);
+  advise_faults(figures, advice);
   advise_bandwidth(figures, advice);
   advise_attention(figures, advice);
   advise_threads(figures, advice);

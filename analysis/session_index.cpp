@@ -57,6 +57,11 @@ Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_goi
   constexpr std::uint32_t kMostAtOnce = 1U << 18;  // a file may say anything
   if (const auto count = reader.step_count(); count && steps_.empty())
     steps_.reserve(std::min(*count, kMostAtOnce));
+  if (auto taken = take_steps(reader, keep_going); !taken) return taken;
+  return take_faults(reader, keep_going);
+}
+
+Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep_going) {
   while (true) {
     const std::size_t before = steps_.size();
     Done taken;
@@ -78,6 +83,48 @@ Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_goi
     if (steps_.size() >= *count) return {};
     add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
   }
+}
+
+// Those of the steps that are there now: they came into the file together.
+Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& keep_going) {
+  std::map<std::uint32_t, FaultPlaces> places;  // per series
+  std::vector<std::uint64_t> op_ns;
+  std::vector<Ns> ends;
+  const auto first = static_cast<std::uint32_t>(faults_taken_);
+  const auto count = static_cast<std::uint32_t>(steps_.size() - faults_taken_);
+  const std::size_t before = faults_.size();
+  bool wanted = true;
+  auto read = reader.for_each_faults(StepId{first}, count, [&](const StepFaults& of) {
+    if (wanted = keep_going(); !wanted) return false;
+    const IndexedStep& step = steps_[of.step.v];
+    if (of.faults.empty()) {
+      faults_.push_back({.step = of.step.v, .told = false, .count = of.count});
+      return true;
+    }
+    FaultPlaces* finds = nullptr;
+    if (step.series != kNone) {
+      const Series& series = series_[step.series];
+      finds = &places.try_emplace(step.series, series.outline, addresses(series.allocation))
+                   .first->second;
+      (void)unpack_times(series.packed_times[step.place], op_ns);  // once it was read before
+      ends.clear();
+      auto end = static_cast<std::uint64_t>(step.first_op.v);
+      for (const std::uint64_t ns : op_ns) ends.push_back(Ns{static_cast<std::int64_t>(end += ns)});
+      finds->begin_step(step.first_op, ends);
+    }
+    for (const PageFault& fault : of.faults)
+      faults_.push_back({.step = of.step.v,
+                         .fault = fault,
+                         .place = finds == nullptr ? FaultPlace{} : finds->of(fault)});
+    return true;
+  });
+  if (read && !wanted) read = std::unexpected(cancelled_error());
+  if (!read) {
+    faults_.resize(before);
+    return read;
+  }
+  faults_taken_ = steps_.size();
+  return {};
 }
 
 void SessionIndex::add_damaged(StepId step) {
@@ -238,7 +285,7 @@ std::span<const std::uint64_t> SessionIndex::addresses(AllocationId id) const {
 }
 
 std::size_t SessionIndex::memory_bytes() const {
-  std::size_t bytes = bytes_of(steps_);
+  std::size_t bytes = bytes_of(steps_) + bytes_of(faults_);
   for (const Series& s : series_)
     bytes += sizeof(s) + bytes_of(s.steps) + s.parts.memory_bytes() + s.hits.memory_bytes() +
              s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +

@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "analysis/byte_pieces.h"
+#include "analysis/fault_places.h"
 #include "analysis/number_rows.h"
 #include "analysis/outlined_step.h"
 #include "analysis/page.h"
@@ -70,6 +71,15 @@ constexpr std::uint64_t token_begin(const IndexedStep& s) { return s.first_token
 constexpr std::uint64_t token_end(const IndexedStep& s) {
   return std::uint64_t{s.first_token} + (s.n_tokens == 0 ? 1 : s.n_tokens);
 }
+
+// A page fault of a step, or what is known of `count` of them: only that.
+struct IndexedFault {
+  std::uint32_t step = 0;
+  bool told = true;  // when and where it happened; else they were only counted
+  std::uint64_t count = 1;
+  PageFault fault{};
+  FaultPlace place{};  // in the outline of the step's series
+};
 
 // What a series keeps per step is reached through the functions below it.
 struct Series {
@@ -143,6 +153,7 @@ class SessionIndex {
   const std::vector<IndexedStep>& steps() const { return steps_; }
   const std::vector<Series>& series() const { return series_; }
   const std::vector<StepId>& damaged() const { return damaged_; }
+  const std::vector<IndexedFault>& faults() const { return faults_; }  // by step, then time
   // Whether steps follow one another: begins and ends, or tokens, never go back.
   // They do in what a recorder wrote; where they do not, questions look at each step.
   bool in_time_order() const { return in_time_order_; }
@@ -168,6 +179,10 @@ class SessionIndex {
 
   std::expected<void, TraceError> take(const SessionReader& reader,
                                        const SessionReader::StepRow& row);
+  std::expected<void, TraceError> take_steps(const SessionReader& reader,
+                                             const KeepGoing& keep_going);
+  std::expected<void, TraceError> take_faults(const SessionReader& reader,
+                                              const KeepGoing& keep_going);
   void add_damaged(StepId step);
   void add_step(const IndexedStep& step);
   Series& series_of(const Key& key);
@@ -182,6 +197,8 @@ class SessionIndex {
   std::map<AllocationId, std::vector<std::uint64_t>> allocations_;
   Stretches buffers_;
   std::vector<StepId> damaged_;
+  std::vector<IndexedFault> faults_;
+  std::size_t faults_taken_ = 0;  // of so many steps
   bool in_time_order_ = true, in_token_order_ = true;
   Extent extent_;
   OutlinedStep row_;  // the one being taken in

@@ -17,8 +17,8 @@ const char* unit_of(Axis axis) {
 }
 
 const char* to_text(Value value) {
-  constexpr std::array kWords = {"bytes", "bytes_read", "bytes_written", "accesses",
-                                 "reads", "writes",     "executions",    "time"};
+  constexpr std::array kWords = {"bytes",  "bytes_read", "bytes_written", "accesses", "reads",
+                                 "writes", "executions", "time",          "faults"};
   return kWords[std::to_underlying(value)];
 }
 

@@ -11,6 +11,9 @@
 // question. Of a main access that consists of parts (experts, rows of an
 // embedding) each part gets the share of it that it has of the parts touched.
 //
+// A page fault counts for the op that ran, and for the access that it touched a byte of;
+// on an axis of bytes it is that byte.
+//
 // A prompt step stands for all of its tokens: each gets an equal share of it. An op
 // that only partly lies in a stretch of time counts there with that part of its
 // time, its bytes and its accesses. So totals are the same at every resolution.
@@ -52,7 +55,8 @@ constexpr bool is_of_ops(Axis axis) {
 }
 constexpr bool is_bytes(Axis axis) { return axis == Axis::File || axis == Axis::Buffer; }
 
-// Touched: bytes, read or written. Executions: ops that ran. Time: ns.
+// Touched: bytes, read or written. Executions: ops that ran. Time: ns. Faults: major
+// page faults, where they happened (fault_places.h).
 enum class Value : std::uint8_t {
   Touched,
   BytesRead,
@@ -61,7 +65,8 @@ enum class Value : std::uint8_t {
   Reads,
   Writes,
   Executions,
-  Time
+  Time,
+  Faults
 };
 const char* to_text(Value);
 
@@ -73,7 +78,7 @@ struct Stretch {  // [from, to)
 };
 
 // What passes: steps, then ops, then accesses. Where one on accesses is set, an op's
-// time counts if its main access passes.
+// time counts if its main access passes. A page fault of which it is not known passes none.
 struct TraceFilter {
   std::optional<Phase> phase{};
   std::optional<Stretch<std::uint64_t>> tokens{}, steps{};

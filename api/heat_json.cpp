@@ -59,6 +59,7 @@ Json sums_json(const TraceSums& sums) {
       {"writes", number(sums.writes)},
       {"executions", number(sums.executions)},
       {"time_ns", number(sums.time_ns)},
+      {"faults", number(sums.faults)},
       {"bytes_per_second", sums.time_ns > 0 ? Json(std::round(sums.bytes_per_second())) : Json()}};
 }
 

@@ -51,13 +51,15 @@ TextTable table_of(const char* rows) {
                     {"written", kRight},
                     {"accesses", kRight},
                     {"time", kRight},
-                    {"per second", kRight}});
+                    {"per second", kRight},
+                    {"faults", kRight}});
 }
 
 void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums) {
   table.add({std::move(name), heat, bytes_text(sums.bytes_read), bytes_text(sums.bytes_written),
              std::format("{:.0f}", sums.accesses()), time_text(sums.time_ns),
-             sums.time_ns > 0 ? bytes_text(sums.bytes_per_second()) : ""});
+             sums.time_ns > 0 ? bytes_text(sums.bytes_per_second()) : "",
+             sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
 
 void print_tables(const HotCold& hot, const Breakdown& all, std::size_t top) {
@@ -124,7 +126,7 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
   command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")
       ->transform(CLI::CheckedTransformer(axes, CLI::ignore_case).description(""))
       ->type_name("AXIS");
-  const auto values = words(Value::Time, [](Value) { return true; });
+  const auto values = words(Value::Faults, [](Value) { return true; });
   command
       ->add_option("--value", options->query.value,
                    "What makes a row hot: " + list_of(values) + " (default: accesses)")

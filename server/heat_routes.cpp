@@ -82,7 +82,7 @@ AxisQuery axis(Axis axis, const Request& request, ParameterReader& read, const c
 }
 
 Value value_of(const Request& request, ParameterReader& read, Value usual = Value::Touched) {
-  return read.take(word_parameter(request, "value", Value::Time)).value_or(usual);
+  return read.take(word_parameter(request, "value", Value::Faults)).value_or(usual);
 }
 
 Axis axis_of(const Request& request, ParameterReader& read, const char* name, Axis usual) {
@@ -210,14 +210,15 @@ OrProblem<Axis> by_parameter(const Request& request, Axis usual) {
 
 OrProblem<std::optional<Order<Value>>> order_of_rows(const Request& request) {
   if (!request.has_param("sort")) return std::nullopt;
-  static constexpr SortWords<Value, 8> kWords{{{"bytes", Value::Touched},
+  static constexpr SortWords<Value, 9> kWords{{{"bytes", Value::Touched},
                                                {"bytes_read", Value::BytesRead},
                                                {"bytes_written", Value::BytesWritten},
                                                {"accesses", Value::Accesses},
                                                {"reads", Value::Reads},
                                                {"writes", Value::Writes},
                                                {"executions", Value::Executions},
-                                               {"time", Value::Time}}};
+                                               {"time", Value::Time},
+                                               {"faults", Value::Faults}}};
   return order_parameter(request, kWords).transform([](Order<Value> order) {
     return std::optional(order);
   });

@@ -1,4 +1,4 @@
-// session, model, metadata, token and fault: what a session says about itself.
+// session, model, metadata and token: what a session says about itself.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -71,6 +71,8 @@ constexpr std::array kSessionColumns = {
                        [](S r, Out& o) { o.u64(r.losses.count_mismatches); }},
     Column<SessionRow>{"steps_not_written", "INTEGER",
                        [](S r, Out& o) { o.u64(r.losses.steps_not_written); }},
+    Column<SessionRow>{"page_faults_lost", "INTEGER",
+                       [](S r, Out& o) { o.u64(r.losses.page_faults_lost); }},
 };
 
 struct FillSession {
@@ -135,29 +137,6 @@ struct FillFacts {
   }
 };
 
-struct FaultRow {
-  std::int64_t row_id = 0;
-};
-using N = const FaultRow&;
-
-// Nothing records faults yet: no row, and so no value.
-constexpr auto kNull = [](N, Out& o) { o.null(); };
-constexpr std::array kFaultColumns = {
-    Column<FaultRow>{"step", "INTEGER", kNull},
-    Column<FaultRow>{"op", "INTEGER", kNull},
-    Column<FaultRow>{"timestamp_ns", "INTEGER", kNull},
-    Column<FaultRow>{"kind", "TEXT", kNull},
-    Column<FaultRow>{"tensor_name", "TEXT", kNull},
-    Column<FaultRow>{"model_file", "INTEGER", kNull},
-    Column<FaultRow>{"file_offset", "INTEGER", kNull},
-    Column<FaultRow>{"size_bytes", "INTEGER", kNull},
-    Column<FaultRow>{"count", "INTEGER", kNull},
-};
-
-struct FillFaults {
-  Done operator()(SessionSource&, std::vector<FaultRow>&) const { return {}; }
-};
-
 struct TokenRow {
   std::int64_t row_id = 0;
   Token token;
@@ -217,7 +196,6 @@ Table list_table(const char* name, double rows) {
 Table session_table() { return list_table<SessionRow, FillSession, kSessionColumns>("session", 1); }
 Table model_table() { return list_table<ModelRow, FillModel, kModelColumns>("model", 1); }
 Table metadata_table() { return list_table<FactRow, FillFacts, kFactColumns>("metadata", 50); }
-Table fault_table() { return list_table<FaultRow, FillFaults, kFaultColumns>("fault", 1); }
 
 Table token_table() {
   Table table = table_of<TokenRow>("token", kTokenColumns);

@@ -39,7 +39,7 @@ void expect_picture(const SessionReader& reader, const SessionIndex& index,
 
 RasterQuery random_picture(Dice& dice, const SessionIndex& index) {
   RasterQuery query;
-  query.value = dice.word(Value::Time);
+  query.value = dice.word(Value::Faults);
   query.x.axis = dice.word(Axis::All);
   do query.y.axis = dice.word(Axis::All);
   while (says_when(query.x.axis) && says_when(query.y.axis));
@@ -117,7 +117,8 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
   constexpr Column kColumns[] = {
       {Value::BytesRead, &TraceSums::bytes_read},  {Value::BytesWritten, &TraceSums::bytes_written},
       {Value::Reads, &TraceSums::reads},           {Value::Writes, &TraceSums::writes},
-      {Value::Executions, &TraceSums::executions}, {Value::Time, &TraceSums::time_ns}};
+      {Value::Executions, &TraceSums::executions}, {Value::Time, &TraceSums::time_ns},
+      {Value::Faults, &TraceSums::faults}};
   for (const auto& [value, sum] : kColumns) {
     for (const std::optional<Phase> phase :
          {std::optional<Phase>(), std::optional(Phase::Prompt), std::optional(Phase::Generate)}) {

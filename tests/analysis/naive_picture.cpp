@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "analysis/tensor_table.h"
+#include "tests/analysis/naive_faults.h"
 #include "tests/analysis/naive_filter.h"
 #include "tests/analysis/naive_places.h"
 #include "tests/analysis/naive_sums.h"
@@ -288,6 +289,7 @@ class Painter {
 
 NaivePicture naive_picture(const SessionReader& reader, const SessionIndex& index,
                            const RasterQuery& query, const Raster& like) {
+  if (query.value == Value::Faults) return naive_fault_picture(reader, index, query, like);
   Painter painter(reader, index, query, like);
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     painter.add_step(step);

@@ -41,18 +41,6 @@ std::string name_on(Axis axis, const Fact& fact) {
   }
 }
 
-PixelShares spread(const RasterAxis& axis, std::int64_t begin, std::int64_t end) {
-  PixelShares shares;
-  const auto n = axis.range.to - axis.range.from;
-  for (std::uint32_t p = 0; p < axis.pixels; ++p) {
-    const std::int64_t from = axis.range.from + n * p / axis.pixels;
-    const std::int64_t to = axis.range.from + n * (p + 1) / axis.pixels;
-    const std::int64_t part = std::min(end, to) - std::max(begin, from);
-    if (part > 0) shares[p] = static_cast<double>(part) / static_cast<double>(end - begin);
-  }
-  return shares;
-}
-
 // Whether a row of that name is the fact's: another tensor may have the same name.
 bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact) {
   if (axis.rows[row] != name_on(axis.axis, fact)) return false;
@@ -68,6 +56,18 @@ bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, 
 }
 
 }  // namespace
+
+PixelShares spread(const RasterAxis& axis, std::int64_t begin, std::int64_t end) {
+  PixelShares shares;
+  const auto n = axis.range.to - axis.range.from;
+  for (std::uint32_t p = 0; p < axis.pixels; ++p) {
+    const std::int64_t from = axis.range.from + n * p / axis.pixels;
+    const std::int64_t to = axis.range.from + n * (p + 1) / axis.pixels;
+    const std::int64_t part = std::min(end, to) - std::max(begin, from);
+    if (part > 0) shares[p] = static_cast<double>(part) / static_cast<double>(end - begin);
+  }
+  return shares;
+}
 
 PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact& fact) {
   if (axis.axis == Axis::File) {

@@ -23,6 +23,7 @@ struct Fact {
 
 // The pixels that a fact lies on, each with its share of it.
 using PixelShares = std::map<std::uint32_t, double>;
+PixelShares spread(const RasterAxis& axis, std::int64_t begin, std::int64_t end);
 PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact& fact);
 
 }  // namespace tt::testing

@@ -9,6 +9,7 @@
 #include "analysis/op_table.h"
 #include "analysis/routing.h"
 #include "analysis/tensor_table.h"
+#include "tests/analysis/naive_faults.h"
 #include "tests/analysis/sql_line.h"
 #include "tracer/format/access.h"
 
@@ -240,6 +241,7 @@ Lines naive_session(const Everything& all) {
     line.number(n);
   line.u64(losses.steps_without_times).u64(losses.slot_values_dropped);
   line.u64(losses.count_mismatches).u64(losses.steps_not_written);
+  line.u64(losses.page_faults_lost);
   return {line.take()};
 }
 
@@ -330,6 +332,28 @@ Lines naive_metadata(const Everything& all) {
   return lines;
 }
 
+Lines naive_faults_table(const Everything& all) {
+  Lines lines;
+  for (const NaiveFault& of : naive_faults(all.reader)) {
+    Line line;
+    line.u64(of.step.id.v).text(to_text(of.step.phase)).u64(of.step.first_token);
+    line.number_or_null(of.told, of.fault.at.v).text("major").u64(of.count);
+    line.number_or_null(of.op.has_value(), of.op.value_or(0));
+    line.text(of.op ? op_name(*of.graph, of.graph->ops[*of.op]) : "NULL");
+    line.layer(of.op ? of.graph->ops[*of.op].layer : kNoLayer);
+    line.number_or_null(of.access.has_value(), of.access.value_or(0));
+    const Tensor* owner =
+        of.access ? &of.graph->tensor(of.graph->root(of.of_access.tensor)) : nullptr;
+    line.text(owner ? owner->name : "NULL").layer(owner ? owner->layer : kNoLayer);
+    line.text(owner ? to_text(owner->component) : "NULL").number_or_null(of.expert >= 0, of.expert);
+    line.number_or_null(of.told, static_cast<std::int64_t>(of.fault.address));
+    line.number_or_null(!of.file.empty(), of.file.file);
+    line.number_or_null(!of.file.empty(), static_cast<std::int64_t>(of.file.offset));
+    lines.push_back(line.take());
+  }
+  return lines;
+}
+
 constexpr std::array kTables = {
     NaiveTable{"access", naive_accesses},
     NaiveTable{"op", naive_ops},
@@ -344,8 +368,7 @@ constexpr std::array kTables = {
     NaiveTable{"session", naive_session},
     NaiveTable{"model", naive_model},
     NaiveTable{"metadata", naive_metadata},
-    // The file has none of these yet.
-    NaiveTable{"fault", [](const Everything&) { return Lines{}; }},
+    NaiveTable{"fault", naive_faults_table},
 };
 
 }  // namespace

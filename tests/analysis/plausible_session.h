@@ -5,6 +5,7 @@
 // tests of sums over steps.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -99,6 +100,26 @@ inline GraphTemplate plausible_graph(const PlausibleGraph& shape) {
   made(m.node("MUL_MAT", "result_output", {kVocab, n}, {head, x}), Component::Output);
   assign_op_layers(m.graph);
   return std::move(m.graph);
+}
+
+// Mostly at bytes of tensors of the step; sometimes about its ends, or nowhere.
+inline StepFaults plausible_faults(Dice& dice, const RandomSession& s, const Step& step) {
+  StepFaults of{.step = step.id, .count = 1 + dice.below(6), .faults = {}};
+  if (dice.one_in(6)) return of;
+  for (std::uint64_t i = 0; i < of.count; ++i) {
+    const auto length = static_cast<std::uint64_t>(step.end.v - step.begin.v);
+    PageFault fault{.at = Ns{step.begin.v + static_cast<std::int64_t>(dice.below(length + 2))},
+                    .address = dice.below(0x40000)};
+    if (step.graph.v != 0 && !dice.one_in(8)) {
+      const GraphTemplate& graph = s.templates[step.graph.v - 1];
+      const std::size_t tensor = dice.below(graph.tensors.size());
+      fault.address = s.allocations[step.allocation.v - 1].addresses[tensor] +
+                      dice.below(size_of(graph.tensors[tensor]).v);
+    }
+    of.faults.push_back(fault);
+  }
+  std::ranges::stable_sort(of.faults, {}, [](const PageFault& f) { return f.at.v; });
+  return of;
 }
 
 inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 60) {
@@ -197,6 +218,8 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
     s.steps.push_back(std::move(step));
   }
   for (std::uint32_t t = 0; t < tokens; ++t) s.tokens.push_back({.index = t, .id = 1, .text = ""});
+  for (const Step& step : s.steps)
+    if (dice.one_in(3)) s.faults.push_back(plausible_faults(dice, s, step));
   return s;
 }
 

@@ -763,7 +763,7 @@ export interface paths {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 /** @description Without it: the rows in their natural order */
-                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time";
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description The first one that does not count */
@@ -1381,10 +1381,10 @@ export interface components {
         /** @enum {string} */
         readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "all";
         /**
-         * @description bytes: read and written. executions: ops that ran. time: ns of the ops
+         * @description bytes: read and written. executions: ops that ran. time: ns of the ops. faults: major page faults, where the disk was waited for
          * @enum {string}
          */
-        readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time";
+        readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
         readonly PictureAxis: {
             readonly axis: components["schemas"]["Axis"];
             /** @description ns, byte, or what one row is */
@@ -1429,6 +1429,8 @@ export interface components {
             readonly writes: number;
             readonly executions: number;
             readonly time_ns: number;
+            /** @description Major page faults */
+            readonly faults: number;
             /** @description Read and written; null: there is no time */
             readonly bytes_per_second: number | null;
         };
@@ -1702,6 +1704,7 @@ export interface components {
                 readonly slot_values_dropped: number;
                 readonly count_mismatches: number;
                 readonly steps_not_written: number;
+                readonly page_faults_lost: number;
             };
             /** @description Hyper-parameters, request, host, libraries, result, as text */
             readonly facts?: {
@@ -3685,7 +3688,7 @@ export interface operations {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 /** @description Without it: the rows in their natural order */
-                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time";
+                readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
                 /** @description The first one that does not count */

@@ -1,0 +1,199 @@
+// fault: the major page faults of steps, each with what it was for.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "analysis/fault_places.h"
+#include "analysis/sql/step_walk.h"
+#include "analysis/sql/tables.h"
+#include "tracer/format/blob_codec.h"
+
+namespace tt::sql {
+
+namespace {
+
+// What the faults of one template and allocation fall on.
+struct Target {
+  std::shared_ptr<const NamedGraph> graph;
+  std::shared_ptr<const Allocation> allocation;  // null: not recorded
+  std::shared_ptr<const TemplateOutline> outline;
+  FaultPlaces places;
+};
+
+struct FaultRow {
+  std::int64_t row_id = 0;
+  std::shared_ptr<const Step> step;
+  const SessionNames* names = nullptr;
+  const Target* target = nullptr;  // null: the step has no template
+  bool told = true;
+  std::uint64_t count = 1;
+  PageFault fault{};
+  FaultPlace place{};
+
+  bool has_op() const { return place.op != kNone; }
+  bool has_access() const { return place.access != kNone; }
+  const OutlineAccess& access() const { return target->outline->accesses[place.access]; }
+  const SessionTensor& tensor() const { return names->tensors()[access().tensor]; }
+  FileRange file() const {
+    return has_access() ? in_file(access(), target->allocation->addresses, fault.address)
+                        : FileRange{};
+  }
+};
+using F = const FaultRow&;
+using enum Spares;
+
+// A value that needs an op, an access; else NULL.
+template <bool (FaultRow::*kHas)() const, class Value>
+constexpr auto if_has(Value) {
+  return [](F r, Out& o) {
+    if ((r.*kHas)()) {
+      Value{}(r, o);
+    } else {
+      o.null();
+    }
+  };
+}
+constexpr auto of_op = [](auto value) { return if_has<&FaultRow::has_op>(value); };
+constexpr auto of_access = [](auto value) { return if_has<&FaultRow::has_access>(value); };
+
+constexpr std::array kColumns = {
+    Column<FaultRow>{"step", "INTEGER", [](F r, Out& o) { o.integer(r.step->id.v); }, Chunks},
+    Column<FaultRow>{"phase", "TEXT", [](F r, Out& o) { o.kept(to_text(r.step->phase)); }},
+    Column<FaultRow>{"token_id", "INTEGER", [](F r, Out& o) { o.integer(r.step->first_token); }},
+    Column<FaultRow>{"timestamp_ns", "INTEGER",
+                     [](F r, Out& o) { r.told ? o.integer(r.fault.at.v) : o.null(); }},
+    Column<FaultRow>{"kind", "TEXT", [](F, Out& o) { o.kept("major"); }},
+    Column<FaultRow>{"count", "INTEGER", [](F r, Out& o) { o.u64(r.count); }},
+    Column<FaultRow>{"op", "INTEGER", of_op([](F r, Out& o) { o.integer(r.place.op); })},
+    Column<FaultRow>{"operation_type", "TEXT",
+                     of_op([](F r, Out& o) { o.kept(r.target->graph->ops[r.place.op]); })},
+    Column<FaultRow>{"op_layer_id", "INTEGER", of_op([](F r, Out& o) {
+                       o.id(r.target->outline->ops[r.place.op].layer, kNoLayer);
+                     })},
+    Column<FaultRow>{"access", "INTEGER",
+                     of_access([](F r, Out& o) { o.integer(r.place.access); })},
+    Column<FaultRow>{"tensor_name", "TEXT",
+                     of_access([](F r, Out& o) { o.copied(r.tensor().name); })},
+    Column<FaultRow>{"layer_id", "INTEGER",
+                     of_access([](F r, Out& o) { o.id(r.tensor().layer, kNoLayer); })},
+    Column<FaultRow>{"component", "TEXT",
+                     of_access([](F r, Out& o) { o.kept(to_text(r.tensor().component)); })},
+    Column<FaultRow>{"expert_id", "INTEGER", of_access([](F r, Out& o) {
+                       const bool is_expert = r.place.part != kNone &&
+                                              r.target->outline->rules[r.access().rule].experts();
+                       is_expert ? o.integer(r.place.part) : o.null();
+                     })},
+    Column<FaultRow>{"address", "INTEGER",
+                     [](F r, Out& o) { r.told ? o.u64(r.fault.address) : o.null(); }},
+    Column<FaultRow>{"model_file", "INTEGER",
+                     [](F r, Out& o) {
+                       const FileRange file = r.file();
+                       file.empty() ? o.null() : o.integer(file.file);
+                     }},
+    Column<FaultRow>{"file_offset", "INTEGER",
+                     [](F r, Out& o) {
+                       const FileRange file = r.file();
+                       file.empty() ? o.null() : o.u64(file.offset);
+                     }},
+};
+
+// A chunk is what one step has.
+class FaultCursor final : public ChunkCursor<FaultRow> {
+ public:
+  explicit FaultCursor(SessionSource& source) : ChunkCursor(kColumns), source_(source) {}
+
+ private:
+  Done begin(const Conditions& conditions) override {
+    const Wanted& wanted = conditions.of(place(kColumns, "step"));
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    at_ = std::max<std::int64_t>(0, wanted.from);
+    end_ = std::min(wanted.to, kMost - 1) + 1;
+    return {};
+  }
+
+  Or<bool> more(std::vector<FaultRow>& rows) override {
+    if (at_ >= end_) return false;
+    if (auto on = source_.go_on(); !on) return std::unexpected(on.error());
+    const auto reader = source_.reader();
+    if (!reader) return std::unexpected(reader.error());
+    StepFaults of;
+    bool found = false;
+    const auto read = (*reader)->for_each_faults(StepId{static_cast<std::uint32_t>(at_)},
+                                                 static_cast<std::uint32_t>(end_ - at_),
+                                                 [&](const StepFaults& next) {
+                                                   of = next;
+                                                   found = true;
+                                                   return false;
+                                                 });
+    if (!read) return std::unexpected(read.error());
+    if (!found) return false;
+    at_ = std::int64_t{of.step.v} + 1;
+    const auto step = source_.step(of.step);
+    if (!step) return std::unexpected(step.error());
+    const auto target = target_of(**step);
+    if (!target) return std::unexpected(target.error());
+    if (*target != nullptr) (*target)->places.begin_step((*step)->first_op, (*step)->op_ends);
+    static_assert(kMaxStepFaults <= 1 << 20);
+    std::int64_t id = std::int64_t{of.step.v} << 20;
+    FaultRow row{.step = *step, .names = &names_, .target = *target};
+    if (of.faults.empty()) {
+      row.row_id = id++;
+      row.told = false;
+      row.count = of.count;
+      rows.push_back(row);
+    }
+    for (const PageFault& fault : of.faults) {
+      row.row_id = id++;
+      row.fault = fault;
+      row.place = *target == nullptr ? FaultPlace{} : (*target)->places.of(fault);
+      rows.push_back(row);
+    }
+    return true;
+  }
+
+  Or<Target*> target_of(const Step& step) {
+    if (step.graph.v == 0) return nullptr;
+    const auto known = targets_.find({step.graph, step.allocation});
+    if (known != targets_.end()) return known->second.get();
+    const auto graph = source_.graph(step.graph);
+    if (!graph) return std::unexpected(graph.error());
+    std::shared_ptr<const Allocation> allocation;
+    if (step.allocation.v != 0) {
+      auto read = source_.allocation(step.allocation);
+      if (!read) return std::unexpected(read.error());
+      allocation = *std::move(read);
+    }
+    auto outline = std::make_shared<const TemplateOutline>(outline_of((*graph)->graph(), names_));
+    const std::span<const std::uint64_t> addresses =
+        allocation == nullptr ? std::span<const std::uint64_t>() : allocation->addresses;
+    auto target = std::make_unique<Target>(
+        Target{*graph, allocation, outline, FaultPlaces(outline, addresses)});
+    return targets_.emplace(std::pair{step.graph, step.allocation}, std::move(target))
+        .first->second.get();
+  }
+
+  SessionSource& source_;
+  SessionNames names_;
+  std::map<std::pair<TemplateId, AllocationId>, std::unique_ptr<Target>> targets_;
+  std::int64_t at_ = 0, end_ = 0;
+};
+
+}  // namespace
+
+Table fault_table() {
+  Table table = table_of<FaultRow>("fault", kColumns);
+  table.rows = 1e4;
+  table.chunks = 1e2;
+  table.ordered_by = 1;
+  table.open = [](SessionSource& source) -> std::unique_ptr<Cursor> {
+    return std::make_unique<FaultCursor>(source);
+  };
+  return table;
+}
+
+}  // namespace tt::sql
