@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/patience.h"
+
 namespace tt {
 
 namespace {
@@ -17,13 +19,17 @@ std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint
 }
 
 // What both ways save of the reads from `half` on.
-void try_out(const ReadSequence& sequence, std::span<const Bytes> distances, std::size_t half,
-             std::span<const std::uint32_t> order, PinPoint& point) {
+std::expected<void, TraceError> try_out(const ReadSequence& sequence,
+                                        std::span<const Bytes> distances, std::size_t half,
+                                        std::span<const std::uint32_t> order, PinPoint& point,
+                                        const KeepGoing& keep_going) {
+  Patience patience(keep_going);
   std::vector<bool> pinned(sequence.items.size());
   const std::size_t n = how_many_fit(sequence, order, point.capacity);
   for (const std::uint32_t item : order.subspan(0, n)) pinned[item] = true;
   std::vector<bool> read(sequence.items.size());
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
     const std::uint32_t item = sequence.reads[i];
     if (i >= half) {
       const Bytes size{sequence.size(item)};
@@ -33,28 +39,43 @@ void try_out(const ReadSequence& sequence, std::span<const Bytes> distances, std
     }
     read[item] = true;
   }
+  return {};
+}
+
+std::vector<Bytes> tenths_of(Bytes all) {
+  constexpr std::uint64_t kTenths = 10;
+  std::vector<Bytes> tenths;
+  for (std::uint64_t i = 1; i <= kTenths && all.v > 0; ++i)
+    tenths.push_back(Bytes{all.v / kTenths * i + all.v % kTenths * i / kTenths});
+  return tenths;
 }
 
 }  // namespace
 
-ReadSequence expert_reads(const ReadSequence& sequence) {
+std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
+                                                     const KeepGoing& keep_going) {
+  Patience patience(keep_going);
   ReadSequence out;
   std::vector<std::uint32_t> number(sequence.items.size());
   for (std::size_t i = 0; i < sequence.items.size(); ++i) {
     number[i] = static_cast<std::uint32_t>(out.items.size());
     if (sequence.items[i].expert >= 0) out.items.push_back(sequence.items[i]);
   }
-  for (const std::uint32_t item : sequence.reads)
+  for (const std::uint32_t item : sequence.reads) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
     if (sequence.items[item].expert >= 0) out.reads.push_back(number[item]);
+  }
   return out;
 }
 
-namespace {
-
-std::expected<ExpertPinning, TraceError> pinning_of(const ReadSequence& sequence,
-                                                    std::span<const Bytes> capacities,
-                                                    const KeepGoing& keep_going) {
-  const ReadSequence experts = expert_reads(sequence);
+std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
+                                                        std::span<const Bytes> capacities,
+                                                        const KeepGoing& keep_going) {
+  const auto of_experts = expert_reads(sequence, keep_going);
+  if (!of_experts) return std::unexpected(of_experts.error());
+  const ReadSequence& experts = *of_experts;
+  const std::vector<Bytes> tenths = tenths_of(experts.distinct_bytes());
+  if (capacities.empty()) capacities = tenths;
   ExpertPinning out{.weights_read = sequence.bytes(),
                     .read = experts.bytes(),
                     .distinct = experts.distinct_bytes(),
@@ -62,30 +83,39 @@ std::expected<ExpertPinning, TraceError> pinning_of(const ReadSequence& sequence
                     .slices = experts.items.size(),
                     .curve = {}};
   const std::size_t half = experts.reads.size() / 2;
-  for (std::size_t i = half; i < experts.reads.size(); ++i)
-    out.tried += Bytes{experts.size(experts.reads[i])};
+  Patience patience(keep_going);
+  std::vector<std::uint64_t> in_first_half(experts.items.size());
+  for (std::size_t i = 0; i < experts.reads.size(); ++i) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    const std::uint32_t item = experts.reads[i];
+    if (i < half) {
+      ++in_first_half[item];
+    } else {
+      out.tried += Bytes{experts.size(item)};
+    }
+  }
   const auto distances = reuse_distances(experts, keep_going);
   if (!distances) return std::unexpected(distances.error());
-  const auto lru = lru_curve(experts, *distances, capacities);
-  const auto pinned = pin_curve(experts, capacities);
+  const auto lru = lru_curve(experts, *distances, capacities, keep_going);
+  if (!lru) return std::unexpected(lru.error());
+  const auto pinned = pin_curve(experts, capacities, keep_going);
+  if (!pinned) return std::unexpected(pinned.error());
   const auto best = belady_curve(experts, capacities, keep_going);
   if (!best) return std::unexpected(best.error());
-  const auto by_all = most_read_first(experts, experts.reads);
-  const auto by_half = most_read_first(experts, std::span(experts.reads).first(half));
+  const auto by_all = most_read_first(experts);
+  const auto by_half = most_read_first(in_first_half);
   for (std::size_t i = 0; i < capacities.size(); ++i) {
     PinPoint point{.capacity = capacities[i],
-                   .lru = lru[i].bytes,
-                   .pinned = pinned[i].bytes,
+                   .lru = (*lru)[i].bytes,
+                   .pinned = (*pinned)[i].bytes,
                    .best = (*best)[i].bytes,
                    .slices = how_many_fit(experts, by_all, capacities[i])};
-    if (!keep_going()) return std::unexpected(cancelled_error());
-    try_out(experts, *distances, half, by_half, point);
+    const auto tried = try_out(experts, *distances, half, by_half, point, keep_going);
+    if (!tried) return std::unexpected(tried.error());
     out.curve.push_back(point);
   }
   return out;
 }
-
-}  // namespace
 
 const PinPoint* ExpertPinning::best_gain() const {
   const PinPoint* best = nullptr;
@@ -98,23 +128,13 @@ const PinPoint* ExpertPinning::best_gain() const {
   return best;
 }
 
-ExpertPinning expert_pinning(const ReadSequence& sequence, std::span<const Bytes> capacities) {
-  return *pinning_of(sequence, capacities, always);
-}
-
 std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
                                                         std::span<const Bytes> capacities,
                                                         const KeepGoing& keep_going) {
   constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
   const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
   if (!sequence) return std::unexpected(sequence.error());
-  if (!capacities.empty()) return pinning_of(*sequence, capacities, keep_going);
-  const Bytes distinct = expert_reads(*sequence).distinct_bytes();
-  std::vector<Bytes> tenths;
-  constexpr std::uint64_t kTenths = 10;
-  for (std::uint64_t i = 1; i <= kTenths && distinct.v > 0; ++i)
-    tenths.push_back(Bytes{distinct.v / kTenths * i + distinct.v % kTenths * i / kTenths});
-  return pinning_of(*sequence, tenths, keep_going);
+  return expert_pinning(*sequence, capacities, keep_going);
 }
 
 }  // namespace tt

@@ -20,7 +20,8 @@
 namespace tt {
 
 // The part of a sequence that reads slices of experts.
-ReadSequence expert_reads(const ReadSequence& sequence);
+std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
+                                                     const KeepGoing& keep_going = always);
 
 struct PinPoint {
   Bytes capacity{};
@@ -44,9 +45,11 @@ struct ExpertPinning {
   const PinPoint* best_gain() const;
 };
 
-ExpertPinning expert_pinning(const ReadSequence& sequence, std::span<const Bytes> capacities);
-
-// Of all steps. Without capacities: tenths of `distinct`.
+// Of all reads of a sequence with Grain::Part, or of all steps. Without capacities: at
+// tenths of `distinct`.
+std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
+                                                        std::span<const Bytes> capacities,
+                                                        const KeepGoing& keep_going = always);
 std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
                                                         std::span<const Bytes> capacities,
                                                         const KeepGoing& keep_going = always);

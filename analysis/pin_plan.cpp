@@ -46,7 +46,7 @@ PinPlan pin_plan(const ReadSequence& sequence, Bytes memory) {
   PinPlan plan{.memory = memory, .held = {}, .saved = {}, .weights = {}};
   std::map<std::pair<std::string_view, std::uint32_t>, std::size_t> places;  // tensor and file
   std::uint64_t free = memory.v;
-  for (const std::uint32_t number : most_read_first(sequence, sequence.reads)) {
+  for (const std::uint32_t number : most_read_first(sequence)) {
     const ReuseItem& item = sequence.items[number];
     const Bytes held{std::min(free, item.file.length)};
     if (held.v == 0 || item.reads < 2) continue;

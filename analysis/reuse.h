@@ -1,61 +1,27 @@
 // What memory would save of the reads of weights: how far apart the reads of the
 // same bytes are, and what a cache of so many bytes would have kept under three
-// policies. Pure functions, any thread.
-//
-// What a cache holds are items: whole weight tensors, or, as models larger than
-// memory want it, the parts that are read by themselves (a routed expert's slice,
-// a row of the embedding). A read is one op reading one item; that the weights
-// were repacked or copied at load makes no difference, it is the file's bytes
-// that a cache would hold.
+// policies. Pure functions, any thread. Sequences have millions of reads: each
+// function asks `keep_going` every few milliseconds, and fails with Kind::Cancelled
+// alone.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "analysis/page.h"
-#include "tracer/format/session_reader.h"
+#include "analysis/weight_reads.h"
 
 namespace tt {
-
-enum class Grain : std::uint8_t { Tensor, Part };
-
-struct ReuseItem {
-  std::string tensor;
-  std::int32_t expert = -1;  // Grain::Part: of an expert's slice
-  FileRange file;            // its length is the item's size
-  LayerId layer = kNoLayer;
-  std::uint64_t reads = 0;
-  friend bool operator==(const ReuseItem&, const ReuseItem&) = default;
-};
-
-// The reads in the order of the ops. 4 bytes a read.
-struct ReadSequence {
-  std::vector<ReuseItem> items;      // in order of their first read
-  std::vector<std::uint32_t> reads;  // indices into items
-
-  std::uint64_t size(std::uint32_t item) const { return items[item].file.length; }
-  Bytes bytes() const;           // of all reads
-  Bytes distinct_bytes() const;  // of all items: with so much, only first reads remain
-};
-
-// Of the steps `steps` (from, limit). With Grain::Part overlapping ranges are
-// items of their own: the row that an embedding reads, the whole of it that a
-// tied output reads.
-std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
-                                                     Grain grain,
-                                                     const KeepGoing& keep_going = always);
 
 // Per read, the least capacity of an LRU cache that would have saved it: the
 // sizes of the distinct items read since this one was, its own included.
 // kNever: a first read. Mattson's stack in O(log n) a read.
 inline constexpr Bytes kNever{std::numeric_limits<std::uint64_t>::max()};
 std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence& sequence,
-                                                              const KeepGoing& keep_going);
-std::vector<Bytes> reuse_distances(const ReadSequence& sequence);
+                                                              const KeepGoing& keep_going = always);
 
 // Bucket i: distances from 2^i up to 2^(i+1) - 1 bytes.
 struct ReuseHistogram {
@@ -67,7 +33,9 @@ struct ReuseHistogram {
   std::vector<Bucket> buckets;  // without empty ones at the end
   Bucket first;                 // reads that nothing could have saved
 };
-ReuseHistogram reuse_histogram(const ReadSequence& sequence, std::span<const Bytes> distances);
+std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& sequence,
+                                                          std::span<const Bytes> distances,
+                                                          const KeepGoing& keep_going = always);
 
 // What a cache of `capacity`, empty at the start, saves of the sequence.
 struct CachePoint {
@@ -79,26 +47,28 @@ struct CachePoint {
 
 // Least recently used goes first; items are held whole, and one that is larger
 // than the cache drives out everything. Exact at every capacity, from one pass.
-std::vector<CachePoint> lru_curve(const ReadSequence& sequence, std::span<const Bytes> distances,
-                                  std::span<const Bytes> capacities);
+std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence& sequence,
+                                                             std::span<const Bytes> distances,
+                                                             std::span<const Bytes> capacities,
+                                                             const KeepGoing& keep_going = always);
 
 // The best that any cache could do which knows the future (Belady): the bytes
 // with the farthest next read go first, items may be held in part. O(n log n)
 // for each capacity.
-std::expected<std::vector<CachePoint>, TraceError> belady_curve(const ReadSequence& sequence,
-                                                                std::span<const Bytes> capacities,
-                                                                const KeepGoing& keep_going);
-std::vector<CachePoint> belady_curve(const ReadSequence& sequence,
-                                     std::span<const Bytes> capacities);
+std::expected<std::vector<CachePoint>, TraceError> belady_curve(
+    const ReadSequence& sequence, std::span<const Bytes> capacities,
+    const KeepGoing& keep_going = always);
 
-// Items in the order in which they are pinned: what `reads` has most often, then what
-// the sequence has first. An item is read whole, so that this saves most per byte held.
-std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence,
-                                           std::span<const std::uint32_t> reads);
+// Items in the order in which they are pinned: what is read most often, then what the
+// sequence has first. An item is read whole, so that this saves most per byte held.
+std::vector<std::uint32_t> most_read_first(const ReadSequence& sequence);
+std::vector<std::uint32_t> most_read_first(std::span<const std::uint64_t> reads);  // per item
 
 // What is read most often is kept from its first read on and never given up; the
 // last item may be held in part.
-std::vector<CachePoint> pin_curve(const ReadSequence& sequence, std::span<const Bytes> capacities);
+std::expected<std::vector<CachePoint>, TraceError> pin_curve(const ReadSequence& sequence,
+                                                             std::span<const Bytes> capacities,
+                                                             const KeepGoing& keep_going = always);
 
 // All of the above, of a whole session.
 struct ReuseQuery {

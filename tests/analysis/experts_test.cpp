@@ -228,7 +228,7 @@ TEST(ExpertPinning, HelpsWhereOneExpertComesBackBetweenOthers) {
     ++sequence.items[i].reads;
   }
   const Bytes one{100};
-  const ExpertPinning pinning = expert_pinning(sequence, std::span(&one, 1));
+  const ExpertPinning pinning = expert_pinning(sequence, std::span(&one, 1)).value();
   ASSERT_NE(pinning.best_gain(), nullptr);
   EXPECT_EQ(pinning.curve[0].lru, Bytes{0});
   EXPECT_EQ(pinning.curve[0].pinned, Bytes{38 * 100});

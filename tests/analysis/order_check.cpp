@@ -245,7 +245,7 @@ CachePoint simulated_pin(const ReadSequence& sequence, Bytes capacity) {
 }
 
 void expect_distances(const ReadSequence& sequence) {
-  const auto distances = reuse_distances(sequence);
+  const auto distances = reuse_distances(sequence).value();
   ASSERT_EQ(distances.size(), sequence.reads.size());
   std::map<std::size_t, ReuseHistogram::Bucket> buckets;
   ReuseHistogram::Bucket first;
@@ -269,7 +269,7 @@ void expect_distances(const ReadSequence& sequence) {
     of.bytes.v += sequence.size(item);
   }
   EXPECT_EQ(wrong, 0U);
-  const ReuseHistogram histogram = reuse_histogram(sequence, distances);
+  const ReuseHistogram histogram = reuse_histogram(sequence, distances).value();
   EXPECT_EQ(histogram.first, first);
   EXPECT_EQ(histogram.buckets.size(), buckets.empty() ? 0 : buckets.rbegin()->first + 1);
   for (std::size_t i = 0; i < histogram.buckets.size(); ++i)
@@ -310,9 +310,10 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     std::vector<Bytes> capacities;
     for (std::uint64_t i = 1; i <= sizes; ++i)
       capacities.push_back(Bytes{sequence->distinct_bytes().v * i / sizes});
-    const auto lru = lru_curve(*sequence, reuse_distances(*sequence), capacities);
-    const auto belady = belady_curve(*sequence, capacities);
-    const auto pinned = pin_curve(*sequence, capacities);
+    const auto distances = reuse_distances(*sequence).value();
+    const auto lru = lru_curve(*sequence, distances, capacities).value();
+    const auto belady = belady_curve(*sequence, capacities).value();
+    const auto pinned = pin_curve(*sequence, capacities).value();
     for (std::size_t i = 0; i < capacities.size(); ++i) {
       EXPECT_EQ(lru[i], simulated_lru(*sequence, capacities[i])) << capacities[i].v;
       if (i % 4 == 1) {  // the slowest of them
@@ -330,8 +331,7 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     EXPECT_EQ(told->lru, lru);
     EXPECT_EQ(told->belady, belady);
     EXPECT_EQ(told->pin, pinned);
-    EXPECT_EQ(told->histogram.buckets,
-              reuse_histogram(*sequence, reuse_distances(*sequence)).buckets);
+    EXPECT_EQ(told->histogram.buckets, reuse_histogram(*sequence, distances)->buckets);
   }
   return parts;
 }

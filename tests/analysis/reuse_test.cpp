@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <ranges>
 
+#include "analysis/expert_pinning.h"
+#include "analysis/patience.h"
 #include "tests/analysis/order_check.h"
 #include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
@@ -54,7 +58,7 @@ TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
     const auto sizes = twenty_sizes(sequence);
-    const auto curve = lru_curve(sequence, reuse_distances(sequence), sizes);
+    const auto curve = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
     ASSERT_EQ(curve.size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i)
       EXPECT_EQ(curve[i], tt::testing::simulated_lru(sequence, sizes[i])) << sizes[i].v;
@@ -66,8 +70,8 @@ TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
     const auto sizes = twenty_sizes(sequence);
-    const auto best = belady_curve(sequence, sizes);
-    const auto pinned = pin_curve(sequence, sizes);
+    const auto best = belady_curve(sequence, sizes).value();
+    const auto pinned = pin_curve(sequence, sizes).value();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       EXPECT_EQ(best[i], tt::testing::simulated_belady(sequence, sizes[i])) << sizes[i].v;
       EXPECT_EQ(pinned[i], tt::testing::simulated_pin(sequence, sizes[i])) << sizes[i].v;
@@ -87,9 +91,9 @@ TEST(Reuse, NothingBeatsBelady) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
     const auto sizes = twenty_sizes(sequence);
-    const auto best = belady_curve(sequence, sizes);
-    const auto lru = lru_curve(sequence, reuse_distances(sequence), sizes);
-    const auto pinned = pin_curve(sequence, sizes);
+    const auto best = belady_curve(sequence, sizes).value();
+    const auto lru = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
+    const auto pinned = pin_curve(sequence, sizes).value();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       EXPECT_GE(best[i].bytes, lru[i].bytes) << sizes[i].v;
       EXPECT_GE(best[i].bytes, pinned[i].bytes) << sizes[i].v;
@@ -132,7 +136,7 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
     for (std::size_t room = 0; room <= 5; ++room) {
       std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> known;
       const Bytes capacity{room};
-      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1)).front().bytes.v,
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
                 best_of_all(reads, 0, 0, room, known))
           << seed << ", room " << room;
     }
@@ -192,7 +196,7 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
     const std::uint64_t all = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
     for (std::uint64_t room = 0; room <= all; ++room) {
       const Bytes capacity{room};
-      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1)).front().bytes.v,
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
                 AllSchedules(sequence, room).best())
           << seed << ", room " << room;
     }
@@ -203,7 +207,8 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
 TEST(Reuse, SizesThatRunOverHaveABucketToo) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const ReadSequence sequence = sequence_of({kHalf, kHalf}, {0, 1, 0});
-  const ReuseHistogram histogram = reuse_histogram(sequence, reuse_distances(sequence));
+  const ReuseHistogram histogram =
+      reuse_histogram(sequence, reuse_distances(sequence).value()).value();
   ASSERT_EQ(histogram.buckets.size(), 1U);
   EXPECT_EQ(histogram.buckets[0].reads, 1U);
   EXPECT_EQ(histogram.first.reads, 2U);
@@ -211,10 +216,10 @@ TEST(Reuse, SizesThatRunOverHaveABucketToo) {
 
 TEST(Reuse, TheHistogramCountsEveryReadOnce) {
   const ReadSequence sequence = sequence_of({10, 20, 5}, {0, 1, 0, 0, 2, 1});
-  const auto distances = reuse_distances(sequence);
+  const auto distances = reuse_distances(sequence).value();
   EXPECT_EQ(distances,
             (std::vector<Bytes>{kNever, kNever, Bytes{30}, Bytes{10}, kNever, Bytes{20 + 10 + 5}}));
-  const ReuseHistogram histogram = reuse_histogram(sequence, distances);
+  const ReuseHistogram histogram = reuse_histogram(sequence, distances).value();
   EXPECT_EQ(histogram.first, (ReuseHistogram::Bucket{3, Bytes{35}}));
   ASSERT_EQ(histogram.buckets.size(), 6U);
   EXPECT_EQ(histogram.buckets[3], (ReuseHistogram::Bucket{1, Bytes{10}}));  // 8..15
@@ -252,18 +257,74 @@ TEST(Reuse, OfASessionIsWhatItsPartsAre) {
   for (const Grain grain : {Grain::Tensor, Grain::Part}) {
     const std::vector<Bytes> capacities = {Bytes{0}, Bytes{600}, Bytes{1567}, Bytes{1568}};
     const auto sequence = weight_reads(reader, {.from = 0, .limit = 10}, grain).value();
-    const auto distances = reuse_distances(sequence);
+    const auto distances = reuse_distances(sequence).value();
     const auto found = reuse(reader, {.grain = grain, .capacities = capacities}).value();
     EXPECT_EQ(found.lru, lru_curve(sequence, distances, capacities));
     EXPECT_EQ(found.belady, belady_curve(sequence, capacities));
     EXPECT_EQ(found.pin, pin_curve(sequence, capacities));
-    EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances).first);
+    EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances)->first);
     EXPECT_EQ(found.reads, sequence.reads.size());
     EXPECT_EQ(reuse(reader, {.grain = grain}).value().lru.back().capacity, found.distinct);
     int asked = 0;  // all of the steps are walked, then nobody wants the curves
     const auto late = reuse(reader, {.grain = grain}, [&] { return ++asked <= 3; });
     ASSERT_FALSE(late.has_value());
     EXPECT_EQ(late.error().kind, TraceError::Kind::Cancelled);
+  }
+}
+
+// Each pass over the reads, and each of a curve over the items, asks all along.
+TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
+  constexpr std::uint32_t kItems = 20'000, kReads = 150'000;
+  std::mt19937_64 random(1);
+  std::vector<std::uint32_t> reads(kItems);
+  std::iota(reads.begin(), reads.end(), 0U);
+  while (reads.size() < kReads) reads.push_back(static_cast<std::uint32_t>(random() % kItems));
+  ReadSequence sequence = sequence_of(std::vector<std::uint64_t>(kItems, 3), std::move(reads));
+  for (ReuseItem& item : sequence.items) item.expert = 0;
+  const std::vector<Bytes> sizes = {Bytes{1500}, Bytes{15'000}, Bytes{45'000}};
+  const auto distances = reuse_distances(sequence).value();
+  const ReuseQuery query{.capacities = sizes};
+  struct Case {
+    const char* name;
+    std::uint64_t pieces;  // reads or items that are looked at
+    std::function<std::optional<TraceError>(const KeepGoing&)> ask;
+  };
+  const auto error_of = [](const auto& answer) {
+    return answer ? std::nullopt : std::optional(answer.error());
+  };
+  const Case cases[] = {
+      {"distances", kReads,
+       [&](const KeepGoing& wanted) { return error_of(reuse_distances(sequence, wanted)); }},
+      {"histogram", kReads,
+       [&](const KeepGoing& wanted) {
+         return error_of(reuse_histogram(sequence, distances, wanted));
+       }},
+      {"lru", kReads,
+       [&](const KeepGoing& wanted) {
+         return error_of(lru_curve(sequence, distances, sizes, wanted));
+       }},
+      {"belady", 4 * kReads,
+       [&](const KeepGoing& wanted) { return error_of(belady_curve(sequence, sizes, wanted)); }},
+      {"pin", 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(pin_curve(sequence, sizes, wanted)); }},
+      {"all of them", 7 * kReads + 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(reuse(sequence, query, wanted)); }},
+      {"of experts", 11 * kReads + 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(expert_pinning(sequence, sizes, wanted)); }}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    std::uint64_t asked = 0;
+    EXPECT_FALSE(one.ask([&] { return ++asked > 0; }).has_value());
+    EXPECT_GE(asked, one.pieces / Patience::kPieces);
+    EXPECT_LE(Patience::kPieces, 1U << 14);
+    // Nobody wants it any more, at the first, in the middle, at the last.
+    for (const std::uint64_t last : {std::uint64_t{1}, asked / 2, asked}) {
+      std::uint64_t again = 0;
+      const auto error = one.ask([&] { return ++again < last; });
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->kind, TraceError::Kind::Cancelled);
+      EXPECT_EQ(again, last);
+    }
   }
 }
 

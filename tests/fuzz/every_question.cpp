@@ -141,11 +141,9 @@ class Questions {
       if (!reads) continue;
       const Limits limits("reuse");
       const std::array<Bytes, 2> sizes{Bytes{1000}, reads->distinct_bytes()};
-      const auto distances = reuse_distances(*reads);
-      reuse_histogram(*reads, distances);
-      lru_curve(*reads, distances, sizes);
-      belady_curve(*reads, sizes);
-      pin_curve(*reads, sizes);
+      ask("reuse", [&] {
+        return reuse(*reads, {.grain = grain, .capacities = {sizes.begin(), sizes.end()}});
+      });
     }
   }
 
