@@ -228,8 +228,9 @@ class Walk {
     } else {
       for (std::size_t v = 0; v < kTime; ++v) amounts[v] = summing_.sum(share, v);
     }
-    amounts[kTime] = share.op_ns.empty() ? share.share * static_cast<double>(step.op_ns)
-                                         : summing_.sum(share, kTime);
+    amounts[kTime] = share.op_ns.empty()
+                         ? share.share * static_cast<double>(static_cast<std::int64_t>(step.op_ns))
+                         : summing_.sum(share, kTime);
     return amounts;
   }
 

@@ -81,7 +81,6 @@ std::expected<bool, TraceError> OutlinedStep::take(const SessionReader& reader,
       step_.ops > outline_->ops.size() ||
       (!step_.slots.empty() && step_.slots.size() != outline_->slots))
     return false;
-  drop_negative(step_.op_ns);
   ran_ = static_cast<std::uint32_t>(step_.ops == 0 && !row.head.aborted ? outline_->ops.size()
                                                                         : step_.ops);
   return true;
@@ -108,13 +107,6 @@ OutlinedStep::Parts OutlinedStep::parts_of(const OutlineRule& of) {
   return {.count = listed_.size(),
           .numbers = rule.apart ? std::span<const std::int64_t>(listed_)
                                 : std::span<const std::int64_t>()};
-}
-
-void drop_negative(std::vector<std::uint64_t>& op_ns) {
-  std::uint64_t any = 0;
-  for (const std::uint64_t ns : op_ns) any |= ns;
-  if (any >> 63 == 0) return;
-  for (std::uint64_t& ns : op_ns) ns = ns >> 63 == 0 ? ns : 0;
 }
 
 }  // namespace tt

@@ -28,8 +28,8 @@ class OutlinedStep {
   // Ops that ran: all of them in a step whose times were not kept and that nobody cancelled.
   std::uint32_t ran() const { return ran_; }
   bool timed() const { return step_.ops != 0; }
-  // Of the first ops; empty: not unpacked. A time that goes back, as only a damaged or
-  // invented file has it, is none.
+  // Of the first ops; empty: not unpacked. Modulo 2^64: a time that goes back, as only an
+  // invented file has it, is negative, as it is in every list of ops.
   std::span<const std::uint64_t> op_ns() const { return step_.op_ns; }
   std::size_t times_bytes() const { return step_.times_bytes; }  // at the row's begin
 
@@ -59,8 +59,5 @@ class OutlinedStep {
   std::uint32_t ran_ = 0;
   std::vector<std::int64_t> listed_;
 };
-
-// Times that go back are none.
-void drop_negative(std::vector<std::uint64_t>& op_ns);
 
 }  // namespace tt

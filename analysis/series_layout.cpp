@@ -169,8 +169,9 @@ std::span<const SeriesLayout::Merged> SeriesLayout::merged() {
 
 void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::span<double> cells,
                             double& total) {
-  const double times = value_ == Value::Time ? static_cast<double>(share.op_ns[item.op])
-                                             : times_of(share, item.rule, item.parts);
+  const double times = value_ == Value::Time
+                           ? static_cast<double>(static_cast<std::int64_t>(share.op_ns[item.op]))
+                           : times_of(share, item.rule, item.parts);
   const double amount = share.share_of(item.op) * times * item.unit;
   if (amount == 0) return;
   total += amount;

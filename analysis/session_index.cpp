@@ -339,7 +339,6 @@ std::span<const std::uint64_t> OpTimes::between(std::uint32_t series, std::size_
 std::span<const std::uint64_t> OpTimes::of(std::uint32_t series, std::size_t place) {
   const Series& of_series = index_.series()[series];
   (void)unpack_times(of_series.packed_times[place], op_ns_);  // once it was read before
-  drop_negative(op_ns_);
   op_ns_.resize(of_series.ran);
   return op_ns_;
 }

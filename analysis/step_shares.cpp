@@ -119,7 +119,7 @@ void StepShares::partly(std::uint32_t id, const StepWindow& window, const Visit&
     for (std::uint32_t op = 0; op < series.ran; ++op) {
       const auto begin = static_cast<std::int64_t>(at);
       const auto end = static_cast<std::int64_t>(at += out.op_ns[op]);
-      // An op without duration lies where it ends.
+      // An op without duration lies where it ends, one that goes back where it begins.
       const double part =
           end > begin ? part_within(begin, end, *window.time) : (window.time->holds(begin) ? 1 : 0);
       if (part == 0) continue;

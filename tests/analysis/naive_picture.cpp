@@ -39,7 +39,7 @@ double share_in(Axis axis, const Step& step, std::uint32_t op, Stretch<std::int6
   if (axis == Axis::Time && (all.from < in.from || all.to > in.to) && !step.op_ends.empty()) {
     const std::int64_t begin = op == 0 ? step.first_op.v : step.op_ends[op - 1].v;
     const std::int64_t end = step.op_ends[op].v;
-    if (begin == end) return in.holds(begin) ? 1 : 0;
+    if (end <= begin) return in.holds(begin) ? 1 : 0;
     return overlap(static_cast<double>(begin), static_cast<double>(end), from, to);
   }
   return overlap(static_cast<double>(all.from), static_cast<double>(all.to), from, to);

@@ -302,8 +302,7 @@ Lines naive_op_totals(const Everything& all) {
       ++sum.executions;
       if (whole) continue;
       sum.timed = true;
-      const std::int64_t ns = wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})});
-      sum.ns += static_cast<std::uint64_t>(std::max<std::int64_t>(0, ns));
+      sum.ns += static_cast<std::uint64_t>(wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
     }
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       Sum& sum = sums[{step.phase, step.graph, access.op.v}];

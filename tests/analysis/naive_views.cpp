@@ -158,10 +158,9 @@ std::optional<Lines> op_time(const Everything& all) {
       sums.read.any = sums.written.any = true;
       if (whole) continue;
       const Ns begin = op.v == 0 ? step.first_op : step.op_ends[op.v - 1];
-      // In two's complement; one that goes back counts 0.
-      const auto ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(step.op_ends[op.v].v) -
-                                                static_cast<std::uint64_t>(begin.v));
-      sums.ns.add(std::max<std::int64_t>(0, ns));
+      // In two's complement; one that goes back is negative.
+      sums.ns.add(static_cast<std::int64_t>(static_cast<std::uint64_t>(step.op_ends[op.v].v) -
+                                            static_cast<std::uint64_t>(begin.v)));
     }
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       (access.write ? of(access.op).written : of(access.op).read).add(access.touched);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/tensor_table.h"
@@ -221,6 +222,18 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
   for (const Step& step : s.steps)
     if (dice.one_in(3)) s.faults.push_back(plausible_faults(dice, s, step));
   return s;
+}
+
+// As no recorder writes it, but another program can: in some steps an op ends before it
+// begins.
+inline RandomSession with_times_that_go_back(RandomSession session, std::uint64_t seed) {
+  Dice dice(seed);
+  for (Step& step : session.steps)
+    if (step.op_ends.size() > 1 && dice.one_in(3)) {
+      const std::size_t op = dice.below(step.op_ends.size() - 1);
+      std::swap(step.op_ends[op], step.op_ends[op + 1]);
+    }
+  return session;
 }
 
 }  // namespace tt::test

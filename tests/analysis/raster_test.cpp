@@ -104,6 +104,25 @@ TEST(Raster, TimeOfParts) {
   }
 }
 
+// Lists of ops say that such an op took a negative time: so do sums.
+TEST(Raster, TimesThatGoBack) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto session = opened(with_times_that_go_back(plausible_session(seed, 30), seed));
+    Dice dice(seed);
+    for (const Axis by : {Axis::OpKind, Axis::Expert, Axis::Step, Axis::Tensor})
+      tt::testing::expect_breakdown(*session->reader, *session->index, by);
+    tt::testing::expect_parts_shared(*session->reader, *session->index,
+                                     tt::testing::random_cut(dice, *session->index));
+    for (int i = 0; i < 15; ++i) {
+      RasterQuery query = random_picture(dice, *session->index);
+      query.value = Value::Time;
+      expect_picture(*session->reader, *session->index, query);
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 // As no recorder writes them, but any program can: each step counts by itself.
 TEST(Raster, StepsThatDoNotFollowOneAnother) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {

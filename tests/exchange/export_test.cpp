@@ -12,9 +12,11 @@
 #include "api/exchange/run_folder.h"
 #include "api/exchange/run_pictures.h"
 #include "api/model_json.h"
+#include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 #include "tests/exchange/export_check.h"
 #include "tests/exchange/timeline_check.h"
+#include "tests/exchange/totals_check.h"
 #include "tests/exchange/usual_models.h"
 #include "tests/format/random_session.h"
 #include "tests/tracer/traced_model.h"
@@ -50,6 +52,18 @@ TEST(Export, AnythingThatAFileMaySay) {
 }
 
 // Times, tokens and layers of any size: a picture has its own.
+// Steps that were cancelled, that lost their times, ops that end before they begin.
+TEST(Totals, AreTheSameWhicheverWayTheyAreAskedFor) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    RandomSession session = test::plausible_session(seed, 30);
+    if (seed % 2 == 1) session = test::with_times_that_go_back(std::move(session), seed);
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
+    expect_totals_agree(folder / "s.ttrace");
+  }
+}
+
 TEST(Export, PicturesOfAnythingThatAFileMaySay) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -5,9 +5,9 @@
 
 namespace tt::testing {
 
-// Of a session whose steps have all their ops: by a walk over every access, by SQL
-// over the rows and over the tables of totals, by sums over steps, by a picture, by
-// what every step says of itself, and by what an export says of the session.
+// Accesses and bytes, ops and their time: by a walk over every access and op, by SQL over
+// the rows and over the tables of totals, by what every step says of itself, by
+// breakdowns and by pictures.
 void expect_totals_agree(const std::filesystem::path& file);
 
 }  // namespace tt::testing
