@@ -48,12 +48,10 @@ std::optional<Format> format_of(const ExportCommand& command) {
   return best->format;
 }
 
-constexpr const char* kRunFolder = "folder";
-
 std::string format_names() {
   std::string names;
   for (const FormatFacts& facts : formats()) names += std::format("{}, ", facts.name);
-  return names + kRunFolder;
+  return names.append(kRunFolder);
 }
 
 Written write_file(const SessionReader& reader, const ExportCommand& command,

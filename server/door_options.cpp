@@ -9,8 +9,9 @@ DoorOptions door_options(const ServerOptions& options) {
   DoorOptions door;
   door.rules.cors_origins = options.cors_origins;
   door.rules.https = options.public_url.starts_with("https:");
-  // A session's file, or its log.
-  for (const char* type : {"application/octet-stream", "application/x-ndjson"}) {
+  // A session's file, its log, or its run folder.
+  for (const char* type :
+       {"application/octet-stream", "application/x-ndjson", "application/x-tar"}) {
     door.rules.other_bodies.push_back(
         {.path = "/api/v1/sessions", .type = type, .max_bytes = options.max_import});
   }

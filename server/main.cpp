@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
   tt::add_generate_routes(door.http(), shelf, streams, retention);
   tt::add_session_routes(door.http(), sessions);
   tt::add_session_file_routes(door.http(), sessions, retention);
-  tt::add_export_routes(door.http(), sessions);
+  tt::add_export_routes(door.http(), sessions, retention);
   tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
     facts.models_dir = options->models.string();

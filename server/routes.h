@@ -34,7 +34,7 @@ void add_session_routes(httplib::Server& http, SessionStore& sessions);
 // The files of sessions: download and import.
 void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // A session in the formats of other tools.
-void add_export_routes(httplib::Server& http, SessionStore& sessions);
+void add_export_routes(httplib::Server& http, SessionStore& sessions, Retention& retention);
 // What a session recorded: tokens, templates, nodes, tensors, steps, ops, accesses.
 void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
 // Where its bytes, accesses and times went: pictures, breakdowns, the order of reads.

@@ -167,7 +167,10 @@ std::uint64_t announced_bytes(const Request& request) {
 ImportForm form_of(const Request& request) {
   std::string type = request.get_header_value("Content-Type");
   type.resize(std::min(type.size(), type.find_first_of("; \t")));
-  return fold_case(type) == "application/x-ndjson" ? ImportForm::Log : ImportForm::File;
+  type = fold_case(type);
+  return type == "application/x-ndjson" ? ImportForm::Log
+         : type == "application/x-tar"  ? ImportForm::RunFolder
+                                        : ImportForm::File;
 }
 
 void take_in(const Request& request, Response& response, const httplib::ContentReader& body,

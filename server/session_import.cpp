@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/exchange/import.h"
+#include "api/exchange/tar.h"
 #include "server/move_file.h"
 #include "tracer/format/session_reader.h"
 
@@ -24,12 +25,15 @@ TraceError system_error(const std::filesystem::path& path) {
   return file_error(path, {errno, std::generic_category()});
 }
 
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+}
+
 // What is wrong with a file that somebody sent is theirs to mend: 422, and no
 // word of where it lay.
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
-  const std::string name = path.string();
-  for (std::size_t at = 0; (at = error.message.find(name)) != std::string::npos;)
-    error.message.replace(at, name.size(), "The file");
+  replace_all(error.message, path.string(), "The file");
   Problem problem = problem_of(error);
   const bool theirs = problem.fault == Fault::Damaged || problem.fault == Fault::NotASession ||
                       problem.fault == Fault::NewerVersion;
@@ -38,7 +42,15 @@ Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
 }
 
 const char* name_of(ImportForm form) {
-  return form == ImportForm::Log ? "upload.ndjson" : "upload.ttrace";
+  switch (form) {
+    case ImportForm::File:
+      return "upload.ttrace";
+    case ImportForm::Log:
+      return "upload.ndjson";
+    case ImportForm::RunFolder:
+      return "upload.tar";
+  }
+  return "";
 }
 
 Problem damaged(const std::vector<std::string>& problems) {
@@ -93,8 +105,7 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   bytes_ += bytes.size();
   if (bytes_ - room_looked_at_ >= kLookAtRoomEvery) {
     room_looked_at_ = bytes_;
-    if (auto refused = retention_.refuse_file(bytes_, bytes_))
-      return std::unexpected(*std::move(refused));
+    if (auto room = refuse(bytes_, bytes_); !room) return room;
   }
   while (!bytes.empty()) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
@@ -105,22 +116,59 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   return {};
 }
 
+std::expected<void, Problem> SessionImport::refuse(std::uint64_t bytes,
+                                                   std::uint64_t written) const {
+  auto refused = retention_.refuse_file(bytes, written);
+  if (refused) return std::unexpected(*std::move(refused));
+  return {};
+}
+
 // From here on it is the file of a session that is looked at.
 std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
-  // A session is smaller than its log, but for one that was made not to be.
-  if (auto refused = retention_.refuse_file(2 * bytes_, bytes_))
-    return std::unexpected(*std::move(refused));
-  const auto session = folder_.path() / "imported.ttrace";  // its id, where the log has none
-  const auto made = exchange::import_log(path_, session, keep_going);
-  if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
+  // A session is smaller than what it is made of, but for one that was made not to be.
+  if (auto room = refuse(2 * bytes_, bytes_); !room) return room;
+  const auto session = folder_.path() / "imported.ttrace";  // its id, where it is told none
+  if (form_ == ImportForm::Log) {
+    const auto made = exchange::import_log(path_, session, keep_going);
+    if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
+  } else {
+    const auto run = unpack(keep_going);
+    if (!run) return std::unexpected(run.error());
+    auto made = exchange::import_run_folder(*run, session, keep_going);
+    if (!made) {
+      replace_all(made.error().message, run->string() + "/", "");  // the file's name is enough
+      return std::unexpected(problem_of_upload(made.error(), path_));
+    }
+  }
   path_ = session;
   return {};
+}
+
+// The folder that the archive was unpacked into, instead of it.
+std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGoing& keep_going) {
+  auto run = folder_.path() / "run";
+  std::error_code failed;
+  std::filesystem::create_directory(run, failed);
+  if (failed) return std::unexpected(problem_of(file_error(run, failed)));
+  std::expected<void, Problem> room;
+  const auto read = exchange::read_tar(
+      path_, exchange::kImportedFiles, run,
+      [&](std::uint64_t bytes) -> std::expected<void, TraceError> {
+        room = refuse(bytes_ + bytes, bytes_ + bytes);
+        if (room) return {};
+        return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
+      },
+      keep_going);
+  if (!room) return std::unexpected(room.error());
+  if (!read) return std::unexpected(problem_of_upload(read.error(), path_));
+  std::filesystem::remove(path_, failed);
+  return run;
 }
 
 std::expected<SessionStore::Taken, Problem> SessionImport::finish(const KeepGoing& keep_going) {
   const bool closed = close(std::exchange(file_, -1)) == 0;
   if (!closed) return std::unexpected(problem_of(system_error(path_)));
-  if (form_ == ImportForm::Log) {
+  if (form_ != ImportForm::File) {
     if (auto converted = convert(keep_going); !converted) return std::unexpected(converted.error());
   }
   const auto problems = check_session(path_, keep_going);

@@ -1,6 +1,7 @@
-// A session on its way in, its file or the log of one: bytes as they come, to a file of their own
-// in the data folder; the whole is checked, and only then it is a session. Of a log one is made
-// (api/exchange/import.h). Whatever goes wrong, nothing is left behind. One thread.
+// A session on its way in, its file, the log of one or its run folder as a tar archive: bytes as
+// they come, to a file of their own in the data folder; the whole is checked, and only then it is a
+// session. Of a log or a run folder one is made (api/exchange/import.h). Whatever goes wrong,
+// nothing is left behind. One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace tt {
 
-enum class ImportForm : std::uint8_t { File, Log };
+enum class ImportForm : std::uint8_t { File, Log, RunFolder };
 
 class SessionImport {
  public:
@@ -31,14 +32,16 @@ class SessionImport {
 
   // After a problem nothing more is taken.
   std::expected<void, Problem> add(std::span<const char> bytes);
-  // 422 when it is no session, or not a whole one; no log of one. A log takes as
-  // long as its lines, as long as `keep_going` says so.
+  // 422 when it is no session, or not a whole one; no log of one; no run folder. What a
+  // session has to be made of takes its time, as long as `keep_going` says so.
   std::expected<SessionStore::Taken, Problem> finish(const KeepGoing& keep_going = always);
 
  private:
   SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file,
                 ImportForm form);
+  std::expected<void, Problem> refuse(std::uint64_t bytes, std::uint64_t written) const;
   std::expected<void, Problem> convert(const KeepGoing& keep_going);
+  std::expected<std::filesystem::path, Problem> unpack(const KeepGoing& keep_going);
 
   SessionStore& sessions_;
   Retention& retention_;

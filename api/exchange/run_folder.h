@@ -13,10 +13,14 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include "api/exchange/session_rows.h"
 
 namespace tt::exchange {
+
+// Among the names of formats (export.h), in parameters and options.
+inline constexpr std::string_view kRunFolder = "folder";
 
 inline constexpr std::size_t kRecordBytes = 64;
 

@@ -114,7 +114,7 @@ struct InProcessServer::Impl {
     write_session(scratch / "", 1, "plausible");
     write_session(scratch / "", 4, "other");
     add_session_routes(http, sessions);
-    add_export_routes(http, sessions);
+    add_export_routes(http, sessions, retention);
     add_trace_routes(http, sessions, indexes);
     add_heat_routes(http, sessions, indexes);
     add_query_routes(http, sessions);
@@ -128,6 +128,9 @@ struct InProcessServer::Impl {
 
   Scratch scratch;
   SessionStore sessions{scratch / ""};
+  Retention retention{sessions,
+                      {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0},
+                      [](const RemovedSession&) {}};
   IndexShelf indexes;
   StaticFiles page{"/nonexistent"};
   RouteContract contract{openapi_json()};

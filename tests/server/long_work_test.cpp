@@ -132,6 +132,43 @@ TEST(LongWork, AnExportStopsWhenTheClientHasGone) {
   }
 }
 
+// Of one that is a folder: while it is made, and while it is sent.
+TEST(LongWork, AnArchiveStopsWhenTheClientHasGone) {
+  LongServer long_server;
+  const auto folders_left = [&] {
+    std::error_code none;
+    const fs::directory_iterator folders(long_server.server().data / ".work", none);
+    return none ? 0 : std::distance(folders, fs::directory_iterator());
+  };
+  for (const char* query : {"format=folder", "part_rows=1000"}) {
+    SCOPED_TRACE(query);
+    {
+      RawClient client(long_server.server().port);
+      client.send("GET /api/v1/sessions/long/export?" + std::string(query) +
+                  " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      EXPECT_TRUE(eventually([&] { return folders_left() == 1; }));
+    }
+    const Answered stopped = long_server.ended("export");
+    EXPECT_EQ(stopped.status, 503);
+    EXPECT_LT(stopped.bytes, 10'000U);
+    EXPECT_EQ(folders_left(), 0);
+  }
+  {
+    RawClient client(long_server.server().port, 4096);
+    client.send(
+        "GET /api/v1/sessions/long/export?format=folder&last_step=9999 HTTP/1.1\r\n"
+        "Host: localhost\r\n\r\n");
+    EXPECT_TRUE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 200"));
+    EXPECT_EQ(client.read(1 << 20).size(), 1U << 20);
+    EXPECT_EQ(folders_left(), 1);
+  }
+  // Of 13 MB.
+  const Answered stopped = long_server.ended("export");
+  EXPECT_GT(stopped.bytes, 1U << 20);
+  EXPECT_LT(stopped.bytes, 10U << 20);
+  EXPECT_TRUE(eventually([&] { return folders_left() == 0; }));
+}
+
 std::uint64_t peak_bytes(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);)
@@ -148,7 +185,7 @@ TEST(LongWork, AnExportIsNeverHeldWhole) {
   client.set_read_timeout(120, 0);
   const std::uint64_t before = peak_bytes(server.program.pid());
   std::uint64_t bytes = 0;
-  for (const char* format : {"parquet", "ndjson"}) {
+  for (const char* format : {"parquet", "folder", "ndjson"}) {
     SCOPED_TRACE(format);
     bytes = 0;
     const auto sent = client.Get(std::string("/api/v1/sessions/long/export?format=") + format,

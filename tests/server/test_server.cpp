@@ -67,7 +67,7 @@ TestServer::TestServer(const TestServerOptions& options)
   add_generate_routes(door.http(), shelf, streams, retention);
   add_session_routes(door.http(), sessions);
   add_session_file_routes(door.http(), sessions, retention);
-  add_export_routes(door.http(), sessions);
+  add_export_routes(door.http(), sessions, retention);
   add_server_routes(door.http(), retention, data, [this](ServerFacts& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
     facts.models_dir = shelf.options().folder.string();

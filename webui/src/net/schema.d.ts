@@ -221,7 +221,7 @@ export interface paths {
         /** Recorded sessions, one being recorded included */
         readonly get: operations["sessions"];
         readonly put?: never;
-        /** Add a .ttrace file, or a log (NDJSON, docs/exports.md) of which a session is made. It is checked whole before it is taken */
+        /** Add a .ttrace file; or a log (NDJSON) or a run folder (a plain tar archive of it) of which a session is made (docs/exports.md). It is checked whole before it is taken */
         readonly post: operations["import"];
         readonly delete?: never;
         readonly options?: never;
@@ -294,8 +294,8 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/export": {
         readonly parameters: {
             readonly query?: {
-                /** @description docs/exports.md says what each holds */
-                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot";
+                /** @description docs/exports.md says what each holds. The run folder, folder, comes as a tar archive */
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
                 /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
@@ -303,6 +303,8 @@ export interface paths {
                 readonly last_step?: number;
                 /** @description A row per head where a weight of Q, K, V or O is read as a whole */
                 readonly per_head?: boolean;
+                /** @description Of parquet: a folder session=ID/steps=A-B/part.parquet, a new part after so many rows, as a tar archive. 0: one file */
+                readonly part_rows?: number;
             };
             readonly header?: never;
             readonly path: {
@@ -311,7 +313,7 @@ export interface paths {
             };
             readonly cookie?: never;
         };
-        /** The session in the format of other tools, made while it is sent. An answer that ends without its last chunk is not whole */
+        /** The session in the format of other tools, made while it is sent (folders before). An answer that ends without its last chunk is not whole */
         readonly get: operations["export"];
         readonly put?: never;
         readonly post?: never;
@@ -2873,6 +2875,7 @@ export interface operations {
             readonly content: {
                 readonly "application/octet-stream": string;
                 readonly "application/x-ndjson": string;
+                readonly "application/x-tar": string;
             };
         };
         readonly responses: {
@@ -3067,8 +3070,8 @@ export interface operations {
     readonly export: {
         readonly parameters: {
             readonly query?: {
-                /** @description docs/exports.md says what each holds */
-                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot";
+                /** @description docs/exports.md says what each holds. The run folder, folder, comes as a tar archive */
+                readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
                 /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
@@ -3076,6 +3079,8 @@ export interface operations {
                 readonly last_step?: number;
                 /** @description A row per head where a weight of Q, K, V or O is read as a whole */
                 readonly per_head?: boolean;
+                /** @description Of parquet: a folder session=ID/steps=A-B/part.parquet, a new part after so many rows, as a tar archive. 0: one file */
+                readonly part_rows?: number;
             };
             readonly header?: never;
             readonly path: {
@@ -3101,12 +3106,14 @@ export interface operations {
                     readonly "application/vnd.apache.arrow.stream": string;
                     readonly "application/vnd.apache.arrow.file": string;
                     readonly "text/vnd.graphviz": string;
+                    readonly "application/x-tar": string;
                 };
             };
             readonly 400: components["responses"]["Problem"];
             readonly 401: components["responses"]["Problem"];
             readonly 404: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
+            readonly 507: components["responses"]["Problem"];
         };
     };
     readonly tokens: {

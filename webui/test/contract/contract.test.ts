@@ -318,6 +318,8 @@ describe('beside the walk', () => {
     await copyFile(join(server.data, `${id}.ttrace-wal`), `${name}-wal`);
     await copyFile(join(server.data, `${id}.ttrace`), name);
     await refuse('download', { id: 'growing' }, [507], full);
+    const target = targetOf(operation('export'), { id: 'growing' }, { format: 'folder' });
+    await probe(operation('export'), { target }, [507], full.url);
     const limit = Number((await get('/api/v1/server')).queue_limit);
     const waiting: string[] = [];
     for (let i = 0; i < limit; i += 1) waiting.push(await generate(PROMPT));
@@ -358,19 +360,20 @@ describe('beside the walk', () => {
     await take(own.subarray(0, 4096), 422);
     const log = targetOf(operation('export'), { id: finished }, { format: 'ndjson' });
     const { body: lines } = await probe(operation('export'), { target: log }, [200]);
-    const tell = (body: Buffer, expected: number) =>
-      probe(
-        operation('import'),
-        {
-          target: '/api/v1/sessions',
-          headers: { 'Content-Type': 'application/x-ndjson; charset=utf-8' },
-          body,
-        },
-        [expected],
-      );
+    const tell = (body: Buffer, expected: number, type = 'application/x-ndjson; charset=utf-8') => {
+      const headers = { 'Content-Type': type };
+      const target = '/api/v1/sessions';
+      return probe(operation('import'), { target, headers, body }, [expected]);
+    };
     const { id: again } = jsonOf(await tell(lines, 201)) as { id: string };
     await perform('delete', { id: again });
     await tell(Buffer.from('no log'), 422);
+    const run = targetOf(operation('export'), { id: finished }, { format: 'folder' });
+    const { body: archive } = await probe(operation('export'), { target: run }, [200]);
+    const tar = 'application/x-tar';
+    const { id: third } = jsonOf(await tell(archive, 201, tar)) as { id: string };
+    await perform('delete', { id: third });
+    await tell(archive.subarray(0, 4096), 422, tar);
     await refuse('import', {}, [413], small);
   });
 
