@@ -1,0 +1,31 @@
+// A tar archive of any bytes: its run folder becomes a sound session, or there is none.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+#include "api/exchange/tar.h"
+#include "tests/fuzz/imported.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tt;
+  static const fuzz::Scratch scratch;
+  fuzz::store(scratch / "s.tar", {data, size});
+  const auto run = scratch / "run";
+  std::filesystem::create_directory(run);
+  fuzz::expect_sound(
+      [&]() -> std::expected<exchange::Imported, TraceError> {
+        const auto may_go_on = [](std::uint64_t) -> exchange::Written { return {}; };
+        const auto read =
+            exchange::read_tar(scratch / "s.tar", exchange::kImportedFiles, run, may_go_on);
+        if (!read) return std::unexpected(read.error());
+        return exchange::import_run_folder(run, scratch / "s.ttrace");
+      },
+      scratch / "s.ttrace");
+  std::uintmax_t unpacked = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(run))
+    unpacked += file.file_size();
+  if (unpacked > size) fuzz::finding("more was unpacked than the archive has");
+  scratch.clear();
+  return 0;
+}
