@@ -200,5 +200,28 @@ TEST(LongWork, AnExportIsNeverHeldWhole) {
   EXPECT_GT(bytes, 800U << 20) << "the log";
 }
 
+TEST(LongWork, NorIsARunFolderThatComesIn) {
+  constexpr std::uint32_t kSome = 30'000;  // steps; more tokens without a text are refused
+  const tt::testing::TempFolder folder;
+  fs::copy_file(long_session(), folder / "long.ttrace");
+  Running server(folder.path(), {"--no-model"});
+  httplib::Client client(server.url);
+  client.set_read_timeout(240, 0);
+  std::string archive;
+  const auto sent = client.Get(
+      "/api/v1/sessions/long/export?format=folder&last_step=" + std::to_string(kSome - 1),
+      [&](const char* data, std::size_t bytes) {
+        archive.append(data, bytes);
+        return true;
+      });
+  ASSERT_TRUE(sent && sent->status == 200);
+  EXPECT_GT(archive.size(), kSome * kAccesses * 64);
+  const std::uint64_t before = peak_bytes(server.program.pid());
+  const auto taken = client.Post("/api/v1/sessions", archive, "application/x-tar");
+  ASSERT_TRUE(taken && taken->status == 201) << (taken ? taken->body : "no answer");
+  EXPECT_EQ(json::parse(taken->body)["steps"], kSome);
+  EXPECT_LT(peak_bytes(server.program.pid()) - before, 64U << 20);
+}
+
 }  // namespace
 }  // namespace tt::test
