@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/report/report_text.h"
+#include "tests/analysis/naive_faults.h"
 #include "tests/analysis/naive_sums.h"
 #include "tracer/format/access.h"
 
@@ -162,6 +163,9 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
   const auto memory = fact_number(figures.info, "host.ram_bytes");
   const auto cores = fact_number(figures.info, "host.cores");
   const auto threads = fact_number(figures.info, "context.threads");
+  double waited = 0;
+  for (const NaiveFault& of : naive_faults(reader))
+    if (of.step.phase == Phase::Generate) waited += static_cast<double>(of.count);
   const bool scarce = memory && *memory < static_cast<double>(session.distinct);
   const auto attention = parts.find("attention");
   struct Reason {
@@ -171,6 +175,8 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
   const Reason reasons[] = {
       {"Pin ", scarce && !figures.room.pins.weights.empty()},
       {"Have ", !scarce && session.read > 0},
+      {"Keep the weights in memory",
+       figures.generated_tokens > 0 && waited >= figures.generated_tokens},
       {"Use a smaller quantization", all.time_ns > 0 && products.time_ns >= 0.5 * all.time_ns &&
                                          fastest > 0 &&
                                          products.bytes_per_second() >= 0.6 * fastest},

@@ -67,6 +67,37 @@ std::set<std::string> first_words(const std::vector<Advice>& advice) {
   return words;
 }
 
+TEST(Report, TellsWhereTheDiskWasWaitedFor) {
+  const auto told = [](const ReportFigures& f) {
+    const Report report = report_of(f);
+    std::string all;
+    for (const std::string& finding : report.findings) all += finding + "\n";
+    for (const ReportSection& section : report.sections) {
+      for (const std::string& text : section.text) all += text + "\n";
+      if (section.title != "Where the disk was waited for") continue;
+      for (const auto& cells : section.rows)
+        for (const std::string& cell : cells) all += cell + "|";
+    }
+    return all;
+  };
+  ReportFigures f = plain();
+  EXPECT_NE(told(f).find("Page faults were not recorded"), std::string::npos);
+  f.info.facts.emplace_back("trace.page_faults", "perf");
+  EXPECT_NE(told(f).find("No page fault was recorded"), std::string::npos);
+  f.by_tensor.rows = {row("a", 1, 1), row("b", 1, 1), row("c", 1, 1)};
+  f.by_tensor.rows[0].all.faults = 1;
+  f.by_tensor.rows[1].all.faults = 6;
+  f.by_tensor.rows[1].prompt.faults = 4;
+  f.by_tensor.rows[1].generate.faults = 2;
+  f.by_tensor.total.all.faults = 8;
+  f.by_tensor.total.generate.faults = 3;
+  const std::string text = told(f);
+  EXPECT_NE(text.find("waited for 8 times (page faults), 75 % of them at b."), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("8 times (page faults), 3 of these while"), std::string::npos) << text;
+  EXPECT_NE(text.find("b|6|75 %|4|2|a|1|12.5 %|0|0|"), std::string::npos) << text;
+}
+
 TEST(Report, AdvisesWhenThereIsAReason) {
   struct Case {
     const char* what;
@@ -127,6 +158,15 @@ TEST(Report, AdvisesWhenThereIsAReason) {
       {"another device",
        [](ReportFigures& f) { f.devices = {"CPU", "RPC0"}; },
        {"Have 10.0", "Give the"}},
+      {"each token waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 2; },
+       {"Have 10.0", "Keep the"}},
+      {"not every token waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 1; },
+       {"Have 10.0"}},
+      {"the prompt waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.prompt.faults = 9; },
+       {"Have 10.0"}},
       {"not sound",
        [](ReportFigures& f) {
          f.validation.checks = {{.check = Check::Ops,
