@@ -193,12 +193,13 @@ TEST(DoorAccess, EveryResponseSaysWhatABrowserMayDoWithIt) {
     RawClient client(server.port);
     client.send(request);
     const std::string head = client.read_until("\r\n\r\n");
-    for (const char* line :
-         {"\r\nContent-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
-          "frame-ancestors 'none'; object-src 'none'\r\n",
-          "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nReferrer-Policy: no-referrer\r\n",
-          "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
-          "\r\nCross-Origin-Opener-Policy: same-origin\r\n"}) {
+    constexpr const char* kPolicy =
+        "\r\nContent-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'; object-src 'none'\r\n";
+    for (const char* line : {kPolicy, "\r\nX-Content-Type-Options: nosniff\r\n",
+                             "\r\nReferrer-Policy: no-referrer\r\n",
+                             "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
+                             "\r\nCross-Origin-Opener-Policy: same-origin\r\n"}) {
       const auto at = head.find(line);
       ASSERT_NE(at, std::string::npos) << head;
       EXPECT_EQ(head.find(line, at + 1), std::string::npos) << "twice: " << line;
