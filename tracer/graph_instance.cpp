@@ -59,8 +59,8 @@ GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGra
         {.op = slot.read_at.v,
          .slot = s,
          .source = source,
-         .how = slot.kind == SlotKind::AttendedCells ? SlotCopy::AttendedCells : SlotCopy::Values,
-         .on_host = is_on_host(*source)});
+         .plan = slot_plan(*source, slot.kind == SlotKind::AttendedCells ? SlotCopy::AttendedCells
+                                                                         : SlotCopy::Values)});
   }
   std::ranges::stable_sort(captures_, {}, &Capture::op);
   graph_ = intern(built.graph, known);

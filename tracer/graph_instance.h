@@ -28,8 +28,7 @@ class GraphInstance {
     std::uint32_t op = 0;
     std::uint32_t slot = 0;
     const ggml_tensor* source = nullptr;
-    SlotCopy how = SlotCopy::Values;
-    bool on_host = true;
+    SlotPlan plan{};
   };
 
   GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGraph built, bool exact_only,

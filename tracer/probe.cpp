@@ -63,6 +63,7 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   instance_ = nullptr;
   asked_ = ticks_ = device_ops_ = 0;
   next_capture_ = 0;
+  next_capture_op_ = 0;
   learned_exact_only_ = false;
   stopped_ = false;
   if (buffer != nullptr) in_flight_.store(buffer, std::memory_order_release);
@@ -192,15 +193,17 @@ void Probe::end_op(std::uint32_t op, std::int64_t ns) {
 }
 
 void Probe::capture_known(std::uint32_t op) {
+  if (op < next_capture_op_) return;
   const auto captures = instance_->captures();
   while (next_capture_ < captures.size() && captures[next_capture_].op <= op) {
     const GraphInstance::Capture& capture = captures[next_capture_++];
-    if (copy_slot(*capture.source, capture.how, capture.on_host, capture.slot, *buffer_)) {
+    if (copy_slot(*capture.source, capture.plan, capture.slot, *buffer_)) {
       captured_from_.push_back(capture.source);
     } else {
       ++buffer_->slots_lost;
     }
   }
+  next_capture_op_ = next_capture_ < captures.size() ? captures[next_capture_].op : kNone;
 }
 
 // ---------------------------------------------------------------- recognition
@@ -224,6 +227,7 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
     return false;
   }
   instance_ = best;
+  next_capture_op_ = 0;
   exact_step_ = mode_options_.exact || best->exact_only;
   if (index == 0) captured_from_.clear();
   prepare_stats();
@@ -352,7 +356,7 @@ void Probe::capture_learning() {
     for (std::size_t i = 0; i < sources.count; ++i) {
       const ggml_tensor* source = sources.tensors[i];
       if (std::ranges::find(captured_from_, source) != captured_from_.end()) continue;
-      if (copy_slot(*source, slot_copy_for(*nodes_[node]), is_on_host(*source), kNone, *buffer_)) {
+      if (copy_slot(*source, slot_plan(*source, slot_copy_for(*nodes_[node])), kNone, *buffer_)) {
         captured_from_.push_back(source);
       }
     }

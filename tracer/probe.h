@@ -103,9 +103,10 @@ class Probe {
   GraphInstance* instance_ = nullptr;  // being matched; while learning: what the prefix is of
   std::uint32_t asked_ = 0;            // nodes listed so far
   std::uint32_t ticks_ = 0;
-  std::size_t next_capture_ = 0;  // into instance_->captures()
-  std::uint32_t device_ops_ = 0;  // ops that ran without a tick
-  bool stopped_ = false;          // cancelled at a cut: what is listed from here on does not count
+  std::size_t next_capture_ = 0;       // into instance_->captures()
+  std::uint32_t next_capture_op_ = 0;  // no capture is due before this op ends
+  std::uint32_t device_ops_ = 0;       // ops that ran without a tick
+  bool stopped_ = false;  // cancelled at a cut: what is listed from here on does not count
 
   // Learning.
   std::vector<const ggml_tensor*> nodes_;

@@ -5,13 +5,31 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace tt {
 
 namespace {
 
 constexpr std::uint16_t kHalfMinusInf = 0xFC00;
+
+std::optional<CapturedSlot::Values> kind_of(ggml_type type) {
+  switch (type) {
+    case GGML_TYPE_I32:
+      return CapturedSlot::Values::Int32;
+    case GGML_TYPE_I64:
+      return CapturedSlot::Values::Int64;
+    case GGML_TYPE_F32:
+      return CapturedSlot::Values::Float;
+    default:
+      return std::nullopt;
+  }
+}
+std::uint32_t bytes_of(CapturedSlot::Values values) {
+  return values == CapturedSlot::Values::Int64 ? 8 : 4;
+}
 
 // The numbers of the cells that are attended to, ascending. They mostly are one run:
 // eight of a kind are taken together, as one cell waits for the count before it.
@@ -96,28 +114,40 @@ bool is_on_host(const ggml_tensor& tensor) {
   return buffer == nullptr || ggml_backend_buffer_is_host(buffer);
 }
 
-bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
+SlotPlan slot_plan(const ggml_tensor& source, SlotCopy how) {
+  SlotPlan plan{.how = how, .on_host = is_on_host(source)};
+  const auto values = kind_of(source.type);
+  if (!values) return plan;
+  plan.values = *values;
+  const std::size_t bytes = ggml_nbytes(&source);
+  if (how == SlotCopy::Values && plan.on_host && ggml_is_contiguous(&source) &&
+      std::in_range<std::uint32_t>(bytes))
+    plan.bytes = static_cast<std::uint32_t>(bytes);
+  return plan;
+}
+
+bool copy_slot(const ggml_tensor& source, const SlotPlan& plan, std::uint32_t slot,
                StepBuffer& buffer) noexcept {
   if (buffer.captured.size() == buffer.captured.capacity()) return false;
-  if (how == SlotCopy::AttendedCells &&
+  if (plan.bytes > 0) {
+    if (buffer.arena_used + plan.bytes > buffer.arena_size) return false;
+    std::memcpy(buffer.arena.get() + buffer.arena_used, source.data, plan.bytes);
+    buffer.captured.push_back({.slot = slot,
+                               .count = plan.bytes / bytes_of(plan.values),
+                               .offset = buffer.arena_used,
+                               .values = plan.values});
+    buffer.arena_used += (plan.bytes + 7) / 8 * 8;
+    return true;
+  }
+  const bool on_host = plan.on_host;
+  if (plan.how == SlotCopy::AttendedCells &&
       (source.type == GGML_TYPE_F16 || source.type == GGML_TYPE_F32)) {
     return copy_attended_cells(source, on_host, slot, buffer);
   }
-  CapturedSlot captured{.slot = slot, .offset = buffer.arena_used};
-  switch (source.type) {
-    case GGML_TYPE_I32:
-      captured.values = CapturedSlot::Values::Int32;
-      break;
-    case GGML_TYPE_I64:
-      captured.values = CapturedSlot::Values::Int64;
-      break;
-    case GGML_TYPE_F32:
-      captured.values = CapturedSlot::Values::Float;
-      break;
-    default:
-      return false;
-  }
-  const std::size_t value_bytes = ggml_type_size(source.type);
+  const auto values = kind_of(source.type);
+  if (!values) return false;
+  CapturedSlot captured{.slot = slot, .offset = buffer.arena_used, .values = *values};
+  const std::size_t value_bytes = bytes_of(*values);
   const auto row_values = static_cast<std::size_t>(source.ne[0]);
   const std::size_t bytes = static_cast<std::size_t>(ggml_nelements(&source)) * value_bytes;
   if (buffer.arena_used + bytes > buffer.arena_size) return false;

@@ -19,9 +19,19 @@ SlotCopy slot_copy_for(const ggml_tensor& node);
 // device, and not repacked. A view lives where what it views lives.
 bool is_on_host(const ggml_tensor& tensor);
 
+// What of that is the same as long as the tensor is: worked out once per graph.
+struct SlotPlan {
+  SlotCopy how = SlotCopy::Values;
+  bool on_host = true;  // false: the tensor lives on another device and is fetched (exact mode)
+  // Of values that lie one behind the other on the host: so many bytes, of this kind. 0: they
+  // do not.
+  std::uint32_t bytes = 0;
+  CapturedSlot::Values values = CapturedSlot::Values::Int32;
+};
+SlotPlan slot_plan(const ggml_tensor& source, SlotCopy how);
+
 // Appends to arena and `captured`. False when it did not fit (nothing is added).
-// `on_host` false: the tensor lives on another device and is fetched (exact mode).
-bool copy_slot(const ggml_tensor& source, SlotCopy how, bool on_host, std::uint32_t slot,
+bool copy_slot(const ggml_tensor& source, const SlotPlan& plan, std::uint32_t slot,
                StepBuffer& buffer) noexcept;
 
 }  // namespace tt

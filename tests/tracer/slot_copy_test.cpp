@@ -30,7 +30,7 @@ class Mask {
   }
   std::vector<std::int32_t> attended() const {
     StepBuffer buffer(1, 4096);
-    EXPECT_TRUE(copy_slot(*tensor_, SlotCopy::AttendedCells, true, 0, buffer));
+    EXPECT_TRUE(copy_slot(*tensor_, slot_plan(*tensor_, SlotCopy::AttendedCells), 0, buffer));
     const auto* ids = reinterpret_cast<const std::int32_t*>(buffer.arena.get());
     return {ids, ids + buffer.captured.at(0).count};
   }
