@@ -39,7 +39,9 @@ class PageFaults {
   // the call is in it, unless the kernel had no room: call it often enough (each ring has
   // room for kRoom).
   void take(std::vector<PageFault>& out);
-  std::uint64_t lost() const { return lost_; }  // for want of room, as of the last take()
+  // For want of room, as far as the last take() was told: a processor tells with its next
+  // fault that there was no room for some before.
+  std::uint64_t lost() const { return lost_; }
   // Of the process so far. Any thread.
   static std::uint64_t count();
 

@@ -58,11 +58,11 @@ TEST(Verdict, OnOneHead) {
   const std::string json = "Content-Type: application/json\r\n";
   const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
   // What a browser says of a request that a page made without asking to read.
-  const auto no_cors = [](std::string site, std::string dest) {
+  const auto no_cors = [](const std::string& site, const std::string& dest) {
     return "Sec-Fetch-Site: " + site + "\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: " + dest +
            "\r\n";
   };
-  const auto visit = [](std::string site, std::string dest) {
+  const auto visit = [](const std::string& site, const std::string& dest) {
     return "Sec-Fetch-Site: " + site + "\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: " + dest +
            "\r\n";
   };
