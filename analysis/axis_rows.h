@@ -57,7 +57,7 @@ class AxisRows {
   // row of this axis.
   Stretch<std::int64_t> rows_of(const Series& series, const OutlineOp& op,
                                 const OutlineAccess* access, std::uint32_t part) const;
-  // Of a page fault: of bytes that which it touched. Without a series only `all` has one.
+  // Of a page fault; of bytes, the one that it touched. Without a series only `all` has a row.
   Stretch<std::int64_t> rows_of(const Series* series, const IndexedFault& fault) const;
   // Whether the parts of an access fall into rows of their own.
   bool divides(const TemplateOutline& outline, const OutlineAccess& access) const;

@@ -169,16 +169,20 @@ class Walk {
       if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
       window.steps = {i, i + 1};
       shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
-      if (rows_.size() >= kMostRows)
-        return std::unexpected(
-            TraceError{TraceError::Kind::NotFound,
-                       "The session has too many tokens for a row of each. Ask for fewer of them"});
+      if (rows_.size() >= kMostRows) return too_many();
     }
     if (auto added = add_faults(keep_going); !added) return std::unexpected(added.error());
+    if (rows_.size() >= kMostRows) return too_many();
     return in_order();
   }
 
  private:
+  static std::unexpected<TraceError> too_many() {
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound,
+                   "The session has too many tokens for a row of each. Ask for fewer of them"});
+  }
+
   // The rows of a step.
   Stretch<std::uint64_t> keys_of(std::uint64_t id) const {
     if (query_.by != Axis::Token) return {id, id + 1};

@@ -177,9 +177,13 @@ class Questions {
                                                          {Axis::Step, Axis::Buffer},
                                                          {Axis::Expert, Axis::Op}}};
     for (const auto& [x, y] : pictures) {
-      ask("raster", [&] {
-        return raster(index, {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}});
-      });
+      for (const Value value : {Value::Touched, Value::Faults}) {
+        ask("raster", [&] {
+          return raster(
+              index,
+              {.x = {.axis = x, .pixels = 40}, .y = {.axis = y, .pixels = 30}, .value = value});
+        });
+      }
     }
     ask("sequentiality", [&] { return sequentiality(index, {}, kUsualGap, kPage); });
     const ComparedSession self{.index = index, .reader = reader_};

@@ -2,7 +2,7 @@
 // what no damage of a file's bytes would get past its checksums.
 //
 // An input: 4 bytes that say how long the template is, little-endian, the template
-// (unpacked), then a step's blob.
+// (unpacked), then a step's blob, or that of its page faults.
 #include <zstd.h>
 
 #include <cstring>
@@ -48,8 +48,19 @@ std::vector<Step> steps_of(const GraphTemplate& graph, std::span<const std::uint
   return steps;
 }
 
+// Of a step, if the blob is one of page faults.
+bool add_faults(SessionWriter& writer, const Step& step, std::span<const std::uint8_t> blob) {
+  const auto faults = unpack_faults(std::as_bytes(blob), step.begin);
+  if (!faults || faults->empty()) return true;
+  const StepFaults of{.step = step.id, .count = faults->size(), .faults = *faults};
+  const auto again = unpack_faults(pack_faults(of, step.begin).value(), step.begin);
+  if (!again || *again != *faults) fuzz::finding("faults do not come back as they were packed");
+  return writer.add_faults(of, step.begin).has_value();
+}
+
 bool write(const std::filesystem::path& file, const GraphTemplate& graph,
-           const std::vector<Step>& steps) {
+           std::span<const std::uint8_t> blob) {
+  const std::vector<Step> steps = steps_of(graph, blob);
   SessionInfo info;
   info.id = "s";
   info.n_layers = 2;
@@ -68,7 +79,7 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
     tokens.push_back({.index = i, .id = 3, .text = "a"});
   if (!(*writer)->add_tokens(tokens)) return false;
   for (const Step& step : steps)
-    if (!(*writer)->add_step(step)) return false;
+    if (!(*writer)->add_step(step) || !add_faults(**writer, step, blob)) return false;
   info.state = SessionState::Done;
   return (*writer)->finish(info, {}).has_value();
 }
@@ -85,7 +96,7 @@ bool made_of(std::span<const std::uint8_t> input, const std::filesystem::path& f
   if (!graph) return false;
   const auto again = unpack_template(pack_template(*graph).value());
   if (!again || *again != *graph) fuzz::finding("a template does not come back as it was packed");
-  if (!write(file, *graph, steps_of(*graph, input.subspan(length)))) return false;
+  if (!write(file, *graph, input.subspan(length))) return false;
   const auto problems = check_session(file);
   if (!problems || !problems->empty()) fuzz::finding("the writer wrote what is not sound");
   return true;
