@@ -130,7 +130,6 @@ void PageFaults::stop() {
 }
 
 void PageFaults::take(std::vector<PageFault>& out) {
-  const auto first = static_cast<std::ptrdiff_t>(out.size());
   for (Ring& ring : rings_) {
     ring.read([&](std::uint32_t type, const std::array<std::uint64_t, 2>& numbers) {
       if (type == PERF_RECORD_SAMPLE)  // time, address
@@ -138,8 +137,8 @@ void PageFaults::take(std::vector<PageFault>& out) {
       if (type == PERF_RECORD_LOST) lost_ += numbers[1];  // id, how many
     });
   }
-  std::ranges::stable_sort(out.begin() + first, out.end(), {},
-                           [](const PageFault& f) { return f.at.v; });
+  // Rings are read one after the other: one may tell now of what was before another's last.
+  std::ranges::stable_sort(out, {}, [](const PageFault& f) { return f.at.v; });
 }
 
 std::uint64_t PageFaults::count() {

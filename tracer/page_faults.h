@@ -34,9 +34,9 @@ class PageFaults {
   // The kernel tells only between these two, so that nothing is lost that nobody wants.
   void start();
   void stop();
-  // The thread that starts and stops. Appends what came since the last call, in
-  // order of time; `at` is a time of the steady clock. Every fault that was over before
-  // the call is in it, unless the kernel had no room: call it often enough (each ring has
+  // The thread that starts and stops. Adds what came since the last call; all of
+  // `out` is in order of time then. `at` is a time of the steady clock. Every fault that was over
+  // before the call is in it, unless the kernel had no room: call it often enough (each ring has
   // room for kRoom).
   void take(std::vector<PageFault>& out);
   // For want of room, as far as the last take() was told: a processor tells with its next
