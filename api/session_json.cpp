@@ -31,14 +31,6 @@ Json model_json(const SessionInfo& info) {
           {"files", std::move(files)}};
 }
 
-Json to_json(const LossCounters& losses) {
-  return {{"steps_without_times", losses.steps_without_times},
-          {"slot_values_dropped", losses.slot_values_dropped},
-          {"count_mismatches", losses.count_mismatches},
-          {"steps_not_written", losses.steps_not_written},
-          {"page_faults_lost", losses.page_faults_lost}};
-}
-
 // Known when the session has ended.
 void add_reuse(Json& out, const SessionInfo& info) {
   const std::string_view text = info.fact("result.reused_tokens");
@@ -54,6 +46,14 @@ Problem bad_title(const char* what) {
 }
 
 }  // namespace
+
+Json to_json(const LossCounters& losses) {
+  return {{"steps_without_times", losses.steps_without_times},
+          {"slot_values_dropped", losses.slot_values_dropped},
+          {"count_mismatches", losses.count_mismatches},
+          {"steps_not_written", losses.steps_not_written},
+          {"page_faults_lost", losses.page_faults_lost}};
+}
 
 Json to_json(const SessionEntry& session) {
   if (!session.overview) {

@@ -23,6 +23,7 @@ struct SessionEntry {
 };
 using SessionEntryPtr = std::shared_ptr<const SessionEntry>;
 
+Json to_json(const LossCounters& losses);
 Json to_json(const SessionEntry& session);
 // {"total": n, "sessions": [...]}
 Json to_json(const Page<SessionEntryPtr>& sessions);

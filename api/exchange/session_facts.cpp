@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/session_json.h"
+
 namespace tt::exchange {
 
 Json to_json(const SessionInfo& info) {
@@ -29,14 +31,6 @@ Json to_json(const SessionInfo& info) {
           {"n_experts_used", info.n_experts_used},
           {"model_files", std::move(files)},
           {"facts", std::move(facts)}};
-}
-
-Json to_json(const LossCounters& losses) {
-  return {{"steps_without_times", losses.steps_without_times},
-          {"slot_values_dropped", losses.slot_values_dropped},
-          {"count_mismatches", losses.count_mismatches},
-          {"steps_not_written", losses.steps_not_written},
-          {"page_faults_lost", losses.page_faults_lost}};
 }
 
 std::expected<Json, TraceError> session_facts(const SessionRows& rows) {

@@ -14,7 +14,6 @@
 namespace tt::exchange {
 
 Json to_json(const SessionInfo& info);
-Json to_json(const LossCounters& losses);
 // The session of `rows`, with "range" when it is not whole.
 std::expected<Json, TraceError> session_facts(const SessionRows& rows);
 
