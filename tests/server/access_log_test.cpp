@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/server/exposition.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 #include "tests/server_door/raw_client.h"
 
@@ -130,8 +131,7 @@ TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
   const testing::TempFolder folder;
   Running server(folder.path(), {"--log-json", "--log-level", "trace", "-t", "1", "-tb", "1"},
                  {"TT_API_KEY=KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY"});
-  httplib::Client client("127.0.0.1", port_of(server.url));
-  client.set_read_timeout(60, 0);
+  httplib::Client client = http_client(server.url);
   client.set_bearer_token_auth("KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY");
   const auto deadline = Clock::now() + 60s;
   while (Clock::now() < deadline) {
@@ -162,7 +162,7 @@ TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
 TEST(AccessLog, RequestsAreCountedByRoute) {
   const testing::TempFolder folder;
   Running server(folder.path());
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   for (int i = 0; i < 20; ++i) {
     client.Get("/api/v1/sessions/no-" + std::to_string(i));
     client.Get("/api/no-" + std::to_string(i));

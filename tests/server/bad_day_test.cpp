@@ -11,6 +11,7 @@
 #include "tests/format/read_only_folder.h"
 #include "tests/format/small_disk.h"
 #include "tests/places.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/format/session_reader.h"
@@ -35,7 +36,7 @@ std::uint16_t port_of(const std::string& url) {
 
 // The id that an accepted request got; empty when it was refused.
 std::string generate(Running& server, const json& body) {
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
   return accepted && accepted->status == 202 ? json::parse(accepted->body)["id"].get<std::string>()
                                              : "";
@@ -135,7 +136,7 @@ TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
 
 // The code and the words of a refused request.
 json refusal_of(Running& server, int status) {
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   const auto refused = client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
   if (!refused) return json::object();
   EXPECT_EQ(refused->status, status) << refused->body;
@@ -172,7 +173,7 @@ TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
   const json problem = refusal_of(server, 507);
   EXPECT_EQ(problem["code"], "quota_reached");
   EXPECT_NE(problem.value("detail", "").find("--keep-bytes"), std::string::npos) << problem;
-  httplib::Client(server.url).Delete("/api/v1/generate/" + running);
+  http_client(server.url).Delete("/api/v1/generate/" + running);
   EXPECT_EQ(server.ended(running)["state"], "cancelled") << "it goes on until it is told to end";
   EXPECT_EQ(server.ended(running)["error"], nullptr);
   const auto faults = check_session(folder.path() / (running + ".ttrace"));
@@ -204,7 +205,7 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
     EXPECT_TRUE(eventually([&] {
       return server.get("/api/v1/sessions/" + running).value("steps", 0) > steps + 5;
     })) << "the running one is not touched";
-    httplib::Client(server.url).Delete("/api/v1/generate/" + running);
+    http_client(server.url).Delete("/api/v1/generate/" + running);
     EXPECT_EQ(server.ended(running)["state"], "cancelled");
     EXPECT_EQ(server.ended(running)["error"], nullptr);
     const auto faults = check_session(folder.path() / "data" / (running + ".ttrace"));
@@ -230,7 +231,7 @@ TEST(BadDay, TheModelsFileMayNotBeRead) {
   EXPECT_TRUE(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}).empty());
   // Given back, it loads without a restart.
   fs::permissions(model, fs::perms::owner_read);
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   const auto loading = client.Post("/api/v1/models/model/load");
   ASSERT_TRUE(loading);
   EXPECT_EQ(loading->status, 202) << loading->body;
@@ -283,7 +284,7 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
   const int steps = server.get("/api/v1/sessions/" + first)["steps"];
   EXPECT_TRUE(eventually(
       [&] { return server.get("/api/v1/sessions/" + first).value("steps", 0) > steps + 20; }));
-  httplib::Client(server.url).Delete("/api/v1/generate/" + first);
+  http_client(server.url).Delete("/api/v1/generate/" + first);
   const json ended = server.ended(first);
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["error"], nullptr);

@@ -14,6 +14,7 @@
 
 #include "tests/format/temp_folder.h"
 #include "tests/server/damaged_model.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 #include "tracer/format/session_reader.h"
 
@@ -40,8 +41,7 @@ TEST(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
   for (std::uint32_t n = 0; n <= kMutations; ++n) {
     const std::string id = id_of(n);
     SCOPED_TRACE(id);
-    httplib::Client client(server.url);
-    client.set_read_timeout(60, 0);
+    httplib::Client client = http_client(server.url);
     const auto accepted = client.Post("/api/v1/models/" + id + "/load", "", "application/json");
     ASSERT_TRUE(accepted) << "the server is gone: " << server.program.said();
     std::string error;
@@ -97,7 +97,7 @@ TEST(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
   EXPECT_GT(ends["refused"], 10);
 
   // And a sound one still does as it did.
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   ASSERT_EQ(client.Post("/api/v1/models/sound/load", "", "application/json")->status, 202);
   EXPECT_TRUE(server.loaded());
   server.program.signal(SIGTERM);

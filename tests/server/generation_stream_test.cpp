@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/server/http_client.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
@@ -53,8 +54,7 @@ struct Reader {
   explicit Reader(const TestServer& server, json body,
                   std::function<bool(const std::string&)> enough = {})
       : thread([this, port = server.port, text_of_body = body.dump(), enough] {
-          httplib::Client client("127.0.0.1", port);
-          client.set_read_timeout(60, 0);
+          httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
           httplib::Request request;
           request.method = "POST";
           request.path = "/api/v1/generate";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/analysis/small_session.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 #include "tests/server/test_server.h"
 #include "tests/server_door/raw_client.h"
@@ -191,7 +192,7 @@ TEST(LongWork, AnExportIsNeverHeldWhole) {
   const tt::testing::TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
   Running server(folder.path(), {"--no-model"});
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   client.set_read_timeout(120, 0);
   const std::uint64_t before = peak_bytes(server.program.pid());
   std::uint64_t bytes = 0;
@@ -215,7 +216,7 @@ TEST(LongWork, NorIsARunFolderThatComesIn) {
   const tt::testing::TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
   Running server(folder.path(), {"--no-model"});
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   client.set_read_timeout(240, 0);
   std::string archive;
   const auto sent = client.Get(

@@ -13,6 +13,7 @@
 
 #include "tests/places.h"
 #include "tests/server/exposition.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 
 namespace tt {
@@ -181,8 +182,7 @@ Exposition of_llama_server() {
       {"-m", kPlaces.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
        "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
       {}, "llama-server");
-  httplib::Client client("127.0.0.1", port);
-  client.set_read_timeout(60, 0);
+  httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
   const auto deadline = Clock::now() + 60s;
   for (;;) {
     const auto health = client.Get("/health");
@@ -208,7 +208,7 @@ Exposition of_tt_server() {
   const testing::TempFolder folder;
   Running server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
   EXPECT_TRUE(server.loaded());
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   for (const char* count : {"1", "8"}) {
     const auto accepted = client.Post(
         "/api/v1/generate",

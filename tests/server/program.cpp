@@ -1,4 +1,5 @@
 #include "tests/server/program.h"
+#include "tests/server/http_client.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -104,7 +105,7 @@ std::vector<std::string> Running::arguments(const std::filesystem::path& data,
 }
 
 json Running::get(const std::string& path) {
-  const auto result = httplib::Client(url).Get(path);
+  const auto result = http_client(url).Get(path);
   return result ? json::parse(result->body, nullptr, false) : json::object();
 }
 
@@ -132,7 +133,7 @@ json Running::ended(const std::string& id) {
 }
 
 std::string Running::start_endless() {
-  httplib::Client client(url);
+  httplib::Client client = http_client(url);
   const auto accepted = client.Post("/api/v1/generate",
                                     R"({"prompt": "Once", "max_tokens": 4000, "ignore_eos": true})",
                                     "application/json");

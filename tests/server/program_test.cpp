@@ -8,6 +8,7 @@
 
 #include "tests/help_options.h"
 #include "tests/places.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 
 #include "tracer/format/session_reader.h"
@@ -100,8 +101,8 @@ TEST(Program, OpensSessionsWithoutAModel) {
     EXPECT_EQ(list["sessions"].at(0)["id"], id);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"],
               list["sessions"].at(0)["steps"]);
-    const auto refused = httplib::Client(server.url)
-                             .Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");
+    const auto refused =
+        http_client(server.url).Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");
     ASSERT_TRUE(static_cast<bool>(refused));
     EXPECT_GE(refused->status, 400) << refused->body;
     server.program.signal(SIGTERM);
@@ -138,7 +139,7 @@ TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
   };
   const std::string first = path_of(server.url);
   ASSERT_FALSE(first.empty()) << server.url;
-  httplib::Client client(server.url.substr(0, server.url.size() - first.size()));
+  httplib::Client client = http_client(server.url.substr(0, server.url.size() - first.size()));
   EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
   server.program.signal(SIGUSR1);
   const std::string second = path_of(server.program.read_line());
@@ -181,7 +182,7 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
     const std::string shown(std::istreambuf_iterator<char>(file), {});
     EXPECT_TRUE(shown.contains("/nonexistent/model.gguf"));
     EXPECT_FALSE(shown.contains(key));
-    httplib::Client client(line.substr(0, line.find("/login")));
+    httplib::Client client = http_client(line.substr(0, line.find("/login")));
     EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
     client.set_bearer_token_auth(key);
     EXPECT_EQ(client.Get("/api/v1/sessions")->status, 200);
@@ -266,7 +267,7 @@ TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
                   {"TT_PORT=0", "TT_DATA_DIR=" + folder.path().string()});
   const std::string url = program.read_line();
   ASSERT_TRUE(url.starts_with("http://127.0.0.1:")) << url;
-  httplib::Client client(url);
+  httplib::Client client = http_client(url);
   json model = json::object();
   for (int i = 0; i < 1000 && model.value("state", "loading") == "loading"; ++i) {
     std::this_thread::sleep_for(10ms);

@@ -195,7 +195,7 @@ TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
 TEST(QueryRoutes, AStatementEndsWithItsClient) {
   QueryServer server;
   for (int i = 0; i < 4; ++i) {  // two would take every turn
-    httplib::Client client("127.0.0.1", server.port);
+    httplib::Client client = server.client();
     client.set_read_timeout(0, 300'000);
     const auto result =
         client.Post("/api/v1/sessions/small/query",

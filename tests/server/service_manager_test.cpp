@@ -1,6 +1,5 @@
 // What systemd is told, over the socket that it names.
 #include <gtest/gtest.h>
-#include <httplib.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <format>
 
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 
 namespace tt {
@@ -56,7 +56,7 @@ TEST(ServiceManager, HearsThatTheServerListensAndThatItStops) {
     Program program({"--port", "0", "--data-dir", (folder / "data").string()},
                     {"NOTIFY_SOCKET=" + name});
     EXPECT_EQ(manager.receive(), "READY=1");
-    const auto health = httplib::Client(program.read_line()).Get("/api/v1/health");
+    const auto health = http_client(program.read_line()).Get("/api/v1/health");
     EXPECT_TRUE(health && health->status == 200);
     program.signal(SIGTERM);
     EXPECT_EQ(manager.receive(), "STOPPING=1");

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/places.h"
+#include "tests/server/http_client.h"
 #include "tests/server/program.h"
 #include "tests/server_door/raw_client.h"
 #include "tracer/format/session_reader.h"
@@ -38,7 +39,7 @@ void expect_whole(const std::filesystem::path& file, SessionState state) {
 std::string start_long_prompt(Running& server) {
   json body = {{"max_tokens", 1}, {"tokens", json::array()}};
   for (int i = 0; i < 30'000; ++i) body["tokens"].push_back(300 + i % 700);
-  httplib::Client client(server.url);
+  httplib::Client client = http_client(server.url);
   const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
   if (!accepted || accepted->status != 202) {
     ADD_FAILURE() << (accepted ? accepted->body : "no answer");
@@ -87,7 +88,7 @@ TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
   const std::string running = server.start_endless();
   ASSERT_FALSE(running.empty());
   const std::string waiting = [&] {
-    httplib::Client client(server.url);
+    httplib::Client client = http_client(server.url);
     const auto accepted =
         client.Post("/api/v1/generate", R"({"prompt": "Then"})", "application/json");
     return accepted ? json::parse(accepted->body)["id"].get<std::string>() : "";
@@ -191,8 +192,7 @@ TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
       {"-c", std::string("exec ") + kPlaces.server + " --port 0 -t 1 -tb 1 --log-level trace" +
                  " --data-dir " + data + " 2> " + (folder / "stderr").string()},
       {"PATH=/usr/bin:/bin"}, "/bin/sh");
-  httplib::Client client(program.read_line());
-  client.set_read_timeout(60, 0);
+  httplib::Client client = http_client(program.read_line());
   const auto get = [&](const std::string& path) {
     const auto answer = client.Get(path);
     return answer ? json::parse(answer->body) : json::object();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "api/openapi/openapi.h"
+#include "tests/server/http_client.h"
 #include "tracer/backends.h"
 
 namespace tt::test {
@@ -115,9 +116,7 @@ Answer TestServer::patch(const std::string& path, const json& body) {
 }
 
 httplib::Client TestServer::client() const {
-  httplib::Client made("127.0.0.1", port);
-  made.set_read_timeout(60, 0);
-  return made;
+  return http_client("http://127.0.0.1:" + std::to_string(port));
 }
 
 bool TestServer::loaded() {
