@@ -4,13 +4,12 @@
 #include <array>
 #include <charconv>
 #include <format>
-#include <set>
 #include <utility>
 
 #include "tracer/format/blob_codec.h"
 #include "tracer/format/file_header.h"
+#include "tracer/format/session_reader_impl.h"
 #include "tracer/format/session_tables.h"
-#include "tracer/format/sqlite_handle.h"
 
 namespace tt {
 
@@ -58,47 +57,6 @@ std::expected<Database, TraceError> connect_anyhow(const fs::path& path) {
 }
 
 }  // namespace
-
-struct SessionReader::Impl {
-  explicit Impl(Database database) : db(std::move(database)) {}
-
-  Database db;
-  // Prepared when first used: a damaged table is no reason not to read the others.
-  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
-  // Most recently used last.
-  std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
-  // What there is before the damage, where the session ends there.
-  struct Whole {
-    std::uint32_t steps = 0, tokens = 0;
-    std::set<TemplateId> templates;
-    bool no_faults = false;  // not even the first can be read
-  };
-  std::optional<Whole> whole;
-
-  std::expected<void, TraceError> prepare(Statement& statement, const std::string& sql) {
-    if (statement) return {};
-    auto prepared = db.prepare(sql.c_str());
-    if (!prepared) return std::unexpected(prepared.error());
-    statement = std::move(*prepared);
-    return {};
-  }
-
-  TraceError damage(const std::string& what) const { return damaged(db, what); }
-  TraceError absent(const std::string& what) const {
-    return {TraceError::Kind::NotFound, "the session has no " + what};
-  }
-
-  std::expected<std::uint32_t, TraceError> count(const char* table, const char* id,
-                                                 const char* total) const;
-  std::expected<std::shared_ptr<const GraphTemplate>, TraceError> read_template(TemplateId id);
-  std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
-                                           StepRow& row) const;
-  std::expected<Step, TraceError> read_step(StepId id);
-  // Adds those that can be read of `count` from `first` on, to the first that is
-  // missing or damaged, which is the error.
-  std::expected<void, TraceError> read_tokens(std::uint32_t first, std::uint32_t count,
-                                              std::vector<Token>& out);
-};
 
 // The total that the end of a session wrote; while it runs, the last row's id + 1.
 std::expected<std::uint32_t, TraceError> SessionReader::Impl::count(const char* table,
@@ -466,61 +424,6 @@ std::expected<void, TraceError> SessionReader::for_each_faults(
     }
   }
   return {};
-}
-
-std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
-    const std::function<bool()>& keep_going) {
-  constexpr std::uint32_t kTokensAtOnce = 4096;
-  Impl::Whole whole;
-  std::set<AllocationId> allocations;
-  std::vector<Token> tokens;
-  std::uint32_t tokens_read = 0;
-  const std::uint64_t all_tokens = token_count().value_or(UINT32_MAX);
-  // Whether what the step stands on can be read.
-  const auto stands = [&](const Step& step) {
-    if (step.graph.v != 0) whole.templates.insert(step.graph);  // step() has held it against it
-    if (step.allocation.v != 0 && allocations.insert(step.allocation).second &&
-        !allocation(step.allocation))
-      return false;
-    const auto end = std::min(std::uint64_t{step.first_token} + step.n_tokens, all_tokens);
-    while (tokens_read < end) {
-      tokens.clear();
-      const bool all = impl_->read_tokens(tokens_read, kTokensAtOnce, tokens).has_value();
-      tokens_read += static_cast<std::uint32_t>(tokens.size());
-      if (!all) break;
-    }
-    if (tokens_read < end) return false;
-    whole.tokens = std::max(whole.tokens, static_cast<std::uint32_t>(end));
-    return true;
-  };
-  std::uint64_t faults_whole = 0;  // steps before the first whose faults cannot be read
-  const auto faults = for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    faults_whole = std::uint64_t{of.step.v} + 1;
-    return !keep_going || keep_going();
-  });
-  whole.no_faults = !faults && faults_whole == 0;
-  // Both ways to a step: in a damaged tree one may find what the other does not.
-  std::expected<void, TraceError> all;
-  const auto walked = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
-    if (keep_going && !keep_going()) {
-      all = std::unexpected(cancelled_error());
-    } else if (const auto next = step(row.head.id); !next) {
-      all = std::unexpected(next.error());
-    } else if (!faults && !whole.no_faults && row.head.id.v >= faults_whole) {
-      all = faults;
-    } else if (!stands(*next)) {
-      all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
-    } else {
-      ++whole.steps;
-    }
-    return all.has_value();
-  });
-  if (all) all = walked;
-  if (all && !whole.no_faults) return std::nullopt;
-  if (!all && (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0))
-    return std::unexpected(all.error());
-  impl_->whole = std::move(whole);
-  return impl_->whole->steps;
 }
 
 }  // namespace tt
