@@ -1,4 +1,4 @@
-// What an Engine holds. Private to engine*.cpp and generation_run.cpp.
+// What an Engine holds. Private to engine.cpp, generation_run.cpp and session_facts.cpp.
 #pragma once
 
 #include <optional>
