@@ -18,6 +18,7 @@
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder.h"
 #include "cli/options/tracer_options.h"
+#include "cli/output_path.h"
 #include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
@@ -27,8 +28,8 @@ namespace {
 using namespace tt::exchange;
 
 struct ExportCommand {
-  std::string file, format;
-  std::filesystem::path output;
+  std::string format;
+  std::filesystem::path file, output;
   ExportOptions options;
   std::optional<std::uint32_t> first_step, last_step;
   std::uint64_t part_rows = 0;  // 0: one file
@@ -78,7 +79,10 @@ using Work = std::function<Written(const SessionReader& reader, const KeepGoing&
 std::expected<Work, std::string> work_of(ExportCommand& command) {
   command.options.range.first = StepId{command.first_step.value_or(0)};
   if (command.last_step) command.options.range.last = StepId{*command.last_step};
+  const bool to_stdout = command.output == "-";
+  const std::string no_folder = "a folder cannot go to standard output. Name one with -o";
   if (command.format == kRunFolder) {
+    if (to_stdout) return std::unexpected(no_folder);
     return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
       return export_run_folder(reader, command.options.range, command.output, keep_going);
     };
@@ -92,15 +96,16 @@ std::expected<Work, std::string> work_of(ExportCommand& command) {
   command.options.format = *format;
   if (command.part_rows > 0) {
     if (*format != Format::Parquet) return std::unexpected("--part-rows is for parquet alone");
+    if (to_stdout) return std::unexpected(no_folder);
     return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
       return export_parquet_folder(reader, command.options.range, command.output, command.part_rows,
                                    keep_going);
     };
   }
-  std::error_code none;
-  if (!command.force && std::filesystem::exists(command.output, none)) {
-    return std::unexpected(
-        std::format("{} exists. Choose another name, or --force", command.output.string()));
+  if (!to_stdout) {
+    if (auto complaint =
+            output_complaint(command.output, Target::FileOrPipe, {command.file}, command.force))
+      return std::unexpected(*std::move(complaint));
   }
   return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
     return write_file(reader, command, keep_going);

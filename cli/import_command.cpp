@@ -8,6 +8,7 @@
 
 #include "api/exchange/import.h"
 #include "cli/options/tracer_options.h"
+#include "cli/output_path.h"
 #include "cli/progress.h"
 
 namespace tt::cli {
@@ -20,6 +21,9 @@ struct ImportOptions {
 
 int run(const ImportOptions& options) {
   Progress progress("import", options.quiet ? Shown::No : Shown::Yes);
+  if (const auto complaint =
+          output_complaint(options.output, Target::File, {options.from}, /*force=*/false))
+    return progress.failed(*complaint);
   const KeepGoing keep_going = progress.during_steps("reading");
   std::error_code none;
   const auto imported = std::filesystem::is_directory(options.from, none)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/interrupt_guard.h"
+#include "cli/output_path.h"
 #include "cli/status_line.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -29,6 +30,7 @@ struct ModelOptions {
   std::vector<std::string> class_types;
   std::string pieces_file;
   bool list = false;
+  bool force = false;
   bool quiet = false;
 };
 
@@ -72,6 +74,11 @@ int run(ModelOptions& options) {
   options.spec.shape = options.shape;
   if (options.output.empty()) {
     options.output = options.shape + ".gguf";
+  }
+  for (const auto& file : modelgen::model_files(options.spec, options.output)) {
+    if (const auto complaint =
+            output_complaint(file, Target::File, {options.pieces_file}, options.force))
+      return fail(*complaint);
   }
   for (const std::string& text : options.class_types) {
     const auto chosen = modelgen::parse_class_type(text);
@@ -149,6 +156,7 @@ CLI::App* add_model_command(CLI::App& app, int& exit_code) {
   command->add_option("--pieces", options->pieces_file,
                       "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
                       "space, \\n for a line feed");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
   command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
   command->footer(
       "Example: tt model --list\n"

@@ -1,14 +1,17 @@
 #include "cli/pattern_command.h"
 
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <print>
 #include <string>
 
 #include "analysis/pattern.h"
+#include "api/exchange/byte_sink.h"
 #include "api/pattern_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/output_path.h"
 #include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
@@ -16,8 +19,9 @@ namespace tt::cli {
 namespace {
 
 struct PatternOptions {
-  std::string file, output;
-  bool json = false;
+  std::string file;
+  std::optional<std::filesystem::path> output;  // -: stdout
+  bool json = false, force = false;
 };
 
 double share(std::uint64_t part, std::uint64_t all) {
@@ -47,7 +51,14 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
 }
 
 int run(const PatternOptions& options) {
-  Progress progress("pattern", shown_beside(options.json));
+  const bool to_stdout = options.json || options.output == "-";
+  const bool to_file = options.output && options.output != "-";
+  Progress progress("pattern", shown_beside(to_stdout));
+  if (to_file) {
+    if (const auto complaint =
+            output_complaint(*options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*complaint);
+  }
   auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto info = reader->info();
@@ -65,16 +76,15 @@ int run(const PatternOptions& options) {
         "more than one token at level detailed.");
   }
   progress.end();
-  const std::string json = text_of(to_json(*pattern, *same, *info));
-  if (options.json) {
-    std::println("{}", json);
+  const std::string json = text_of(to_json(*pattern, *same, *info)) + '\n';
+  if (to_file) {
+    if (const auto written = exchange::write_file(*options.output, json); !written)
+      return progress.failed(written.error());
+  }
+  if (to_stdout) {
+    std::print("{}", json);
   } else {
     print_summary(*pattern, *same);
-  }
-  if (!options.output.empty()) {
-    std::ofstream file(options.output);
-    file << json << '\n';
-    if (!file.flush()) return progress.failed(options.output + ": cannot be written");
   }
   return progress.exit_code();
 }
@@ -88,9 +98,10 @@ CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
   command
       ->add_option("-o,--output", options->output,
-                   "Write the pattern there, access_pattern.json for instance")
+                   "Write the pattern there, access_pattern.json for instance; -: stdout")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "For programs: the pattern on stdout");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
   command->footer("Example: tt pattern s.ttrace -o access_pattern.json");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -1,7 +1,5 @@
 #include "cli/record_command.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -21,10 +19,12 @@
 #include "cli/interrupt_guard.h"
 #include "cli/options/installation.h"
 #include "cli/options/tracer_options.h"
+#include "cli/output_path.h"
 #include "cli/status_line.h"
 #include "tracer/backends.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/generation_queue.h"
+#include "tracer/gguf_index.h"
 
 namespace tt::cli {
 namespace {
@@ -92,12 +92,15 @@ int fail(const std::string& message) {
   return 1;
 }
 
+std::string path_of_prompt(const RecordOptions& options) {
+  return options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file;
+}
+
 std::expected<Prompt, std::string> prompt_of(const RecordOptions& options) {
   if (!options.tokens.empty()) return options.tokens;
   std::string text = options.prompt;
   if (!options.prompt_file.empty()) {
-    std::ifstream file(options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file,
-                       std::ios::binary);
+    std::ifstream file(path_of_prompt(options), std::ios::binary);
     if (!file) return std::unexpected("--file: cannot read " + options.prompt_file);
     text.assign(std::istreambuf_iterator<char>(file), {});
   }
@@ -105,18 +108,13 @@ std::expected<Prompt, std::string> prompt_of(const RecordOptions& options) {
   return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
 }
 
-// What is in the way of writing there; none.
-std::optional<std::string> output_complaint(const RecordOptions& options) {
-  std::error_code none;
-  if (fs::exists(options.output, none) && !options.force) {
-    return std::format("{} exists. Choose another name, or --force", options.output.string());
-  }
-  const fs::path folder = fs::absolute(options.output).parent_path();
-  if (!fs::is_directory(folder, none))
-    return std::format("the folder {} does not exist", folder.string());
-  if (access(folder.c_str(), W_OK) != 0)
-    return std::format("the folder {} cannot be written", folder.string());
-  return std::nullopt;
+// What is read: all parts of a split model are.
+std::vector<fs::path> inputs_of(const RecordOptions& options) {
+  std::vector<fs::path> inputs = {options.model.path};
+  if (const auto index = GgufIndex::open(options.model.path))
+    for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
+  if (!options.prompt_file.empty()) inputs.emplace_back(path_of_prompt(options));
+  return inputs;
 }
 
 // Until the model is loaded; the error says why it is not.
@@ -174,12 +172,14 @@ void print_summary(const fs::path& file, const JobStatus& status) {
 }
 
 int run(RecordOptions& options) {
+  const Installation installation = installation_of_this_program();
+  if (options.model.path.empty()) options.model.path = installation.bundled_model;
+  if (const auto complaint =
+          output_complaint(options.output, Target::File, inputs_of(options), options.force))
+    return fail(*complaint);
   auto prompt = prompt_of(options);
   if (!prompt) return fail(prompt.error());
   options.request.prompt = *std::move(prompt);
-  if (const auto complaint = output_complaint(options)) return fail(*complaint);
-  const Installation installation = installation_of_this_program();
-  if (options.model.path.empty()) options.model.path = installation.bundled_model;
 
   const InterruptGuard guard;
   load_backends([&](LibraryLine level, std::string_view text) {

@@ -1,15 +1,17 @@
 #include "cli/report_command.h"
 
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <print>
 #include <string>
 
 #include "analysis/report.h"
+#include "api/exchange/byte_sink.h"
 #include "api/report/report_text.h"
 #include "cli/options/tracer_options.h"
+#include "cli/output_path.h"
 #include "cli/progress.h"
 #include "tracer/format/session_reader.h"
 
@@ -17,14 +19,21 @@ namespace tt::cli {
 namespace {
 
 struct ReportOptions {
-  std::string file, output;
+  std::string file;
+  std::filesystem::path output = "-";
   ReportFormat format = ReportFormat::Html;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 int run(const ReportOptions& options) {
   const ReportFormat format = options.json ? ReportFormat::JsonText : options.format;
   Progress progress("report", shown_beside(format == ReportFormat::JsonText));
+  const bool to_stdout = options.output == "-";
+  if (!to_stdout) {
+    if (const auto complaint =
+            output_complaint(options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*complaint);
+  }
   auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
@@ -37,13 +46,11 @@ int run(const ReportOptions& options) {
   if (!figures) return progress.failed(figures.error());
   progress.end();
   const std::string text = text_of(report_of(*figures), format);
-  if (options.output.empty()) {
+  if (to_stdout) {
     std::println("{}", text);
-    return progress.exit_code();
+  } else if (const auto written = exchange::write_file(options.output, text); !written) {
+    return progress.failed(written.error());
   }
-  std::ofstream file(options.output);
-  file << text;
-  if (!file.flush()) return progress.failed(options.output + ": cannot be written");
   return progress.exit_code();
 }
 
@@ -54,7 +61,8 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "report", "A session told to people: findings, advice, charts, in one file");
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
-  command->add_option("-o,--output", options->output, "Write it there (default: stdout)")
+  command
+      ->add_option("-o,--output", options->output, "Write it there (default: -, which is stdout)")
       ->type_name("FILE");
   const std::map<std::string, ReportFormat> formats = {{"html", ReportFormat::Html},
                                                        {"md", ReportFormat::Markdown},
@@ -68,6 +76,7 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
           ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""))
           ->type_name("FORMAT");
   command->add_flag("--json", options->json, "As --format json")->excludes(format);
+  command->add_flag("--force", options->force, "Replace the file if it exists");
   command->footer("Example: tt report s.ttrace -o report.html");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

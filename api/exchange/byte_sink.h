@@ -36,8 +36,10 @@ class BufferedSink {
   std::string text_;
 };
 
-// A file that is there whole or not at all: written beside itself as NAME-new and
-// renamed by commit(). Without commit() nothing is left. One thread.
+// A file that is there whole or not at all: written beside itself as NAME-new (or -new2...
+// where somebody has that name) and renamed by commit(), which replaces a file that is
+// there; behind a link, the file that it leads to. Without commit() nothing is left. What
+// is no file (a terminal, a pipe, /dev/null) is written as it is. One thread.
 class OutputFile {
  public:
   static std::expected<OutputFile, TraceError> create(const std::filesystem::path& path);
@@ -52,12 +54,17 @@ class OutputFile {
   }
 
  private:
-  OutputFile(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
-  std::filesystem::path path_;
-  int file_;  // descriptor; -1: closed
+  OutputFile(std::filesystem::path path, std::filesystem::path making, int file)
+      : path_(std::move(path)), making_(std::move(making)), file_(file) {}
+  std::filesystem::path path_, making_;  // making_ is empty where it is written as it is
+  int file_;                             // descriptor; -1: closed
 };
 
-// The same for a folder: filled as NAME-new. The folder must not exist.
+// All of it in one call.
+std::expected<void, TraceError> write_file(const std::filesystem::path& path,
+                                           std::string_view text);
+
+// The same for a folder, which must not exist; those that it lies in are made.
 class OutputFolder {
  public:
   static std::expected<OutputFolder, TraceError> create(const std::filesystem::path& path);
@@ -70,7 +77,8 @@ class OutputFolder {
   std::expected<void, TraceError> commit();
 
  private:
-  explicit OutputFolder(std::filesystem::path path);
+  OutputFolder(std::filesystem::path path, std::filesystem::path making)
+      : path_(std::move(path)), making_(std::move(making)) {}
   std::filesystem::path path_, making_;
 };
 

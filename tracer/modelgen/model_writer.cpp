@@ -69,6 +69,8 @@ class PartialFiles {
   std::vector<fs::path> finals_;
 };
 
+constexpr int kMostSplits = UINT16_MAX;  // as GGUF counts them
+
 fs::path split_path(const fs::path& path, int number, int count) {
   fs::path stem = path;
   if (stem.extension() == ".gguf") {
@@ -164,6 +166,14 @@ class Output {
 
 }  // namespace
 
+std::vector<fs::path> model_files(const ModelSpec& spec, const fs::path& path) {
+  if (spec.splits <= 1) return {path};
+  std::vector<fs::path> files;
+  const int count = std::min(spec.splits, kMostSplits);
+  for (int number = 0; number < count; ++number) files.push_back(split_path(path, number, count));
+  return files;
+}
+
 std::expected<WriteReport, ModelError> write_model(const ModelSpec& spec, const fs::path& path,
                                                    const Progress& progress) {
   const auto begin = std::chrono::steady_clock::now();
@@ -179,10 +189,10 @@ std::expected<WriteReport, ModelError> write_model(const ModelSpec& spec, const 
   std::uint64_t done = 0;
   bool cancelled = false;
 
+  const std::vector<fs::path> targets = model_files(spec, path);
   for (int number = 0; number < spec.splits; ++number) {
     const auto tensors = parts[static_cast<std::size_t>(number)];
-    const fs::path target = spec.splits == 1 ? path : split_path(path, number, spec.splits);
-    Output output(files.add(target));
+    Output output(files.add(targets[static_cast<std::size_t>(number)]));
 
     const GgufContext header = file_header(*plan, tensors, number, spec.splits);
     std::vector<std::byte> head(gguf_get_meta_size(header.get()));

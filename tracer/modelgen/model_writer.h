@@ -22,6 +22,10 @@ struct WriteReport {
 // tensor data, without padding. May be empty.
 using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
+// What write_model() would make of `path`: that, or its parts where it is split.
+std::vector<std::filesystem::path> model_files(const ModelSpec& spec,
+                                               const std::filesystem::path& path);
+
 // Writes the model as `path`, or with spec.splits > 1 as llama.cpp's
 // stem-00001-of-0000N.gguf beside it. Files grow under a name that ends in
 // ".partial" and get theirs when all are complete: what has the name is whole.

@@ -1,0 +1,159 @@
+// What -o names: never what is read, nothing that exists without --force, whole or not
+// at all.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path recorded(const testing::TempFolder& folder) {
+  EXPECT_EQ(run_tt(folder, "record -p Once -n 3 -t 1 --ignore-eos -o s.ttrace").code, 0);
+  return folder / "s.ttrace";
+}
+
+TEST(Output, IsNeverWhatIsRead) {
+  const testing::TempFolder folder;
+  const fs::path session = recorded(folder);
+  ASSERT_EQ(run_tt(folder, "model small --layers 2 --splits 2 -q -o m.gguf").code, 0);
+  std::ofstream(folder / "prompt.txt") << "Once upon a time";
+  fs::create_symlink("s.ttrace", folder / "soft");
+  fs::create_hard_link(session, folder / "hard");
+  const struct {
+    const char *arguments, *input;
+  } cases[] = {
+      {"report s.ttrace -o s.ttrace --force", "s.ttrace"},
+      {"report s.ttrace -o soft --force", "s.ttrace"},
+      {"report soft -o ./s.ttrace --force", "s.ttrace"},
+      {"pattern s.ttrace -o hard --force", "s.ttrace"},
+      {"export s.ttrace --format csv -o s.ttrace --force", "s.ttrace"},
+      {"export hard --format parquet -o soft --force", "s.ttrace"},
+      {"import s.ttrace -o s.ttrace", "s.ttrace"},
+      {"record -m m-00001-of-00002.gguf -p a -n 1 -t 1 -o m-00001-of-00002.gguf --force",
+       "m-00001-of-00002.gguf"},
+      {"record -m m-00001-of-00002.gguf -p a -n 1 -t 1 -o m-00002-of-00002.gguf --force",
+       "m-00002-of-00002.gguf"},
+      {"record -f prompt.txt -n 1 -t 1 -o prompt.txt --force", "prompt.txt"},
+      {"record -f - -n 1 -t 1 -o prompt.txt --force <prompt.txt", "prompt.txt"},
+      {"model small --layers 2 --pieces prompt.txt -o prompt.txt --force", "prompt.txt"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const std::string before = contents(folder / c.input);
+    const Result result = run_tt(folder, c.arguments);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("which is read. Choose another name")) << result.err;
+    EXPECT_EQ(contents(folder / c.input), before);
+  }
+}
+
+TEST(Output, ReplacesAFileOnlyWhenForced) {
+  const testing::TempFolder folder;
+  recorded(folder);
+  ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  const std::vector<std::string> replacing = {
+      "report s.ttrace -o there", "pattern s.ttrace -o there",
+      "export s.ttrace --format csv -o there", "record -p a -n 1 -t 1 -o there",
+      "model small --layers 2 -q -o there"};
+  for (const std::string& arguments : replacing) {
+    SCOPED_TRACE(arguments);
+    std::ofstream(folder / "there") << "somebody's";
+    const Result refused = run_tt(folder, arguments);
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_TRUE(refused.err.contains("there exists. Choose another name, or --force"))
+        << refused.err;
+    EXPECT_EQ(contents(folder / "there"), "somebody's");
+    const Result forced = run_tt(folder, arguments + " --force");
+    EXPECT_EQ(forced.code, 0) << forced.err;
+    EXPECT_GT(fs::file_size(folder / "there"), 300u);
+  }
+  // An import replaces nothing.
+  const Result imported = run_tt(folder, "import s.ndjson -o there");
+  EXPECT_EQ(imported.code, 1);
+  EXPECT_TRUE(imported.err.contains("there exists")) << imported.err;
+}
+
+TEST(Output, LeavesAloneWhatIsBesideIt) {
+  const testing::TempFolder folder;
+  const fs::path session = recorded(folder);
+  // These have the names under which a.csv and run are made.
+  fs::copy_file(session, folder / "a.csv-new");
+  fs::create_directory(folder / "run-new");
+  fs::copy_file(session, folder / "run-new" / "s.ttrace");
+  const std::string bytes = contents(session);
+  EXPECT_EQ(run_tt(folder, "export a.csv-new -o a.csv").code, 0);
+  EXPECT_EQ(contents(folder / "a.csv-new"), bytes);
+  EXPECT_EQ(run_tt(folder, "export run-new/s.ttrace -o run/ --format folder").code, 0);
+  EXPECT_EQ(contents(folder / "run-new" / "s.ttrace"), bytes);
+  EXPECT_TRUE(fs::exists(folder / "run" / "accesses.csv"));
+  EXPECT_FALSE(fs::exists(folder / "a.csv-new2"));
+  EXPECT_FALSE(fs::exists(folder / "run-new2"));
+}
+
+TEST(Output, FollowsLinksAndWritesPipes) {
+  const testing::TempFolder folder;
+  recorded(folder);
+  std::ofstream(folder / "old.md") << "old";
+  fs::create_symlink("old.md", folder / "link.md");
+  EXPECT_EQ(run_tt(folder, "report s.ttrace --format md -o link.md").code, 1);
+  EXPECT_EQ(contents(folder / "old.md"), "old");
+  EXPECT_EQ(run_tt(folder, "report s.ttrace --format md -o link.md --force").code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder / "link.md"));
+  const std::string report = contents(folder / "old.md");
+  EXPECT_GT(report.size(), 1000u);
+  EXPECT_EQ(run_tt(folder, "report s.ttrace --format md -o /dev/stdout | cat").out, report);
+  EXPECT_EQ(run_tt(folder, "export s.ttrace --format csv -o /dev/null").code, 0);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const Result full = run_tt(folder, "report s.ttrace -o /dev/full");
+  EXPECT_EQ(full.code, 1);
+  EXPECT_EQ(full.err, "tt report: /dev/full: No space left on device\n");
+  EXPECT_EQ(run_tt(folder, "model small --layers 2 -q --force -o /dev/null").code, 1);
+  EXPECT_EQ(run_tt(folder, "record -p a -n 1 -t 1 --force -o /dev/null").code, 1);
+}
+
+TEST(Output, ThatCannotBeIsRefusedBeforeAnyWork) {
+  const testing::TempFolder folder;
+  fs::create_directory(folder / "here");
+  // There is no session: the output is looked at first.
+  for (const char* verb : {"report none", "pattern none", "export none --format csv"}) {
+    SCOPED_TRACE(verb);
+    const Result in_folder = run_tt(folder, std::string(verb) + " -o here");
+    EXPECT_EQ(in_folder.code, 1);
+    EXPECT_TRUE(in_folder.err.contains("here is a folder")) << in_folder.err;
+    const Result nowhere = run_tt(folder, std::string(verb) + " -o nowhere/out");
+    EXPECT_EQ(nowhere.code, 1);
+    EXPECT_TRUE(nowhere.err.contains("nowhere does not exist")) << nowhere.err;
+  }
+}
+
+TEST(Output, DashIsStandardOutputWhereThatCanBe) {
+  const testing::TempFolder folder;
+  recorded(folder);
+  std::ofstream(folder / "-") << "somebody's";  // a file of that name changes nothing
+  EXPECT_EQ(run_tt(folder, "report s.ttrace -o -").out, run_tt(folder, "report s.ttrace").out);
+  EXPECT_EQ(run_tt(folder, "pattern s.ttrace -o -").out,
+            run_tt(folder, "pattern s.ttrace --json").out);
+  const Result csv = run_tt(folder, "export s.ttrace --format csv -o -");
+  EXPECT_EQ(csv.code, 0) << csv.err;
+  EXPECT_GT(csv.out.size(), 1000u);
+  for (const char* no_stream :
+       {"export s.ttrace -o - --format folder",
+        "export s.ttrace -o - --format parquet --part-rows 10", "import s.ndjson -o -",
+        "record -p a -n 1 -o -", "model small -o -"}) {
+    SCOPED_TRACE(no_stream);
+    const Result result = run_tt(folder, no_stream);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.err.contains("cannot go to standard output")) << result.err;
+  }
+  EXPECT_EQ(contents(folder / "-"), "somebody's");
+}
+
+}  // namespace
+}  // namespace tt
