@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "analysis/axis_rows.h"
 #include "analysis/fault_walk.h"
@@ -241,7 +244,6 @@ class Walk {
   // Tokens need not come in order, nor in one step each.
   std::vector<BreakdownRow> in_order() {
     if (!std::ranges::is_sorted(rows_, std::less_equal{}, &BreakdownRow::key)) rows_ = merged();
-    for (BreakdownRow& row : rows_) row.name = std::to_string(row.key);
     return std::move(rows_);
   }
   std::vector<BreakdownRow> merged() {
@@ -293,9 +295,38 @@ std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const T
       .transform([&] { return std::move(row); });
 }
 
-bool comes_before(const BreakdownRow& a, const BreakdownRow& b, Order<Value> order) {
-  const double of_a = a.all.of(order.by), of_b = b.all.of(order.by);
-  return order.descending ? of_b < of_a : of_a < of_b;
+// Where the rows of an order are; equal ones stay in theirs. Rows are large: they
+// are not moved for it.
+std::vector<std::size_t> places_in(const std::vector<BreakdownRow>& rows, Order<Value> order) {
+  std::vector<std::pair<double, std::size_t>> figures;
+  figures.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double figure = rows[i].all.of(order.by);
+    figures.emplace_back(order.descending ? -figure : figure, i);
+  }
+  std::ranges::sort(figures);
+  return {std::from_range, figures | std::views::values};
+}
+
+template <class T>
+std::span<T> on_page(std::vector<T>& whole, PageRange page) {
+  const auto from = std::min<std::uint64_t>(page.from, whole.size());
+  return std::span(whole).subspan(from, std::min<std::uint64_t>(page.limit, whole.size() - from));
+}
+
+// All rows that are not zero, in their natural order. Those that say when have no name yet.
+std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
+                                                             const BreakdownQuery& query,
+                                                             const KeepGoing& keep_going) {
+  auto rows =
+      says_when(query.by) ? Walk(index, query).rows(keep_going) : places(index, query, keep_going);
+  if (rows) std::erase_if(*rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
+  return rows;
+}
+
+void name(std::span<BreakdownRow> rows, Axis by) {
+  if (!says_when(by)) return;
+  for (BreakdownRow& row : rows) row.name = std::to_string(row.key);
 }
 
 }  // namespace
@@ -316,12 +347,21 @@ TraceSums& TraceSums::operator+=(const TraceSums& other) {
 std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
                                                const KeepGoing& keep_going) {
-  Breakdown out{.by = query.by, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
+  Breakdown out{.by = query.by, .row_count = 0, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
   out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
-  auto rows =
-      says_when(query.by) ? Walk(index, query).rows(keep_going) : places(index, query, keep_going);
+  auto rows = rows_of(index, query, keep_going);
   if (!rows) return std::unexpected(rows.error());
-  out.rows = *std::move(rows);
+  out.row_count = rows->size();
+  if (query.order) {
+    auto places = places_in(*rows, *query.order);
+    for (const std::size_t i : on_page(places, query.page))
+      out.rows.push_back(std::move((*rows)[i]));
+  } else if (on_page(*rows, query.page).size() == rows->size()) {
+    out.rows = *std::move(rows);
+  } else {
+    std::ranges::move(on_page(*rows, query.page), std::back_inserter(out.rows));
+  }
+  name(out.rows, query.by);
   auto all = total(index, query.filter, keep_going);
   if (!all) return std::unexpected(all.error());
   out.total = *std::move(all);
@@ -333,12 +373,6 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
     out.disk = disk->all;
   }
   for (const auto& [value, part] : kParts) out.buffer.*part = out.total.all.*part - out.disk.*part;
-  std::erase_if(out.rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
-  if (query.order) {
-    std::ranges::stable_sort(out.rows, [&](const BreakdownRow& a, const BreakdownRow& b) {
-      return comes_before(a, b, *query.order);
-    });
-  }
   return out;
 }
 
@@ -349,26 +383,35 @@ const char* to_text(Heat heat) {
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
                                             const KeepGoing& keep_going) {
-  auto rows = breakdown(index,
-                        {.by = query.by,
-                         .filter = query.filter,
-                         .order = Order<Value>{.by = query.value, .descending = true}},
-                        keep_going);
+  const BreakdownQuery all{.by = query.by, .filter = query.filter};
+  auto rows = rows_of(index, all, keep_going);
   if (!rows) return std::unexpected(rows.error());
-  HotCold out{.by = query.by, .value = query.value, .rows = {}, .classes = {}};
-  const auto count = static_cast<double>(rows->rows.size());
+  HotCold out{
+      .by = query.by, .value = query.value, .row_count = rows->size(), .rows = {}, .classes = {}};
+  const auto count = static_cast<double>(rows->size());
   const auto hot = static_cast<std::size_t>(std::ceil(count * query.hot_share));
   const auto cold = static_cast<std::size_t>(std::floor(count * query.cold_share));
-  for (std::size_t i = 0; i < rows->rows.size(); ++i) {
-    HotCold::Row row{.row = std::move(rows->rows[i])};
-    row.heat = i < hot ? Heat::Hot : i >= rows->rows.size() - cold ? Heat::Cold : Heat::Warm;
-    if (query.by == Axis::Tensor)
-      row.size = index.names().tensors()[static_cast<std::size_t>(row.row.key)].size;
-    HotCold::Class& of = out.classes[std::to_underlying(row.heat)];
+  const auto heat_of = [&](std::size_t rank) {
+    return rank < hot ? Heat::Hot : rank >= rows->size() - cold ? Heat::Cold : Heat::Warm;
+  };
+  const auto size_of = [&](const BreakdownRow& row) {
+    return query.by == Axis::Tensor
+               ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
+               : Bytes{};
+  };
+  auto places = places_in(*rows, Order<Value>{.by = query.value, .descending = true});
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const BreakdownRow& row = (*rows)[places[rank]];
+    HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];
     ++of.rows;
-    of.size += row.size;
-    of.sums += row.row.all;
-    out.rows.push_back(std::move(row));
+    of.size += size_of(row);
+    of.sums += row.all;
+  }
+  for (std::size_t rank = query.page.from; const std::size_t i : on_page(places, query.page)) {
+    BreakdownRow& row = (*rows)[i];
+    name(std::span(&row, 1), query.by);
+    const Bytes size = size_of(row);
+    out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
   }
   return out;
 }

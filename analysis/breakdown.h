@@ -41,11 +41,13 @@ struct BreakdownQuery {
   Axis by = Axis::Layer;  // not of bytes, not Time
   TraceFilter filter{};
   std::optional<Order<Value>> order{};  // none: the rows' natural order
+  PageRange page = kAllRows;
 };
 
 struct Breakdown {
   Axis by = Axis::Layer;
-  std::vector<BreakdownRow> rows;  // without those that are all zero
+  std::uint64_t row_count = 0;     // without those that are all zero
+  std::vector<BreakdownRow> rows;  // of the page
   // Of everything that passes the filter, on a row or not.
   BreakdownRow total;
   // The same by where the bytes lie: mapped from the model's file, or in memory.
@@ -67,6 +69,7 @@ struct HotQuery {
   Value value = Value::Accesses;
   double hot_share = 0.10, cold_share = 0.50;  // 0 to 1
   TraceFilter filter{};
+  PageRange page = kAllRows;
 };
 
 struct HotCold {
@@ -77,7 +80,8 @@ struct HotCold {
     Heat heat = Heat::Warm;
     Bytes size{};  // of the tensor; 0 with another axis
   };
-  std::vector<Row> rows;
+  std::uint64_t row_count = 0;
+  std::vector<Row> rows;  // of the page
   struct Class {
     std::uint64_t rows = 0;
     Bytes size{};

@@ -14,6 +14,8 @@ struct PageRange {
   constexpr bool holds(std::uint64_t i) const { return i >= from && i - from < limit; }
 };
 
+inline constexpr PageRange kAllRows{.from = 0, .limit = UINT64_MAX};
+
 template <class Row>
 struct Page {
   std::uint64_t total = 0;  // rows of the whole list

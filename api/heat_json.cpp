@@ -71,10 +71,9 @@ Json row_json(const BreakdownRow& row) {
 }
 
 template <class Row, class RowJson>
-Json rows_json(const std::vector<Row>& rows, PageRange range, RowJson row_of) {
+Json rows_json(const std::vector<Row>& rows, RowJson row_of) {
   Json out = Json::array();
-  for (std::uint64_t i = range.from; i < rows.size() && range.holds(i); ++i)
-    out.push_back(row_of(rows[static_cast<std::size_t>(i)]));
+  for (const Row& row : rows) out.push_back(row_of(row));
   return out;
 }
 
@@ -128,17 +127,17 @@ std::string columns_of(const Raster& raster) {
   return out += text;
 }
 
-Json to_json(const Breakdown& breakdown, PageRange range) {
+Json to_json(const Breakdown& breakdown) {
   return {{"by", to_text(breakdown.by)},
-          {"total", breakdown.rows.size()},
-          {"rows", rows_json(breakdown.rows, range, row_json)},
+          {"total", breakdown.row_count},
+          {"rows", rows_json(breakdown.rows, row_json)},
           {"sums", row_json(breakdown.total)},
           {"disk", sums_json(breakdown.disk)},
           {"buffer", sums_json(breakdown.buffer)},
           {"damaged_steps", breakdown.damaged_steps}};
 }
 
-Json to_json(const HotCold& hot, PageRange range) {
+Json to_json(const HotCold& hot) {
   Json classes = Json::object();
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
@@ -147,9 +146,9 @@ Json to_json(const HotCold& hot, PageRange range) {
   }
   return {{"by", to_text(hot.by)},
           {"value", to_text(hot.value)},
-          {"total", hot.rows.size()},
+          {"total", hot.row_count},
           {"classes", std::move(classes)},
-          {"rows", rows_json(hot.rows, range, [](const HotCold::Row& row) {
+          {"rows", rows_json(hot.rows, [](const HotCold::Row& row) {
              Json out = row_json(row.row);
              out["heat"] = to_text(row.heat);
              out["size_bytes"] = row.size.v;

@@ -19,9 +19,9 @@ std::string json_of(const Raster& raster);
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
 std::string columns_of(const Raster& raster);
 
-// Rows [from, from + limit) of those that there are.
-Json to_json(const Breakdown& breakdown, PageRange range);
-Json to_json(const HotCold& hot, PageRange range);
+// With the rows of their page.
+Json to_json(const Breakdown& breakdown);
+Json to_json(const HotCold& hot);
 Json to_json(const Sequentiality& order);
 
 }  // namespace tt

@@ -62,7 +62,7 @@ void add_sums(TextTable& table, std::string name, const char* heat, const TraceS
              sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
 }
 
-void print_tables(const HotCold& hot, const Breakdown& all, std::size_t top) {
+void print_tables(const HotCold& hot, const Breakdown& all) {
   TextTable sums = table_of("session");
   add_sums(sums, "total", "", all.total.all);
   add_sums(sums, "prompt", "", all.total.prompt);
@@ -75,15 +75,16 @@ void print_tables(const HotCold& hot, const Breakdown& all, std::size_t top) {
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
     std::println("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
-                 hot.rows.size(), value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
+                 hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
                  to_text(hot.value));
   }
   std::println("");
   TextTable rows = table_of(to_text(hot.by));
-  for (std::size_t i = 0; i < std::min(top, hot.rows.size()); ++i)
-    add_sums(rows, hot.rows[i].row.name, to_text(hot.rows[i].heat), hot.rows[i].row.all);
+  for (const HotCold::Row& row : hot.rows)
+    add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
   rows.print(stdout);
-  if (hot.rows.size() > top) std::println("... and {} more (--top)", hot.rows.size() - top);
+  if (hot.row_count > hot.rows.size())
+    std::println("... and {} more (--top)", hot.row_count - hot.rows.size());
 }
 
 int run(const HotOptions& options) {
@@ -96,6 +97,7 @@ int run(const HotOptions& options) {
   HotQuery query = options.query;
   query.hot_share = options.hot_percent / 100;
   query.cold_share = options.cold_percent / 100;
+  query.page = {.from = 0, .limit = options.top};
   if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
   if (options.phase == "generate") query.filter.phase = Phase::Generate;
   const auto hot = hot_cold(*index, query, summing);
@@ -107,9 +109,9 @@ int run(const HotOptions& options) {
   if (!index->damaged().empty())
     progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
   if (options.json) {
-    std::println("{}", text_of(to_json(*hot, {.from = 0, .limit = options.top})));
+    std::println("{}", text_of(to_json(*hot)));
   } else {
-    print_tables(*hot, *all, options.top);
+    print_tables(*hot, *all);
   }
   return progress.exit_code();
 }

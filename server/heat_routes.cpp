@@ -235,14 +235,14 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
     about_session(sessions, request, response, [&](ParameterReader& read) {
       const BreakdownQuery query{.by = read.take(by_parameter(request, Axis::Layer)),
                                  .filter = trace_filter(request, read),
-                                 .order = read.take(order_of_rows(request))};
-      const PageRange range = read.take(page_parameters(request, kUsualRows));
+                                 .order = read.take(order_of_rows(request)),
+                                 .page = read.take(page_parameters(request, kUsualRows))};
       return Asking(sessions, indexes, request)
           .question(
               [=](const SessionIndex& index, const KeepGoing& keep_going) {
                 return breakdown(index, query, keep_going);
               },
-              [=](const Breakdown& found) { return to_json(found, range); });
+              [](const Breakdown& found) { return to_json(found); });
     });
   });
 
@@ -252,12 +252,12 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
                            .value = value_of(request, read, Value::Accesses),
                            .hot_share = percent(request, read, "hot_percent", 10),
                            .cold_share = percent(request, read, "cold_percent", 50),
-                           .filter = trace_filter(request, read)};
-      const PageRange range = read.take(page_parameters(request, kUsualRows));
+                           .filter = trace_filter(request, read),
+                           .page = read.take(page_parameters(request, kUsualRows))};
       return Asking(sessions, indexes, request)
           .question([=](const SessionIndex& index,
                         const KeepGoing& keep_going) { return hot_cold(index, query, keep_going); },
-                    [=](const HotCold& found) { return to_json(found, range); });
+                    [](const HotCold& found) { return to_json(found); });
     });
   });
 

@@ -242,9 +242,22 @@ int main(int argc, char** argv) {
           .has_value();
     });
   }
-  measure("breakdown by token", rounds, 50,
-          [&] { return breakdown(*index, {.by = Axis::Token}).has_value(); });
-  measure("hot and cold tensors", rounds, 50, [&] { return hot_cold(*index, {}).has_value(); });
+  for (const Axis by : {Axis::Token, Axis::Step}) {
+    const std::string of = to_text(by);
+    measure("breakdown by " + of, rounds, 50,
+            [&] { return breakdown(*index, {.by = by}).has_value(); });
+    measure("the slowest 1,000 by " + of, rounds, 50, [&] {
+      return breakdown(*index, {.by = by,
+                                .filter = {},
+                                .order = Order<Value>{Value::Time, true},
+                                .page = {.from = 0, .limit = 1000}})
+          .has_value();
+    });
+  }
+  for (const Axis by : {Axis::Tensor, Axis::Token, Axis::Step}) {
+    measure(std::string("hot and cold by ") + to_text(by), rounds, 50,
+            [&] { return hot_cold(*index, {.by = by, .page = {0, 1000}}).has_value(); });
+  }
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
     return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
   });

@@ -165,6 +165,7 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
   const auto hot = static_cast<std::size_t>(std::ceil(query.hot_share * static_cast<double>(n)));
   const auto cold = static_cast<std::size_t>(query.cold_share * static_cast<double>(n));
   std::map<Heat, std::pair<std::uint64_t, std::uint64_t>> classes;  // rows, bytes of tensors
+  std::map<Heat, double> sums;
   for (std::size_t i = 0; i < n; ++i) {
     const HotCold::Row& row = found->rows[i];
     EXPECT_EQ(row.row.all.of(query.value), amounts[i]) << row.row.name;
@@ -174,11 +175,37 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
     }
     ++classes[row.heat].first;
     classes[row.heat].second += row.size.v;
+    sums[row.heat] += row.row.all.of(query.value);
   }
   for (const Heat heat : {Heat::Hot, Heat::Warm, Heat::Cold}) {
     const HotCold::Class& of = found->classes[static_cast<std::size_t>(heat)];
     EXPECT_EQ(of.rows, classes[heat].first);
     EXPECT_EQ(of.size.v, classes[heat].second);
+    EXPECT_NEAR(of.sums.of(query.value), sums[heat], 1e-9 * std::max(1.0, sums[heat]));
+  }
+  // A page is a stretch of the whole, and what is about all rows stays so.
+  for (const PageRange page :
+       {PageRange{.from = 0, .limit = 3}, {.from = n / 2, .limit = 2}, {.from = n, .limit = 5}}) {
+    HotQuery part = query;
+    part.page = page;
+    const auto hottest = hot_cold(index, part);
+    const auto largest =
+        breakdown(index, {.by = query.by,
+                          .filter = query.filter,
+                          .order = Order<Value>{.by = query.value, .descending = true},
+                          .page = page});
+    ASSERT_TRUE(hottest && largest);
+    EXPECT_EQ(hottest->row_count, n);
+    EXPECT_EQ(largest->row_count, n);
+    EXPECT_EQ(hottest->classes[0].rows, found->classes[0].rows);
+    const std::size_t length = std::min<std::size_t>(page.limit, n - page.from);
+    ASSERT_EQ(hottest->rows.size(), length);
+    ASSERT_EQ(largest->rows.size(), length);
+    for (std::size_t i = 0; i < length; ++i) {
+      EXPECT_EQ(hottest->rows[i].row, found->rows[page.from + i].row);
+      EXPECT_EQ(hottest->rows[i].heat, found->rows[page.from + i].heat);
+      EXPECT_EQ(largest->rows[i], found->rows[page.from + i].row);
+    }
   }
 }
 
