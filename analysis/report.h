@@ -29,6 +29,14 @@
 
 namespace tt {
 
+// What ran ops of a session.
+struct DeviceTime {
+  std::string name;
+  double ns = 0;
+  std::string slowest{};  // the kind of op that took most of it
+  double slowest_ns = 0;
+};
+
 struct ReportFigures {
   SessionInfo info;
   LossCounters losses;
@@ -48,8 +56,8 @@ struct ReportFigures {
   Room room;
   Determinism determinism;
   Prediction prediction;
-  ReadOrder read_order;              // of weights, with the usual gap
-  std::vector<std::string> devices;  // that ran ops, each once
+  ReadOrder read_order;             // of weights, with the usual gap
+  std::vector<DeviceTime> devices;  // the busiest first
   Validation validation;
 };
 // One of the facts as a number; none: it is not there, or not one.

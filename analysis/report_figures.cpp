@@ -1,11 +1,14 @@
 // Gathers what a report tells.
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
-#include <set>
+#include <map>
 #include <utility>
 
+#include "analysis/op_facts.h"
 #include "analysis/report.h"
+#include "analysis/step_shares.h"
 
 namespace tt {
 
@@ -13,11 +16,8 @@ namespace {
 
 constexpr std::uint32_t kCapacities = 20;
 
-// Times and tokens of the steps, and what ran their ops.
-std::expected<void, TraceError> gather_steps(const SessionIndex& index, const SessionReader& reader,
-                                             ReportFigures& figures) {
-  std::set<TemplateId> seen;
-  std::set<std::string> devices;
+// Times and tokens of the steps.
+void gather_steps(const SessionIndex& index, ReportFigures& figures) {
   for (const IndexedStep& step : index.steps()) {
     const Ns took = step.end - step.begin;
     if (step.phase == Phase::Generate) {
@@ -28,13 +28,40 @@ std::expected<void, TraceError> gather_steps(const SessionIndex& index, const Se
       figures.prompt_tokens += step.n_tokens;
       figures.prompt_time = figures.prompt_time + took;
     }
-    if (step.series == kNone || !seen.insert(index.series()[step.series].graph).second) continue;
-    const auto graph = reader.graph(index.series()[step.series].graph);
-    if (!graph) return std::unexpected(graph.error());
-    for (const Op& op : (*graph)->ops) devices.insert(op.device);
   }
-  figures.devices.assign(devices.begin(), devices.end());
-  return {};
+}
+
+std::expected<void, TraceError> gather_devices(const SessionIndex& index,
+                                               const SessionReader& reader,
+                                               ReportFigures& figures) {
+  std::map<std::string, std::map<std::string, double>> times;  // by device and kind of op
+  std::expected<void, TraceError> done;
+  StepShares shares(index, std::nullopt, StepShares::Times::Yes);
+  shares.visit(window_of(index, {}), [&](const SeriesShare& share) {
+    const auto graph = reader.graph(share.series.graph);
+    if (!graph) {
+      done = std::unexpected(graph.error());
+      return;
+    }
+    for (std::size_t i = 0; i < (*graph)->ops.size(); ++i) {
+      const Op& op = (*graph)->ops[i];
+      // As signed: a file may say times that go back.
+      const auto ns = i < share.op_ns.size() ? static_cast<std::int64_t>(share.op_ns[i]) : 0;
+      times[op.device][op_name(**graph, op)] += static_cast<double>(ns);
+    }
+  });
+  for (const auto& [device, kinds] : times) {
+    DeviceTime of{.name = device, .ns = 0, .slowest = {}, .slowest_ns = 0};
+    for (const auto& [kind, ns] : kinds) {
+      of.ns += ns;
+      if (ns <= of.slowest_ns) continue;
+      of.slowest = kind;
+      of.slowest_ns = ns;
+    }
+    figures.devices.push_back(std::move(of));
+  }
+  std::ranges::stable_sort(figures.devices, std::greater{}, &DeviceTime::ns);
+  return done;
 }
 
 // What of `distinct` bytes there is memory for; where for all, half of them.
@@ -120,8 +147,9 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   tell("learning the order of reads");
   if (!got(access_pattern(reader, keep_going), pattern)) return stop();
   figures.prediction = pattern.prediction;
-  if (const auto steps = gather_steps(index, reader, figures); !steps)
-    return std::unexpected(steps.error());
+  gather_steps(index, figures);
+  if (const auto devices = gather_devices(index, reader, figures); !devices)
+    return std::unexpected(devices.error());
   tell("replaying reads");
   if (const auto read = gather_reuse(reader, figures, keep_going); !read)
     return std::unexpected(read.error());

@@ -170,13 +170,12 @@ void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
 
 void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
   const std::string_view repack = f.info.fact("context.repack");
-  const double disk = f.by_op_kind.disk.bytes_read;
-  if (repack != "off" || disk <= 0) return;
+  if (repack != "off" || f.weights_read.v == 0) return;
   out.push_back({.advice = "Let weights be repacked (leave --no-repack out).",
                  .because = std::format(
                      "They were read as they lie in the file, {}; the kernels for repacked "
                      "weights are faster where there is memory for a second copy.",
-                     bytes_text(disk))});
+                     bytes_text(static_cast<double>(f.weights_read.v)))});
 }
 
 // Whether an op multiplies by a matrix: of a fused one, whether a part of it does.
@@ -228,14 +227,28 @@ void advise_attention(const ReportFigures& f, std::vector<Advice>& out) {
                      share_text(attention->all.time_ns, all))});
 }
 
+// Some ops run on the CPU wherever the layers are: a few per cent are no fallback.
 void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
-  const auto cpu = std::ranges::find(f.devices, "CPU");
-  if (f.devices.size() < 2 || cpu == f.devices.end()) return;
+  constexpr double kFallback = 0.05;
+  const std::string_view present = f.info.fact("host.devices");
+  const auto cpu = std::ranges::find(f.devices, "CPU", &DeviceTime::name);
+  if (cpu == f.devices.end()) return;
+  double all = 0;
   std::string others;
-  for (const std::string& device : f.devices)
-    if (device != "CPU") others += (others.empty() ? "" : ", ") + device;
-  out.push_back({.advice = "Give the device more layers (-ngl), if it has room.",
-                 .because = std::format("Some ops ran on the CPU although there is {}.", others)});
+  for (const DeviceTime& device : f.devices) {
+    all += device.ns;
+    if (device.name != "CPU") others += (others.empty() ? "" : ", ") + device.name;
+  }
+  if (others.empty() && !present.empty()) {
+    out.push_back({.advice = "Let the device compute (-ngl 99).",
+                   .because = std::format("There is {}, and all ops ran on the CPU.", present)});
+  }
+  if (others.empty() || cpu->ns < kFallback * all || all <= 0) return;
+  out.push_back(
+      {.advice = "Give the device more layers (-ngl), if it has room.",
+       .because = std::format(
+           "Ops on the CPU took {} of the time, {} of it {}, although there is {}.",
+           share_text(cpu->ns, all), share_text(cpu->slowest_ns, cpu->ns), cpu->slowest, others)});
 }
 
 }  // namespace

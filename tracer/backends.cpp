@@ -144,6 +144,17 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
+std::vector<std::string> offload_devices() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    const auto type = ggml_backend_dev_type(device);
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU)
+      names.emplace_back(ggml_backend_dev_name(device));
+  }
+  return names;
+}
+
 LibraryVersions library_versions() {
   LibraryVersions versions{.llama = llama_version(),
                            .ggml = ggml_version(),

@@ -30,6 +30,9 @@ std::string repacking_fault(const GgufIndex& model);
 
 // Their names, "CPU" among them.
 std::vector<std::string> backend_names();
+// The devices that layers can be given to (-ngl), RPC servers among them. After
+// load_backends() and add_rpc_servers().
+std::vector<std::string> offload_devices();
 
 struct LibraryVersions {
   std::string llama, ggml, ggml_commit;

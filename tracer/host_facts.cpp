@@ -53,6 +53,10 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
     add("host.kernel", std::format("{} {} {}", name.sysname, name.release, name.machine));
   }
   add("host.disk", disk_of(model));
+  std::string devices;
+  for (const std::string& device : offload_devices())
+    devices += (devices.empty() ? "" : ", ") + device;
+  add("host.devices", devices);
   const LibraryVersions versions = library_versions();
   add("library.llama", versions.llama);
   add("library.ggml", versions.ggml);

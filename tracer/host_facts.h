@@ -9,8 +9,8 @@
 namespace tt {
 
 // "host.cpu", "host.cores", "host.ram_bytes", "host.kernel", "host.disk" (of
-// `model`), "library.llama", "library.ggml"... in a fixed order; what cannot be
-// read is left out.
+// `model`), "host.devices" (that layers can be given to), "library.llama",
+// "library.ggml"... in a fixed order; what cannot be read is left out.
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
 
 }  // namespace tt

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <ranges>
 #include <set>
@@ -10,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/op_facts.h"
 #include "api/report/report_text.h"
 #include "tests/analysis/naive_faults.h"
 #include "tests/analysis/naive_sums.h"
@@ -34,8 +36,14 @@ struct Walked {
   std::uint32_t prompt = 0, generated = 0;
   Ns prompt_time{}, generate_time{};
   std::vector<double> token_ms;
-  std::set<std::string> devices;
+  std::map<std::string, std::map<std::string, double>> devices;  // and their kinds of op: ns
 };
+
+double sum_of(const std::map<std::string, double>& of) {
+  double sum = 0;
+  for (const auto& [name, amount] : of) sum += amount;
+  return sum;
+}
 
 Walked walked(const SessionReader& reader) {
   Walked out;
@@ -53,7 +61,13 @@ Walked walked(const SessionReader& reader) {
     }
     if (step.graph.v == 0) return true;
     const auto graph = reader.graph(step.graph).value();
-    for (const Op& op : graph->ops) out.devices.insert(op.device);
+    for (std::size_t i = 0; i < graph->ops.size(); ++i) {
+      const Op& op = graph->ops[i];
+      double& ns = out.devices[op.device][op_name(*graph, op)];
+      if (i < step.op_ends.size())
+        ns += static_cast<double>(
+            (step.op_ends[i] - (i == 0 ? step.first_op : step.op_ends[i - 1])).v);
+    }
     std::set<std::pair<std::uint32_t, std::size_t>> of_op;
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       const FileRange& range = access.range;
@@ -168,6 +182,8 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
     if (of.step.phase == Phase::Generate) waited += static_cast<double>(of.count);
   const bool scarce = memory && *memory < static_cast<double>(session.distinct);
   const auto attention = parts.find("attention");
+  double computed = 0;
+  for (const auto& [device, times] : session.devices) computed += sum_of(times);
   struct Reason {
     const char* advice;
     bool is_there;
@@ -184,10 +200,12 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
                                   attention != parts.end() &&
                                   attention->second.time_ns >= 0.3 * everything.time_ns},
       {"Try more threads", threads && cores && *threads < *cores},
-      {"Let weights be repacked",
-       fact("context.repack") == "off" && figures.by_op_kind.disk.bytes_read > 0},
-      {"Give the device more layers",
-       session.devices.size() > 1 && session.devices.contains("CPU")},
+      {"Let weights be repacked", fact("context.repack") == "off" && session.read > 0},
+      {"Let the device compute", !fact("host.devices").empty() && session.devices.size() == 1 &&
+                                     session.devices.contains("CPU")},
+      {"Give the device more layers", session.devices.size() > 1 &&
+                                          session.devices.contains("CPU") && computed > 0 &&
+                                          sum_of(session.devices.at("CPU")) >= 0.05 * computed},
       {"Do not trust", !figures.validation.passed()}};
   const auto given = advice_of(figures);
   std::size_t expected = 0;
@@ -218,7 +236,17 @@ void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
   EXPECT_EQ(figures.prompt_time, session.prompt_time);
   EXPECT_EQ(figures.generate_time, session.generate_time);
   EXPECT_EQ(figures.token_ms, session.token_ms);
-  EXPECT_EQ(std::set(figures.devices.begin(), figures.devices.end()), session.devices);
+  EXPECT_EQ(figures.devices.size(), session.devices.size());
+  for (const DeviceTime& device : figures.devices) {
+    ASSERT_TRUE(session.devices.contains(device.name)) << device.name;
+    auto kinds = session.devices.at(device.name);
+    EXPECT_NEAR(device.ns, sum_of(kinds), 1e-9 * std::max(1.0, device.ns)) << device.name;
+    for (const auto& [kind, ns] : kinds) EXPECT_LE(ns, device.slowest_ns) << kind;
+    if (device.ns > 0) {
+      EXPECT_EQ(kinds[device.slowest], device.slowest_ns) << device.slowest;
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(figures.devices, std::greater{}, &DeviceTime::ns));
   for (const auto& [axis, breakdown] :
        {std::pair(Axis::OpKind, &figures.by_op_kind), std::pair(Axis::Layer, &figures.by_layer),
         std::pair(Axis::Component, &figures.by_component),

@@ -56,7 +56,7 @@ ReportFigures plain() {
                               .reads = 2,
                               .saved = Bytes{5'000'000}}}};
   f.room.belady = f.belady[1];
-  f.devices = {"CPU"};
+  f.devices = {{.name = "CPU", .ns = 1e6, .slowest = "MUL_MAT", .slowest_ns = 9e5}};
   return f;
 }
 
@@ -155,9 +155,15 @@ TEST(Report, AdvisesWhenThereIsAReason) {
          f.by_component.rows = {row("attention", 1e6, 5e5)};
        },
        {"Have 10.0", "Try flash"}},
-      {"another device",
-       [](ReportFigures& f) { f.devices = {"CPU", "RPC0"}; },
+      {"the CPU at work beside another device",
+       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 9e6}); },
        {"Have 10.0", "Give the"}},
+      {"a few ops on the CPU",
+       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 99e6}); },
+       {"Have 10.0"}},
+      {"a device that runs nothing",
+       [](ReportFigures& f) { f.info.facts.emplace_back("host.devices", "Vulkan0"); },
+       {"Have 10.0", "Let the"}},
       {"each token waits for the disk",
        [](ReportFigures& f) { f.by_tensor.total.generate.faults = 2; },
        {"Have 10.0", "Keep the"}},
@@ -269,7 +275,9 @@ TEST(Report, FiguresAreThoseOfTheSession) {
   // Two rows of the embedding, 32 + 256 + 256 + 512 of the others.
   EXPECT_EQ(figures->weights_distinct, Bytes{64 + 1056});
   EXPECT_EQ(figures->weights_read, Bytes{2 * (64 + 1056)});
-  EXPECT_EQ(figures->devices, std::vector<std::string>{"CPU"});
+  ASSERT_EQ(figures->devices.size(), 1U);
+  EXPECT_EQ(figures->devices[0].name, "CPU");
+  EXPECT_DOUBLE_EQ(figures->devices[0].ns, 300);
 }
 
 }  // namespace

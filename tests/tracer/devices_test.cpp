@@ -18,6 +18,8 @@
 #include <string>
 #include <thread>
 
+#include "analysis/report.h"
+#include "tests/analysis/report_check.h"
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
@@ -175,6 +177,32 @@ TEST_F(Devices, AModelSpreadOverTwo) {
   for (std::size_t i = 0; i < graph->slots.size(); ++i) {
     if (graph->slots[i].kind != SlotKind::Positions) continue;
     EXPECT_EQ(decode.slots[i].ints, (std::vector<std::int64_t>{22}));
+  }
+}
+
+// The report says what the CPU did beside the device, or that the device did nothing.
+TEST_F(Devices, TheReportAdvisesByWhoComputed) {
+  for (const int layers : {0, 6, 99}) {
+    SCOPED_TRACE(layers);
+    TracedModel traced = on_rpc("small", layers);
+    const auto run = traced.run(greedy_tokens(20, 6));
+    const auto reader = run.reader();
+    EXPECT_TRUE(reader.info()->fact("host.devices").starts_with("RPC"));
+    const auto index = SessionIndex::build(reader);
+    ASSERT_TRUE(index.has_value());
+    const auto figures = report_figures(run.file, *index, reader);
+    ASSERT_TRUE(figures.has_value()) << figures.error().message;
+    expect_figures(*figures, reader);  // whatever share the CPU had of the time
+    EXPECT_EQ(figures->devices.size(), layers == 0 ? 1U : 2U);
+    const auto advises = [&](const char* what) {
+      return std::ranges::any_of(advice_of(*figures),
+                                 [&](const Advice& one) { return one.advice.starts_with(what); });
+    };
+    EXPECT_EQ(advises("Let the device compute"), layers == 0);
+    // Half of the layers is no few per cent.
+    if (layers == 6) {
+      EXPECT_TRUE(advises("Give the device more layers"));
+    }
   }
 }
 
