@@ -34,7 +34,7 @@ struct OpTable {
 };
 
 struct OpFilter {
-  std::string name{};              // part of the op's or its output's, in any case; empty: any
+  std::string name{};              // has_part() of the op's or its output's
   std::optional<LayerId> layer{};  // of the op; kNoLayer: those outside of any
   std::optional<Component> component{};
 };

@@ -9,11 +9,12 @@
 
 namespace tt {
 
-// Whether `part` occurs in `text`, in any case (of ASCII letters). Empty: always.
+// Whether `part` occurs in `text`, in any case (of ASCII letters): "attn_q", or with * for
+// any characters and ? for one, "blk.*.attn_q". Empty: always.
 bool has_part(std::string_view text, std::string_view part);
 
 struct TensorFilter {
-  std::string name{};  // part of it, in any case; empty: any
+  std::string name{};  // has_part()
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
   std::optional<LayerId> layer{};  // kNoLayer: those outside of any

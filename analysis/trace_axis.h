@@ -85,8 +85,8 @@ struct TraceFilter {
   std::optional<Stretch<std::int64_t>> time{};
   std::vector<LayerId> layers{};  // kNoLayer: ops outside of any. Empty: all
   std::optional<Component> component{};
-  std::string op{};      // part of its kind or its output's name, in any case; empty: any
-  std::string tensor{};  // part of the tensor's name
+  std::string op{};      // has_part() of its kind or its output's name
+  std::string tensor{};  // has_part() of the tensor's name
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
 

@@ -143,9 +143,12 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
   command->add_option("--phase", options->phase, "Only steps of this phase")
       ->check(CLI::IsMember({"prompt", "generate"}))
       ->type_name("PHASE");
-  command->add_option("--tensor", options->query.filter.tensor, "Part of the tensor's name")
+  command
+      ->add_option("--tensor", options->query.filter.tensor,
+                   "Part of the tensor's name, with * and ?")
       ->type_name("TEXT");
-  command->add_option("--op", options->query.filter.op, "Part of the op's name")->type_name("TEXT");
+  command->add_option("--op", options->query.filter.op, "Part of the op's name, with * and ?")
+      ->type_name("TEXT");
   command->add_option("--top", options->top, "Rows to show")->capture_default_str();
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
   command->footer("Example: tt hot s.ttrace --by layer --value time");

@@ -45,6 +45,13 @@ TEST(HasPart, IgnoresTheCaseOfLetters) {
   EXPECT_FALSE(has_part("", "a"));
   EXPECT_FALSE(has_part("attn", "attn_q"));
   EXPECT_FALSE(has_part("[", "{")) << "only letters have a case";
+  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "blk.*.attn_q"));
+  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "*BLK.1?.*weight*"));
+  EXPECT_TRUE(has_part("blk.10.attn_q.weight", "**"));
+  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "blk.1?.attn"));
+  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "attn_q*blk")) << "in this order";
+  EXPECT_FALSE(has_part("ab", "ab*b")) << "each character once";
+  EXPECT_FALSE(has_part("", "?"));
 }
 
 TEST(TemplateList, CountsWhatEachGraphHas) {

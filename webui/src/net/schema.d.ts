@@ -397,7 +397,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/tensors": {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name, in any case */
+                /** @description Part of the name, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
@@ -455,7 +455,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps/{step}/ops": {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the op or of its output, in any case */
+                /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
                 /** @description A layer, or none: outside of any */
                 readonly layer?: components["parameters"]["layer"];
@@ -490,7 +490,7 @@ export interface paths {
             readonly query?: {
                 /** @description Only those of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name, in any case */
+                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -533,7 +533,7 @@ export interface paths {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the tensor's name, in any case */
+                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -624,9 +624,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -678,9 +678,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -733,9 +733,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -780,9 +780,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -831,9 +831,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -878,9 +878,9 @@ export interface paths {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -2424,9 +2424,9 @@ export interface components {
         readonly layers: string;
         /** @description Of the op */
         readonly op_component: components["schemas"]["Component"];
-        /** @description Part of the kind of the op or of the name of its output, in any case */
+        /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
         readonly op_name: string;
-        /** @description Part of the name of the tensor, in any case */
+        /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
         readonly tensor_name: string;
         readonly tensor_kind: components["schemas"]["TensorKind"];
         readonly value: components["schemas"]["TraceValue"];
@@ -3219,7 +3219,7 @@ export interface operations {
     readonly tensors: {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name, in any case */
+                /** @description Part of the name, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
@@ -3297,7 +3297,7 @@ export interface operations {
     readonly ops: {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the op or of its output, in any case */
+                /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
                 /** @description A layer, or none: outside of any */
                 readonly layer?: components["parameters"]["layer"];
@@ -3342,7 +3342,7 @@ export interface operations {
             readonly query?: {
                 /** @description Only those of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name, in any case */
+                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -3395,7 +3395,7 @@ export interface operations {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the tensor's name, in any case */
+                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
@@ -3540,9 +3540,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -3598,9 +3598,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -3658,9 +3658,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -3710,9 +3710,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -3768,9 +3768,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
@@ -3822,9 +3822,9 @@ export interface operations {
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case */
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case */
+                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
