@@ -41,6 +41,7 @@
 #include "tests/exchange/totals_check.h"
 #include "tests/places.h"
 #include "tests/server/served_sessions_check.h"
+#include "tests/tracer/op_coverage.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
@@ -174,6 +175,22 @@ void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) 
   }
 }
 
+// What the byte rules say about them was held against the kernels (op_cases.h).
+void expect_ops_have_cases(const SessionReader& reader) {
+  for (const TemplateId id : reader.template_ids().value())
+    EXPECT_EQ(test::ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
+}
+
+// Attention made of single ops has others.
+void expect_ops_without_flash_attention_have_cases(const std::filesystem::path& model) {
+  ContextOptions context = TracedModel::small_context();
+  context.flash_attention = FlashAttention::Off;
+  TracedModel traced(model, context);
+  const auto run = traced.run(greedy_tokens(17, 2));
+  ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
+  expect_ops_have_cases(run.reader());
+}
+
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
   ContextOptions context = TracedModel::small_context();
@@ -203,6 +220,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     std::filesystem::copy_file(
         run.file, counts.sessions.path() / std::format("{}-{}.ttrace", model.stem().string(), i));
     const SessionReader reader = run.reader();
+    expect_ops_have_cases(reader);
     if (i == 0) {
       const bool chose = expect_experts_counted(reader) > 0;
       EXPECT_TRUE(!chose ||
@@ -240,6 +258,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
   for (std::uint32_t layer = 0; layer < facts.n_layers; ++layer) {
     EXPECT_TRUE(layers.contains(static_cast<std::int32_t>(layer))) << "layer " << layer;
   }
+  expect_ops_without_flash_attention_have_cases(model);
   learned.tell(counts);
   ++counts.models;
 }
