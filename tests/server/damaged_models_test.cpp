@@ -21,17 +21,17 @@
 namespace tt::test {
 namespace {
 
-TEST(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
+class DamagedModels : public ::testing::TestWithParam<SoundModel::Kind> {};
+
+TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
   const testing::TempFolder folder, data;
-  const std::string whole = contents(write_sound_model(folder.path() / "sound.gguf"));
-  const std::size_t header = header_bytes(folder.path() / "sound.gguf");
-  // Every kind of damage ten times: the kind is the seed's remainder.
-  constexpr std::uint32_t kMutations = 60;
+  const SoundModel sound(GetParam());
+  // Every kind of damage fourteen times: the kind is the seed's remainder.
+  constexpr std::uint32_t kMutations = 84;
   const auto id_of = [&](std::uint32_t n) { return n == 0 ? "sound" : std::format("m{}", n - 1); };
-  for (std::uint32_t seed = 0; seed < kMutations; ++seed) {
-    std::ofstream(folder.path() / (id_of(seed + 1) + ".gguf"), std::ios::binary)
-        << mutated(whole, header, seed);
-  }
+  sound.write(folder.path(), "sound");
+  for (std::uint32_t seed = 0; seed < kMutations; ++seed)
+    sound.write_mutated(folder.path(), id_of(seed + 1), seed);
   Running server(data.path(), {"--no-model", "--models", folder.path().string(), "-t", "1", "-c",
                                "256", "-b", "64", "-ub", "32"});
   ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
@@ -103,6 +103,9 @@ TEST(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModels, ::testing::ValuesIn(SoundModel::kKinds),
+                         [](const auto& made) { return name_of(made.param); });
 
 }  // namespace
 }  // namespace tt::test
