@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "api/problem.h"
 #include "server/refusals.h"
 #include "tests/server/test_server.h"
+#include "tests/server_door/raw_client.h"
 
 namespace tt::test {
 namespace {
@@ -63,6 +66,35 @@ TEST(ServerAccess, TheKeyOpensEveryRouteAndHeadAnswersAsGet) {
     }
   }
   EXPECT_GT(json::parse(client.Get("/api/v1/health")->body).size(), 3u);
+}
+
+// What browsers collect for localhost from all that ever ran there.
+TEST(ServerAccess, ABrowserMayHaveManyOtherCookies) {
+  TestServer server(with_key());
+  const RawResponse login =
+      RawClient(server.port).exchange(get_request(server.door.make_login_path()));
+  ASSERT_EQ(login.status, 200);
+  const std::string& set = login.headers.at("set-cookie");
+  std::string others;
+  for (int i = 0; others.size() < 5000; ++i)
+    others += "other-" + std::to_string(i) + "=" + std::string(64, 'c') + "; ";
+  const std::string known = "Cookie: " + others + set.substr(0, set.find(';')) + "\r\n";
+  const std::string stranger = "Cookie: " + others + "last=1\r\n";
+  RawClient client(server.port);
+  for (const char* path : {"/api/v1/sessions", "/api/v1/models", "/api/v1/health"}) {
+    const RawResponse answer = client.exchange(get_request(path, known));  // of one connection
+    EXPECT_EQ(answer.status, 200) << path;
+    EXPECT_GT(json::parse(answer.body).size(), 1u) << path;
+  }
+  const std::string request = get_request("/api/v1/sessions", known);
+  for (const std::size_t at : {20u, 2000u, 4999u}) {  // in two packets
+    client.send(request.substr(0, at));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    client.send(request.substr(at));
+    EXPECT_EQ(client.read_response().status, 200) << at;
+  }
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/api/v1/sessions", stranger)).status, 401);
+  EXPECT_EQ(client.exchange(upgrade_request("/api/v1/live", known)).status, 101);
 }
 
 TEST(ServerAccess, ABrowserIsToldHowToLogIn) {

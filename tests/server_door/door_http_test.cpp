@@ -121,6 +121,9 @@ TEST(DoorHttp, AcceptsLargeHeaders) {
   RawClient client(server.port);
   const std::string one = "X-Long: " + std::string(5000, 'c') + "\r\n";
   EXPECT_EQ(client.exchange(get_request("/header", one)).body, "5000");
+  const std::string cookie = "Cookie: a=" + std::string(5000, 'c') + "\r\n";
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(client.exchange(get_request("/hello", cookie)).body, "hello");
   // Close below the bound of 16 KiB, in two headers.
   const std::string two =
       "X-Long: " + std::string(8000, 'c') + "\r\nX-More: " + std::string(8000, 'm') + "\r\n";
