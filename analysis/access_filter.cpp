@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/op_facts.h"
+
 namespace tt {
 
 std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
@@ -24,9 +26,16 @@ bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSor
 PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,
                                const AccessFilter& filter)
     : derived_(std::move(derived)), expert_(filter.expert) {
+  const GraphTemplate& graph = *derived_->graph;
+  std::vector<bool> passing_ops;
+  for (const Op& op : graph.ops)
+    passing_ops.push_back(
+        has_part(op_name(graph, op), filter.op_name) ||
+        has_part(graph.tensor(graph.node(op.last()).output).name, filter.op_name));
   for (std::uint32_t i = 0; i < derived_->accesses.size(); ++i) {
     const Access& access = derived_->accesses[i];
     if (filter.op && access.op != *filter.op) continue;
+    if (!passing_ops[access.op.v]) continue;
     if (filter.write && access.write != *filter.write) continue;
     if (expert_ && access.extent != Extent::Experts) continue;
     if (!filter.tensor.passes(derived_->graph->tensor(access.tensor))) continue;

@@ -19,6 +19,7 @@ namespace tt {
 struct AccessFilter {
   TensorFilter tensor{};
   std::optional<OpId> op{};
+  std::string op_name{};  // has_part() of its kind or its output's name
   std::optional<bool> write{};
   std::optional<std::int32_t> expert{};
   friend bool operator==(const AccessFilter&, const AccessFilter&) = default;

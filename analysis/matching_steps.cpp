@@ -9,6 +9,10 @@ OutlinePicks::OutlinePicks(const SessionIndex& index, const AccessFilter& filter
     : filter_(filter) {
   for (const SessionView& view : index.names().views())
     names_.push_back(filter.tensor.passes(view));
+  for (const std::string& kind : index.names().kinds())
+    kinds_.push_back(has_part(kind, filter.op_name));
+  for (const SessionOp& op : index.names().ops())
+    ops_.push_back(has_part(op.output, filter.op_name));
 }
 
 bool OutlinePicks::passes(const Series& series, const OutlineAccess& access) const {

@@ -21,6 +21,7 @@ class OutlinePicks {
     for (std::uint32_t i = 0; i < series.ran; ++i) {
       if (filter_.op && filter_.op->v != i) continue;
       const OutlineOp& op = series.outline->ops[i];
+      if (!kinds_[op.kind] && !ops_[op.op]) continue;
       for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a)
         if (passes(series, series.outline->accesses[a])) each(series.outline->accesses[a]);
     }
@@ -30,7 +31,8 @@ class OutlinePicks {
   bool passes(const Series& series, const OutlineAccess& access) const;
 
   const AccessFilter& filter_;
-  std::vector<bool> names_;  // of SessionNames::views(), those that pass
+  // Of SessionNames' views(), kinds() and ops(), those that pass.
+  std::vector<bool> names_, kinds_, ops_;
 };
 
 class MatchingSteps {

@@ -14,14 +14,14 @@ std::uint64_t number_of(const std::string& session, const AccessQuery& query) {
     return value ? std::to_string(static_cast<std::int64_t>(*value)) : std::string("-");
   };
   const AccessFilter& filter = query.filter;
-  const std::string text =
-      std::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", session, query.first_step.v,
-                  query.last_step ? std::to_string(query.last_step->v) : "-", number(query.phase),
-                  number(filter.tensor.kind), number(filter.tensor.source),
-                  filter.tensor.layer ? std::to_string(filter.tensor.layer->v) : "-",
-                  number(filter.tensor.component), filter.op ? std::to_string(filter.op->v) : "-",
-                  number(filter.write), number(filter.expert), static_cast<int>(query.order.by),
-                  query.order.descending, filter.tensor.name);
+  const std::string text = std::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", session, query.first_step.v,
+      query.last_step ? std::to_string(query.last_step->v) : "-", number(query.phase),
+      number(filter.tensor.kind), number(filter.tensor.source),
+      filter.tensor.layer ? std::to_string(filter.tensor.layer->v) : "-",
+      number(filter.tensor.component), filter.op ? std::to_string(filter.op->v) : "-",
+      number(filter.write), number(filter.expert), static_cast<int>(query.order.by),
+      query.order.descending, filter.op_name.size(), filter.op_name, filter.tensor.name);
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;

@@ -77,6 +77,7 @@ AccessQuery access_query(const Request& request, ParameterReader& read) {
     query.last_step = StepId{static_cast<std::uint32_t>(*last)};
   query.phase = read.take(word_parameter(request, "phase", Phase::Other));
   query.filter = access_filter(request, read);
+  query.filter.op_name = read.take(text_parameter(request, "op"));
   query.order = read.take(access_order(request));
   return query;
 }

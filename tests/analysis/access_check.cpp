@@ -10,6 +10,7 @@
 
 #include "analysis/access_table.h"
 #include "analysis/matching_steps.h"
+#include "analysis/op_facts.h"
 #include "tests/format/random_session.h"
 
 namespace tt::testing {
@@ -21,6 +22,7 @@ struct Row {
   StepAccess access;
   std::uint64_t address = 0;
   Tensor tensor;
+  std::string kind, output;  // of the op
 };
 
 std::vector<Row> all_rows(const SessionReader& reader) {
@@ -44,7 +46,9 @@ std::vector<Row> all_rows(const SessionReader& reader) {
            .phase = step.phase,
            .access = access,
            .address = address,
-           .tensor = graph->tensor(access.tensor)});
+           .tensor = graph->tensor(access.tensor),
+           .kind = op_name(*graph, graph->ops[access.op.v]),
+           .output = graph->tensor(graph->node(graph->ops[access.op.v].last()).output).name});
     });
     return true;
   });
@@ -54,8 +58,9 @@ std::vector<Row> all_rows(const SessionReader& reader) {
 
 bool passes(const Row& row, const AccessQuery& query) {
   const TensorFilter& t = query.filter.tensor;
-  std::string name = row.tensor.name, part = t.name;
-  for (std::string* text : {&name, &part}) {
+  std::string name = row.tensor.name, part = t.name, kind = row.kind, output = row.output,
+              op = query.filter.op_name;
+  for (std::string* text : {&name, &part, &kind, &output, &op}) {
     for (char& c : *text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   }
   const auto fits = [](const auto& wanted, const auto& value) {
@@ -66,7 +71,8 @@ bool passes(const Row& row, const AccessQuery& query) {
          fits(query.filter.op, row.access.op) && fits(query.filter.write, row.access.write) &&
          fits(query.filter.expert, row.access.expert) && fits(t.kind, row.tensor.kind) &&
          fits(t.source, row.tensor.source) && fits(t.layer, row.tensor.layer) &&
-         fits(t.component, row.tensor.component) && name.contains(part);
+         fits(t.component, row.tensor.component) && name.contains(part) &&
+         (kind.contains(op) || output.contains(op));
 }
 
 // From rows in time order.
@@ -132,6 +138,7 @@ AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
       c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
   }
   if (dice.one_in(4)) query.filter.write = model.access.write;
+  if (dice.one_in(5)) query.filter.op_name = dice.one_in(2) ? model.kind : model.output;
   if (dice.one_in(6)) query.filter.op = model.access.op;
   if (dice.one_in(4) && model.access.expert >= 0) query.filter.expert = model.access.expert;
   if (dice.one_in(4)) query.phase = model.phase;

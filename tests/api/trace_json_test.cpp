@@ -117,6 +117,9 @@ TEST(AccessCursor, IsReadBackWithItsOwnQuestionOnly) {
   other = query;
   other.filter.write = false;
   EXPECT_TRUE(refused(text, "session-1", other));
+  other = query;
+  other.filter.op_name = "MUL";
+  EXPECT_TRUE(refused(text, "session-1", other));
   for (const std::string& wrong :
        {std::string(), std::string("..."), std::string("1.2.3"), text + "0", text + " ", "-" + text,
         "100000000" + text, text.substr(0, text.rfind('.')), std::string(200, 'f')})

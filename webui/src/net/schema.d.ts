@@ -533,6 +533,8 @@ export interface paths {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                readonly op?: components["parameters"]["op_name"];
                 /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
@@ -3395,6 +3397,8 @@ export interface operations {
                 /** @description Without it: the last there is */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
+                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                readonly op?: components["parameters"]["op_name"];
                 /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
