@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <print>
 #include <string>
 
 #include "analysis/comparison.h"
@@ -14,6 +13,7 @@
 #include "api/comparison_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -43,23 +43,23 @@ void print_totals(const TraceSums& left, const TraceSums& right) {
   row("bytes read", left.bytes_read, right.bytes_read, bytes_text);
   row("bytes written", left.bytes_written, right.bytes_written, bytes_text);
   row("time in ops", left.time_ns, right.time_ns, time_text);
-  table.print(stdout);
+  table.print();
 }
 
 void print_tokens(const TokenAlignment& tokens) {
-  std::println("\n{} tokens left, {} right, the first {} are the same", tokens.left, tokens.right,
-               tokens.common);
+  say_line("\n{} tokens left, {} right, the first {} are the same", tokens.left, tokens.right,
+           tokens.common);
 }
 
 void print_templates(const std::vector<ComparedTemplate>& templates) {
   std::array<int, 4> counts{};
   for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
-  std::println("graphs: {} identical, {} of the same ops, {} only left, {} only right", counts[0],
-               counts[1], counts[2], counts[3]);
+  say_line("graphs: {} identical, {} of the same ops, {} only left, {} only right", counts[0],
+           counts[1], counts[2], counts[3]);
 }
 
 void print_rows(const ComparedBy& by, std::size_t limit) {
-  std::println("");
+  put("\n");
   TextTable table({{to_text(by.by)},
                    {"bytes left", Align::Right},
                    {"right", Align::Right},
@@ -79,9 +79,8 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
                cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
                ratio(a.time_ns, b.time_ns)});
   }
-  table.print(stdout);
-  if (by.rows.size() > limit)
-    std::println("... {} more: --limit N shows them", by.rows.size() - limit);
+  table.print();
+  if (by.rows.size() > limit) say_line("... {} more: --limit N shows them", by.rows.size() - limit);
 }
 
 int run(const CompareOptions& options) {
@@ -111,7 +110,7 @@ int run(const CompareOptions& options) {
   if (!comparison) return progress.failed(comparison.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*comparison, left_info, right_info)));
+    say_line("{}", text_of(to_json(*comparison, left_info, right_info)));
     return progress.exit_code();
   }
   print_totals(comparison->left, comparison->right);

@@ -20,6 +20,7 @@
 #include "cli/options/tracer_options.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -61,8 +62,9 @@ Written write_file(const SessionReader& reader, const ExportCommand& command,
     return export_session(
         reader, command.options,
         [](std::string_view bytes) -> Written {
-          if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
-          return std::unexpected(system_error("stdout"));
+          put(bytes);
+          if (output_taken()) return {};
+          return std::unexpected(cancelled_error());  // main() says why
         },
         keep_going);
   }
@@ -128,6 +130,10 @@ int run(ExportCommand& command) {
   const std::uint64_t end = range.last ? std::min(range.last->v + 1, *steps) : *steps;
   const std::uint64_t wanted = end - std::min<std::uint64_t>(range.first.v, end);
   const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
+  if (!output_taken()) {
+    progress.end();
+    return 1;
+  }
   if (!written) return progress.failed(written.error());
   progress.end();
   return progress.exit_code();

@@ -14,6 +14,7 @@
 #include "api/compression_json.h"
 #include "api/model_json.h"
 #include "cli/options/tracer_options.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/names.h"
 #include "tracer/gguf_index.h"
@@ -46,8 +47,8 @@ void print_tensors(const GgufIndex& index) {
     const ModelFile& file = index.files()[i];
     files.add({std::to_string(i), std::to_string(file.size), file.path});
   }
-  files.print(stdout);
-  std::println("");
+  files.print();
+  put("\n");
   TextTable table({{"file", Align::Right},
                    {"offset", Align::Right},
                    {"size", Align::Right},
@@ -62,7 +63,7 @@ void print_tensors(const GgufIndex& index) {
                layer_text(layer_of(tensor.name)),
                to_text(component_of(tensor.name, TensorKind::Weight)), tensor.name});
   }
-  table.print(stdout);
+  table.print();
 }
 
 void add_sum(TextTable& table, const std::string& of, const Compression& sum,
@@ -90,24 +91,24 @@ void print_compression(const CompressionReport& report) {
   TextTable types = sums_of("type");
   for (const auto& [type, sum] : report.types) add_sum(types, type, sum, report.total);
   add_sum(types, "all", report.total, report.total);
-  types.print(stdout);
-  std::println("");
+  types.print();
+  put("\n");
   TextTable layers = sums_of("layer");
   for (const auto& [layer, sum] : report.layers)
     add_sum(layers, layer_text(layer), sum, report.total);
-  layers.print(stdout);
-  std::println("");
+  layers.print();
+  put("\n");
   TextTable components = sums_of("component");
   for (const auto& [component, sum] : report.components)
     add_sum(components, to_text(component), sum, report.total);
-  components.print(stdout);
+  components.print();
 }
 
 void print_compression_csv(const CompressionReport& report) {
-  std::print("type,tensors,elements,bytes,bits_per_weight,ratio_f16,ratio_f32\r\n");
+  say("type,tensors,elements,bytes,bits_per_weight,ratio_f16,ratio_f32\r\n");
   for (const auto& [type, sum] : report.types) {
-    std::print("{},{},{},{},{},{},{}\r\n", type, sum.tensors, sum.elements, sum.bytes.v,
-               sum.bits_per_weight(), sum.ratio(16), sum.ratio(32));
+    say("{},{},{},{},{},{},{}\r\n", type, sum.tensors, sum.elements, sum.bytes.v,
+        sum.bits_per_weight(), sum.ratio(16), sum.ratio(32));
   }
 }
 
@@ -128,7 +129,7 @@ int run(const GgufOptions& options) {
         print_compression_csv(report);
         break;
       case Form::Json:
-        std::println("{}", text_of(to_json(report)));
+        say_line("{}", text_of(to_json(report)));
         break;
     }
     return 0;
@@ -138,10 +139,10 @@ int run(const GgufOptions& options) {
       print_tensors(*index);
       break;
     case Form::Csv:
-      std::print("{}", csv_of(*index));
+      say("{}", csv_of(*index));
       break;
     case Form::Json:
-      std::println("{}", text_of(to_json(*index)));
+      say_line("{}", text_of(to_json(*index)));
       break;
   }
   return 0;

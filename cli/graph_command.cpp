@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 
 #include "analysis/graph_part.h"
@@ -14,6 +13,7 @@
 #include "api/trace_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -53,9 +53,9 @@ int run(const GraphOptions& options) {
   if (!part) return progress.failed(part.error());
   progress.end();
   if (form == Form::Dot) {
-    std::print("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
+    say("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {
-    std::println("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
+    say_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
   }
   return progress.exit_code();
 }

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
-#include <print>
 #include <string>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "api/head_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -27,8 +27,8 @@ struct HeadsOptions {
 std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }
 
 void print_heads(const HeadTable& table) {
-  std::println("{} heads, {} KV heads", table.heads, table.kv_heads);
-  std::println("");
+  say_line("{} heads, {} KV heads", table.heads, table.kv_heads);
+  put("\n");
   TextTable text({{"layer", Align::Right},
                   {"role"},
                   {"heads", Align::Right},
@@ -47,10 +47,10 @@ void print_heads(const HeadTable& table) {
               if_divided(weight.geometry.bytes.v), std::to_string(weight.file.offset),
               std::to_string(weight.reads), std::to_string(weight.read.v), weight.name});
   }
-  text.print(stdout);
-  std::println("");
-  std::println("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
-  std::println("stretch in every row. \"-\": heads share blocks, or the whole weight.");
+  text.print();
+  put("\n");
+  say_line("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
+  say_line("stretch in every row. \"-\": heads share blocks, or the whole weight.");
 }
 
 void print_kv(const Page<KvStep>& steps) {
@@ -73,10 +73,10 @@ void print_kv(const Page<KvStep>& steps) {
     row(step, "state",
         {.layer = kNoLayer, .other = step.state_read, .written = step.state_written});
   }
-  text.print(stdout);
-  std::println("");
-  std::println("Bytes read of what the step wrote itself (fresh), of what earlier steps wrote");
-  std::println("(cached), of what none of this session's wrote (other); written.");
+  text.print();
+  put("\n");
+  say_line("Bytes read of what the step wrote itself (fresh), of what earlier steps wrote");
+  say_line("(cached), of what none of this session's wrote (other); written.");
 }
 
 int run(const HeadsOptions& options) {
@@ -91,7 +91,7 @@ int run(const HeadsOptions& options) {
     if (!steps) return progress.failed(steps.error());
     progress.end();
     if (options.json) {
-      std::println("{}", text_of(to_json(*steps)));
+      say_line("{}", text_of(to_json(*steps)));
     } else {
       print_kv(*steps);
     }
@@ -103,7 +103,7 @@ int run(const HeadsOptions& options) {
   if (!table) return progress.failed(table.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*table)));
+    say_line("{}", text_of(to_json(*table)));
   } else {
     print_heads(*table);
   }

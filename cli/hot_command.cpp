@@ -5,7 +5,6 @@
 #include <format>
 #include <map>
 #include <memory>
-#include <print>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "api/heat_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -69,22 +69,22 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
   add_sums(sums, "generate", "", all.total.generate);
   add_sums(sums, "mapped file", "", all.disk);
   add_sums(sums, "memory", "", all.buffer);
-  sums.print(stdout);
-  std::println("");
+  sums.print();
+  put("\n");
   const double value = all.total.all.of(hot.value);
   for (std::size_t i = 0; i < hot.classes.size(); ++i) {
     const HotCold::Class& of = hot.classes[i];
-    std::println("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
-                 hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
-                 to_text(hot.value));
+    say_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
+             hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
+             to_text(hot.value));
   }
-  std::println("");
+  put("\n");
   TextTable rows = table_of(to_text(hot.by));
   for (const HotCold::Row& row : hot.rows)
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
-  rows.print(stdout);
+  rows.print();
   if (hot.row_count > hot.rows.size())
-    std::println("... and {} more (--top)", hot.row_count - hot.rows.size());
+    say_line("... and {} more (--top)", hot.row_count - hot.rows.size());
 }
 
 int run(const HotOptions& options) {
@@ -109,7 +109,7 @@ int run(const HotOptions& options) {
   if (!index->damaged().empty())
     progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
   if (options.json) {
-    std::println("{}", text_of(to_json(*hot)));
+    say_line("{}", text_of(to_json(*hot)));
   } else {
     print_tables(*hot, *all);
   }

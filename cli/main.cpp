@@ -20,6 +20,7 @@
 #include "cli/reuse_command.h"
 #include "cli/show_command.h"
 #include "cli/sql_command.h"
+#include "cli/standard_output.h"
 
 int main(int argc, char** argv) {
   CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
@@ -47,5 +48,8 @@ int main(int argc, char** argv) {
   tt::cli::add_reuse_command(app, exit_code);
   tt::cli::add_show_command(app, exit_code);
   tt::cli::add_sql_command(app, exit_code);
-  return tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
+  exit_code = tt::parse(app, tt::arguments_of(argc, argv)).value_or(exit_code);
+  std::string command = "tt";
+  for (const CLI::App* verb : app.get_subcommands()) command += " " + verb->get_name();
+  return tt::cli::end_of_output(command, exit_code);
 }

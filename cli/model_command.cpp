@@ -13,6 +13,7 @@
 
 #include "cli/interrupt_guard.h"
 #include "cli/output_path.h"
+#include "cli/standard_output.h"
 #include "cli/status_line.h"
 #include "tracer/modelgen/model_writer.h"
 
@@ -35,16 +36,16 @@ struct ModelOptions {
 };
 
 void print_list() {
-  std::println("Shapes:");
+  say_line("Shapes:");
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
-    std::println("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
+    say_line("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
   }
   std::string names;
   for (const std::string& name : modelgen::quant_mixes()) {
     names += " " + name;
   }
-  std::println("Quantizations (--quant):{}", names);
-  std::println("Classes (--quant-class): embedding attention ffn experts ssm output");
+  say_line("Quantizations (--quant):{}", names);
+  say_line("Classes (--quant-class): embedding attention ffn experts ssm output");
 }
 
 std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
@@ -110,11 +111,11 @@ int run(ModelOptions& options) {
   }
   if (!options.quiet) {
     for (const auto& file : report->files) {
-      std::println("{}", file.string());
+      say_line("{}", file.string());
     }
-    std::println("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
-                 static_cast<double>(report->bytes) / 1e6,
-                 static_cast<double>(report->took.count()) / 1e3);
+    say_line("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
+             static_cast<double>(report->bytes) / 1e6,
+             static_cast<double>(report->took.count()) / 1e3);
   }
   return 0;
 }

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "api/expert_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -72,21 +72,21 @@ void print_routers(const std::vector<RouterUse>& routers) {
                std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
                std::format("{:.0f} %", 100 * use.turnover()), hottest(use)});
   }
-  table.print(stdout);
-  std::println("");
-  std::println("Entropy of the choices in bits, of what it is when all are chosen alike. Gini: 0");
-  std::println("all alike. Coverage: chosen at least once. Turnover: of a token's experts, those");
-  std::println("that the token before it did not have.");
+  table.print();
+  put("\n");
+  say_line("Entropy of the choices in bits, of what it is when all are chosen alike. Gini: 0");
+  say_line("all alike. Coverage: chosen at least once. Turnover: of a token's experts, those");
+  say_line("that the token before it did not have.");
 }
 
 void print_pinning(const ExpertPinning& pinning) {
-  std::println("");
-  std::println("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
-               bytes_text(static_cast<double>(pinning.read.v)),
-               percent(pinning.read.v, pinning.weights_read.v),
-               bytes_text(static_cast<double>(pinning.distinct.v)));
-  std::println("");
-  std::println("share of these bytes that so much memory would have saved");
+  put("\n");
+  say_line("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
+           bytes_text(static_cast<double>(pinning.read.v)),
+           percent(pinning.read.v, pinning.weights_read.v),
+           bytes_text(static_cast<double>(pinning.distinct.v)));
+  put("\n");
+  say_line("share of these bytes that so much memory would have saved");
   TextTable table({{"memory", Align::Right},
                    {"slices", Align::Right},
                    {"LRU", Align::Right},
@@ -102,23 +102,23 @@ void print_pinning(const ExpertPinning& pinning) {
                percent_text(point.tried_lru.v, pinning.tried.v),
                percent_text(point.tried_pinned.v, pinning.tried.v)});
   }
-  table.print(stdout);
-  std::println("");
-  std::println("Pinned and best know the future. Tried: what the first half of the reads would");
-  std::println("have pinned, held during the second, beside LRU in that half.");
-  std::println("");
+  table.print();
+  put("\n");
+  say_line("Pinned and best know the future. Tried: what the first half of the reads would");
+  say_line("have pinned, held during the second, beside LRU in that half.");
+  put("\n");
   if (const PinPoint* best = pinning.best_gain()) {
-    std::println("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
-                 bytes_text(static_cast<double>(best->capacity.v)),
-                 percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
+    say_line("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
+             bytes_text(static_cast<double>(best->capacity.v)),
+             percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
-    std::println("Pinning would not have helped: LRU saved as much at each of these sizes.");
+    say_line("Pinning would not have helped: LRU saved as much at each of these sizes.");
   }
 }
 
 void print_detail(const RouterDetail& detail) {
   print_routers({detail.use});
-  std::println("");
+  put("\n");
   TextTable experts({{"expert", Align::Right},
                      {"choices", Align::Right},
                      {"share", Align::Right},
@@ -135,15 +135,15 @@ void print_detail(const RouterDetail& detail) {
                  percent_text(count.choices, detail.use.choices), std::to_string(count.first),
                  std::move(tokens)});
   }
-  experts.print(stdout);
+  experts.print();
   if (detail.pairs.empty()) return;
-  std::println("");
+  put("\n");
   TextTable pairs({{"together", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
   for (const ExpertPair& pair : detail.pairs) {
     pairs.add({std::format("{} + {}", pair.a, pair.b), std::to_string(pair.together),
                std::format("{:.2f}", pair.lift)});
   }
-  pairs.print(stdout);
+  pairs.print();
 }
 
 int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progress) {
@@ -156,7 +156,7 @@ int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progre
   if (!detail) return progress.failed(detail.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*detail)));
+    say_line("{}", text_of(to_json(*detail)));
   } else {
     print_detail(*detail);
   }
@@ -180,9 +180,9 @@ int run(const MoeOptions& options) {
   if (options.json) {
     Json json = to_json(*routers);
     json["pinning"] = to_json(*pinning);
-    std::println("{}", text_of(json));
+    say_line("{}", text_of(json));
   } else if (routers->empty()) {
-    std::println(
+    say_line(
         "No choice of experts in this session: its model has none, or they were not "
         "recorded.");
   } else {

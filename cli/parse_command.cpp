@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "api/validation_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -57,8 +57,8 @@ void print_rows(const AccessPage& page) {
                std::to_string(access.touched.v), to_text(row.source), place_in_file(access.range),
                access.expert < 0 ? "" : std::to_string(access.expert)});
   }
-  table.print(stdout);
-  if (page.next) std::println("... more: --limit N shows them");
+  table.print();
+  if (page.next) say_line("... more: --limit N shows them");
 }
 
 void print_checks(const Validation& validation) {
@@ -66,13 +66,12 @@ void print_checks(const Validation& validation) {
     const char* verdict = check.verdict == Verdict::Passed   ? "ok"
                           : check.verdict == Verdict::Failed ? "FAILED"
                                                              : "-";
-    std::println("{:<12} {:<7} {}", to_text(check.check), verdict, check.summary);
-    for (const std::string& wrong : check.evidence) std::println("{:<20} {}", "", wrong);
+    say_line("{:<12} {:<7} {}", to_text(check.check), verdict, check.summary);
+    for (const std::string& wrong : check.evidence) say_line("{:<20} {}", "", wrong);
     if (check.wrong > check.evidence.size())
-      std::println("{:<20} and {} more", "", check.wrong - check.evidence.size());
+      say_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
   }
-  std::println("{}",
-               validation.passed() ? "The recording is sound." : "The recording is NOT sound.");
+  say_line("{}", validation.passed() ? "The recording is sound." : "The recording is NOT sound.");
 }
 
 int validate_file(const ParseOptions& options, Progress& progress) {
@@ -80,7 +79,7 @@ int validate_file(const ParseOptions& options, Progress& progress) {
   if (!validation) return progress.failed(validation.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*validation)));
+    say_line("{}", text_of(to_json(*validation)));
   } else {
     print_checks(*validation);
   }
@@ -119,24 +118,24 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows orde
                bytes_text(static_cast<double>(sum.written.v)),
                std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all))});
   }
-  std::println("");
-  table.print(stdout);
-  if (more > 0) std::println("... {} more: --limit N shows them", more);
+  put("\n");
+  table.print();
+  if (more > 0) say_line("... {} more: --limit N shows them", more);
 }
 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
-  std::println("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
-               time_text(static_cast<double>(stats.time.v)));
-  std::println("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
-               bytes_text(static_cast<double>(stats.all.read.v)),
-               bytes_text(static_cast<double>(stats.all.written.v)));
+  say_line("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
+           time_text(static_cast<double>(stats.time.v)));
+  say_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
+           bytes_text(static_cast<double>(stats.all.read.v)),
+           bytes_text(static_cast<double>(stats.all.written.v)));
   std::string tensors;
   for (const auto& [kind, count] : stats.tensors) {
     tensors += std::format("{}{} {}", tensors.empty() ? "" : ", ", count, to_text(kind));
     if (kind == TensorKind::Weight)
       tensors += std::format(" ({})", bytes_text(static_cast<double>(stats.weights_size.v)));
   }
-  std::println("distinct tensors: {}", tensors.empty() ? "none" : tensors);
+  say_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
   const std::uint64_t all = stats.all.touched().v;
   print_sums("phase", stats.phases, Rows::AsTheyAre, all);
   print_sums("layer", stats.layers, Rows::AsTheyAre, all);
@@ -156,7 +155,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (stats.damaged_steps > 0)
     progress.warn(std::format("{} steps are damaged and left out", stats.damaged_steps));
   if (options.json) {
-    std::println("{}", text_of(to_json(stats, options.limit)));
+    say_line("{}", text_of(to_json(stats, options.limit)));
   } else {
     print_statistics(stats, options.limit);
   }
@@ -180,7 +179,7 @@ int run(const ParseOptions& options) {
   if (!page) return progress.failed(page.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(accesses_json(*page, info->id, query)));
+    say_line("{}", text_of(accesses_json(*page, info->id, query)));
   } else {
     print_rows(*page);
   }

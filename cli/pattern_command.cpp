@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <print>
 #include <string>
 
 #include "analysis/pattern.h"
@@ -13,6 +12,7 @@
 #include "cli/options/tracer_options.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -29,21 +29,21 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 void print_summary(const AccessPattern& pattern, const Determinism& same) {
-  std::println("{} tokens compared with the one before: {} identical, {} read the same weights",
-               same.pairs, same.identical, same.same_weights);
+  say_line("{} tokens compared with the one before: {} identical, {} read the same weights",
+           same.pairs, same.identical, same.same_weights);
   for (const FirstDifference& first : same.firsts) {
     const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
-    std::println("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
-                 to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
-                 first.tensor);
+    say_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
+             to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
+             first.tensor);
   }
   std::uint64_t routed = 0;
   for (const PatternEntry& entry : pattern.entries)
     routed += entry.kind == PatternEntry::Kind::Routed;
-  std::println("{} reads of weights in a token, {} of them chosen by routers",
-               pattern.entries.size(), routed);
+  say_line("{} reads of weights in a token, {} of them chosen by routers", pattern.entries.size(),
+           routed);
   const Prediction& prediction = pattern.prediction;
-  std::println(
+  say_line(
       "the next read was told right {:.2f} % of the time, {:.2f} % of the bytes ({} tokens "
       "tried, {} learned from)",
       100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
@@ -82,7 +82,7 @@ int run(const PatternOptions& options) {
       return progress.failed(written.error());
   }
   if (to_stdout) {
-    std::print("{}", json);
+    say("{}", json);
   } else {
     print_summary(*pattern, *same);
   }

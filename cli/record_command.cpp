@@ -20,6 +20,7 @@
 #include "cli/options/installation.h"
 #include "cli/options/tracer_options.h"
 #include "cli/output_path.h"
+#include "cli/standard_output.h"
 #include "cli/status_line.h"
 #include "tracer/backends.h"
 #include "tracer/format/session_reader.h"
@@ -137,16 +138,16 @@ JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, 
     const Teller::News news = teller.news();
     if (!news.text.empty()) {
       line.clear();
-      std::fwrite(news.text.data(), 1, news.text.size(), stdout);
-      std::fflush(stdout);
+      put(news.text);
+      flush_output();
     } else if (news.progress && news.progress->generated == 0) {
       line.show(std::format("prompt {} of {} tokens", news.progress->prompt_done,
                             news.progress->prompt_tokens));
     }
     if (!news.ended) continue;
     line.clear();
-    if (!news.ended->text.empty()) std::println("");
-    std::fflush(stdout);
+    if (!news.ended->text.empty()) put("\n");
+    flush_output();
     return *news.ended;
   }
 }

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <print>
 #include <string>
 
 #include "analysis/report.h"
@@ -13,6 +12,7 @@
 #include "cli/options/tracer_options.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -47,7 +47,7 @@ int run(const ReportOptions& options) {
   progress.end();
   const std::string text = text_of(report_of(*figures), format);
   if (to_stdout) {
-    std::println("{}", text);
+    say_line("{}", text);
   } else if (const auto written = exchange::write_file(options.output, text); !written) {
     return progress.failed(written.error());
   }

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <print>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "api/reuse_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -27,23 +27,22 @@ struct ReuseOptions {
 double megabytes(Bytes bytes) { return static_cast<double>(bytes.v) / 1e6; }
 
 void print_table(const Reuse& reuse) {
-  std::println("{} reads of {} parts: {:.1f} MB read, {:.1f} MB distinct", reuse.reads, reuse.items,
-               megabytes(reuse.bytes), megabytes(reuse.distinct));
-  std::println("");
-  std::println("share of the bytes read that so much memory would have saved");
-  std::println("{:>12} {:>8} {:>8} {:>8}", "MB", "LRU", "pinned", "best");
+  say_line("{} reads of {} parts: {:.1f} MB read, {:.1f} MB distinct", reuse.reads, reuse.items,
+           megabytes(reuse.bytes), megabytes(reuse.distinct));
+  put("\n");
+  say_line("share of the bytes read that so much memory would have saved");
+  say_line("{:>12} {:>8} {:>8} {:>8}", "MB", "LRU", "pinned", "best");
   const auto share = [&](const CachePoint& point) {
     const auto all = static_cast<double>(reuse.bytes.v);
     return all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0;
   };
   for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
-    std::println("{:>12.1f} {:>6.1f} % {:>6.1f} % {:>6.1f} %", megabytes(reuse.lru[i].capacity),
-                 share(reuse.lru[i]), share(reuse.pin[i]), share(reuse.belady[i]));
+    say_line("{:>12.1f} {:>6.1f} % {:>6.1f} % {:>6.1f} %", megabytes(reuse.lru[i].capacity),
+             share(reuse.lru[i]), share(reuse.pin[i]), share(reuse.belady[i]));
   }
-  std::println("");
-  std::println(
-      "LRU: the least recently used goes first. Pinned: the most read stay. Best: what no");
-  std::println("cache can beat, since it knows the future (Belady).");
+  put("\n");
+  say_line("LRU: the least recently used goes first. Pinned: the most read stay. Best: what no");
+  say_line("cache can beat, since it knows the future (Belady).");
 }
 
 int run(ReuseOptions& options) {
@@ -57,7 +56,7 @@ int run(ReuseOptions& options) {
   if (!found) return progress.failed(found.error());
   progress.end();
   if (options.json) {
-    std::println("{}", text_of(to_json(*found)));
+    say_line("{}", text_of(to_json(*found)));
   } else {
     print_table(*found);
   }

@@ -8,7 +8,6 @@
 #include <format>
 #include <limits>
 #include <memory>
-#include <print>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "api/session_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/recorded_answer.h"
@@ -96,7 +96,7 @@ std::string lost(const LossCounters& losses) {
 void print_people(const Shown& shown, bool with_facts) {
   const SessionInfo& info = shown.overview.info;
   const auto line = [](const char* name, const std::string& value) {
-    if (!value.empty()) std::println("{:<10} {}", name, value);
+    if (!value.empty()) say_line("{:<10} {}", name, value);
   };
   line("session", info.id);
   line("title", info.title);
@@ -114,7 +114,7 @@ void print_people(const Shown& shown, bool with_facts) {
   line("error", info.error);
   line("file", bytes_text(static_cast<double>(shown.file_bytes)));
   line("lost", lost(shown.overview.losses));
-  std::println("");
+  put("\n");
   TextTable phases({{"phase"},
                     {"steps", Align::Right},
                     {"tokens", Align::Right},
@@ -131,8 +131,8 @@ void print_people(const Shown& shown, bool with_facts) {
                 tokens > 0 ? time_text(ns / tokens) : "",
                 ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : ""});
   }
-  phases.print(stdout);
-  std::println("");
+  phases.print();
+  put("\n");
   TextTable templates({{"template", Align::Right},
                        {"steps", Align::Right},
                        {"ops", Align::Right},
@@ -144,11 +144,11 @@ void print_people(const Shown& shown, bool with_facts) {
                    std::to_string(row.nodes), std::to_string(row.tensors),
                    std::to_string(row.layers)});
   }
-  templates.print(stdout);
-  if (!shown.answer.empty()) std::println("\nanswer\n{}", shown.answer);
+  templates.print();
+  if (!shown.answer.empty()) say_line("\nanswer\n{}", shown.answer);
   if (!with_facts) return;
-  std::println("");
-  for (const auto& [name, value] : info.facts) std::println("{:<32} {}", name, value);
+  put("\n");
+  for (const auto& [name, value] : info.facts) say_line("{:<32} {}", name, value);
 }
 
 int run(const ShowOptions& options) {
@@ -161,10 +161,10 @@ int run(const ShowOptions& options) {
   progress.end();
   if (options.json) {
     const std::string id = shown->overview.info.id;
-    std::println("{}", text_of(to_json(SessionEntry{.id = id,
-                                                    .file_bytes = shown->file_bytes,
-                                                    .overview = std::move(shown->overview),
-                                                    .error = {}})));
+    say_line("{}", text_of(to_json(SessionEntry{.id = id,
+                                                .file_bytes = shown->file_bytes,
+                                                .overview = std::move(shown->overview),
+                                                .error = {}})));
   } else {
     print_people(*shown, options.facts);
   }

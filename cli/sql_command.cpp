@@ -19,6 +19,7 @@
 #include "api/query_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
@@ -90,7 +91,7 @@ class TablePrinter {
     table_.emplace(std::move(columns));
   }
   void end_block() {
-    table_->print(stdout);
+    table_->print();
     printed_ = true;
     in_block_ = 0;
   }
@@ -107,11 +108,6 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
   QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::Json, query.columns());
   std::string text;
   if (!table) writer.begin(text);
-  const auto put = [&] {
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-    text.clear();
-    return written;
-  };
   const bool into_terminal = isatty(STDOUT_FILENO) != 0;
   while (true) {
     const auto row = query.next();
@@ -122,17 +118,16 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
       } else {
         writer.end(false, row ? nullptr : &row.error(), text);
       }
-      const bool written = put() && std::fflush(stdout) == 0;
-      if (!row) return fail(row.error(), statement, progress);
-      return written ? 0 : 1;
+      put(text);
+      return row ? 0 : fail(row.error(), statement, progress);
     }
     if (table) {
       printer.row(**row);
     } else {
       writer.row(**row, text);
-      if (text.size() > (64u << 10) && !put()) return 1;
     }
-    if (std::ferror(stdout) != 0) return 1;  // whoever read it has gone
+    if (text.size() > (64u << 10)) put(std::exchange(text, {}));
+    if (!output_taken()) return 1;  // main() says why
   }
 }
 

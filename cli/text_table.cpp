@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <print>
 #include <utility>
+
+#include "cli/standard_output.h"
 
 namespace tt::cli {
 
@@ -24,7 +25,7 @@ void TextTable::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void TextTable::print(std::FILE* to) const {
+void TextTable::print() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = width_of(columns_[i].name);
@@ -40,7 +41,7 @@ void TextTable::print(std::FILE* to) const {
       text += columns_[i].align == Align::Right ? gap + content : content + gap;
     }
     text.erase(text.find_last_not_of(' ') + 1);
-    std::println(to, "{}", text);
+    put(text + '\n');
   };
   line([&](std::size_t i) -> const std::string& { return columns_[i].name; });
   for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });

@@ -1,7 +1,6 @@
 // A table for people: columns as wide as their widest cell, numbers to the right.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,7 @@ class TextTable {
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // One cell per column; missing ones are empty. What a terminal would obey is shown as '?'.
   void add(std::vector<std::string> cells);
-  void print(std::FILE* to) const;
+  void print() const;  // on standard output
 
  private:
   std::vector<Column> columns_;

@@ -160,7 +160,7 @@ std::filesystem::path usual_session(const char* program, UsualModel of, std::uin
   const std::string shape =
       dense ? "tinyllama-1.1b --embd 256 --heads 8 --kv-heads 4 --ff 768" : "qwen3-moe-like";
   if (!fs::exists(small, none) &&
-      (!run(std::format("model {} -o '{}'", shape, model.string())) ||
+      (!run(std::format("model {} --force -o '{}'", shape, model.string())) ||
        !run(std::format("record -q --force -m '{}' -p 'Once upon a time' -n 500 --ignore-eos "
                         "-o '{}'",
                         model.string(), small.string()))))

@@ -1,14 +1,18 @@
 // Runs the program tt in a folder, by a shell, as a person would.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <format>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/format/temp_folder.h"
 #include "tests/places.h"
@@ -32,6 +36,18 @@ inline Result run_tt(const testing::TempFolder& folder, const std::string& argum
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),
           .err = contents(folder / "err")};
+}
+
+// As `tt --help` lists them.
+inline std::vector<std::string> verbs_of_tt(const testing::TempFolder& folder) {
+  const std::string help = run_tt(folder, "--help").out;
+  std::vector<std::string> verbs;
+  std::istringstream lines(help.substr(std::min(help.find("SUBCOMMANDS:"), help.size())));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  ") && line[2] != ' ')
+      verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+  EXPECT_GE(verbs.size(), 16u) << help;
+  return verbs;
 }
 
 }  // namespace tt

@@ -1,0 +1,77 @@
+// Answers that cannot be written.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/cli/tt_program.h"
+
+namespace tt {
+namespace {
+
+// Standard output is `to`; Result::out stays empty.
+Result run_into(const testing::TempFolder& folder, const std::string& arguments, const char* to,
+                const char* before = "") {
+  const std::string command = std::format("cd {} && {} {} {} 2>err {}", folder.path().string(),
+                                          before, kPlaces.tt, arguments, to);
+  const int status = std::system(command.c_str());
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .out = {},
+          .err = contents(folder / "err")};
+}
+
+TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
+  ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -o s.ttrace").code,
+            0);
+  ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
+  // Short answers, which are written at the end, and long ones.
+  const std::map<std::string, std::vector<std::string>> questions = {
+      {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json"}},
+      {"export",
+       {"s.ttrace --format csv -o -", "s.ttrace --format dot -o -", "s.ttrace --format arrow -o -",
+        "s.ttrace --format csv --last-step 0 -o -"}},
+      {"gguf", {"moe.gguf", "moe.gguf --format csv", "moe.gguf --json", "moe.gguf --compression"}},
+      {"graph", {"s.ttrace", "s.ttrace --json", "s.ttrace --collapse"}},
+      {"heads", {"s.ttrace", "s.ttrace --json", "s.ttrace --kv"}},
+      {"hot", {"s.ttrace", "s.ttrace --top 9999", "s.ttrace --json"}},
+      {"import", {}},  // it says nothing there
+      {"model", {"--list", "small --layers 2 --force -o small.gguf"}},
+      {"moe", {"s.ttrace", "s.ttrace --layer 0", "s.ttrace --json"}},
+      {"parse", {"s.ttrace", "s.ttrace --limit 50000", "s.ttrace --stats", "s.ttrace --validate"}},
+      {"pattern", {"s.ttrace", "s.ttrace --json"}},
+      {"record", {"-m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -q --force -o r.ttrace"}},
+      {"report", {"s.ttrace", "s.ttrace --format md", "s.ttrace --json"}},
+      {"reuse", {"s.ttrace", "s.ttrace --json"}},
+      {"show", {"s.ttrace", "s.ttrace --facts", "s.ttrace --json"}},
+      {"sql",
+       {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
+        "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}}};
+  for (const std::string& verb : verbs_of_tt(folder)) {
+    ASSERT_TRUE(questions.contains(verb)) << "what does tt " << verb << " answer?";
+    for (const std::string& question : questions.at(verb)) {
+      SCOPED_TRACE(verb + " " + question);
+      const std::string arguments = verb + " " + question;
+      EXPECT_EQ(run_into(folder, arguments, ">/dev/null").code, 0) << contents(folder / "err");
+      const Result full = run_into(folder, arguments, ">/dev/full");
+      EXPECT_EQ(full.code, 1);
+      EXPECT_EQ(full.err, std::format("tt {}: standard output cannot be written: No space left on "
+                                      "device\n",
+                                      verb));
+      // Whoever reads has gone, and SIGPIPE does not say so.
+      const Result gone = run_into(folder, arguments, "| true", "trap '' PIPE;");
+      EXPECT_EQ(gone.err, "");
+    }
+  }
+  // What the recording is for is there all the same.
+  EXPECT_EQ(run_tt(folder, "show r.ttrace").code, 0);
+  EXPECT_EQ(run_into(folder, "--help", ">/dev/full").code, 1);
+}
+
+}  // namespace
+}  // namespace tt
