@@ -119,7 +119,9 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
         writer.end(false, row ? nullptr : &row.error(), text);
       }
       put(text);
-      return row ? 0 : fail(row.error(), statement, progress);
+      if (!row) return fail(row.error(), statement, progress);
+      progress.warn_of_damage(query.whole_steps());
+      return progress.exit_code();
     }
     if (table) {
       printer.row(**row);

@@ -66,6 +66,7 @@ class Rows {
     return std::nullopt;
   }
   bool ended() const { return ended_; }
+  std::optional<std::uint32_t> whole_steps() const { return query_.whole_steps(); }
   std::string take() { return std::exchange(piece_, {}); }
 
   // False: the client has gone, or what went wrong cannot be said in this format.
@@ -105,6 +106,7 @@ void run(SessionStore& sessions, const std::shared_ptr<std::atomic<int>>& runnin
   if (!query) return answer(response, problem_of(query.error()));
   const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(turn));
   if (const auto error = rows->fill()) return answer(response, problem_of(*error));
+  tell_damage(response, rows->whole_steps());
   response.set_header("Cache-Control", "no-store");
   const char* type = content_type_of(body->format);
   if (rows->ended()) return response.set_content(rows->take(), type);

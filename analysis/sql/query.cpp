@@ -47,6 +47,8 @@ struct Query::Impl {
   Statement statement;
   std::vector<std::string> columns;
   std::vector<QueryValue> row;
+  std::shared_ptr<SessionSource> source;
+  std::optional<std::uint32_t> whole_steps;
   std::uint64_t rows = 0;
   bool cut_off = false, ended = false;
 
@@ -54,6 +56,7 @@ struct Query::Impl {
   QueryError error(int code, std::string_view sql = {});
   std::expected<void, QueryError> open(SessionReader reader);
   std::expected<void, QueryError> compile(std::string_view sql);
+  std::expected<bool, QueryError> step();
 };
 
 bool Query::Impl::go_on() {
@@ -124,8 +127,8 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader) {
   if (code != SQLITE_OK)
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "There is no memory left for this statement."});
-  auto source = std::make_shared<SessionSource>(std::move(reader), [this] { return go_on(); });
-  int made = add_trace_tables(handle, std::make_shared<OneSession>(std::move(source)));
+  source = std::make_shared<SessionSource>(std::move(reader), [this] { return go_on(); });
+  int made = add_trace_tables(handle, std::make_shared<OneSession>(source));
   if (made == SQLITE_OK && limits.memory != 0)
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
   if (made == SQLITE_OK && limits.short_values) made = add_bounded_functions(handle);
@@ -200,6 +203,25 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   return {};
 }
 
+// Whether there is a row. Asks again, of the steps before the damage, where that is in the
+// way of the first one.
+std::expected<bool, QueryError> Query::Impl::step() {
+  const int code = sqlite3_step(statement.get());
+  if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
+  QueryError why = error(code);
+  const bool damaged = why.trace && why.trace->kind == TraceError::Kind::Damaged;
+  if (!damaged || rows > 0 || whole_steps) return std::unexpected(std::move(why));
+  sqlite3_reset(statement.get());
+  const auto end = source->end_at_damage();
+  if (stopped) return std::unexpected(*stopped);
+  if (!end || !*end) return std::unexpected(std::move(why));
+  const int again = sqlite3_step(statement.get());
+  if (stopped) return std::unexpected(*stopped);
+  if (again != SQLITE_ROW && again != SQLITE_DONE) return std::unexpected(std::move(why));
+  whole_steps = *end;
+  return again == SQLITE_ROW;
+}
+
 namespace {
 
 QueryValue value_of(sqlite3_stmt* statement, int column) {
@@ -242,14 +264,15 @@ std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::strin
 
 const std::vector<std::string>& Query::columns() const { return impl_->columns; }
 bool Query::cut_off() const { return impl_->cut_off; }
+std::optional<std::uint32_t> Query::whole_steps() const { return impl_->whole_steps; }
 
 std::expected<const std::vector<QueryValue>*, QueryError> Query::next() {
   Impl& query = *impl_;
   if (query.ended) return nullptr;
-  const int code = sqlite3_step(query.statement.get());
-  query.ended = code != SQLITE_ROW;
-  if (code == SQLITE_DONE) return nullptr;
-  if (code != SQLITE_ROW) return std::unexpected(query.error(code));
+  const auto found = query.step();
+  query.ended = !found || !*found;
+  if (!found) return std::unexpected(found.error());
+  if (query.ended) return nullptr;
   if (query.limits.rows != 0 && query.rows == query.limits.rows) {
     query.ended = query.cut_off = true;
     return nullptr;

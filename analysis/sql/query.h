@@ -74,6 +74,10 @@ class Query {
   std::expected<const std::vector<QueryValue>*, QueryError> next();
   // There were more rows than the limit.
   bool cut_off() const;
+  // Where damage was in the way of the first row: the rows are of so many steps, those
+  // before the damage. Behind the first row damage is an error of next(): what came is of
+  // what is whole. None: it was not met.
+  std::optional<std::uint32_t> whole_steps() const;
 
  private:
   struct Impl;

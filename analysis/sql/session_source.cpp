@@ -91,6 +91,18 @@ std::expected<void, TraceError> SessionSource::go_on() const {
   return {};
 }
 
+std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::end_at_damage() {
+  if (const auto opened = reader(); !opened) return std::unexpected(opened.error());
+  const auto end = reader_->end_at_damage(keep_going_);
+  info_.reset();
+  totals_.clear();
+  graphs_.clear();
+  step_.reset();
+  allocation_.reset();
+  derived_.emplace(*reader_);
+  return end;
+}
+
 std::expected<std::string_view, TraceError> SessionSource::keep(std::string name) {
   if (const auto known = names_.find(name); known != names_.end()) return *known;
   name_bytes_ += name.size();

@@ -55,6 +55,9 @@ class SessionSource {
   // Damaged: a step cannot be read.
   std::expected<const SessionTotals*, TraceError> totals(SessionTotals::Times times);
   std::expected<void, TraceError> go_on() const;
+  // As SessionReader::end_at_damage(). No cursor is open, and what was given out before,
+  // but names, is of the session as it was.
+  std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage();
 
  private:
   // Damaged: more than kMostNames bytes of different names. A file may say anything.

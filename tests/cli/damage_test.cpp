@@ -48,6 +48,9 @@ TEST(Damage, EveryVerbAnswersUpToIt) {
                                          "heads s.ttrace",
                                          "heads s.ttrace --kv",
                                          "graph s.ttrace",
+                                         "sql s.ttrace 'SELECT count(*) FROM step'",
+                                         "sql s.ttrace 'SELECT sum(size_bytes) FROM access' --json",
+                                         "sql s.ttrace 'SELECT * FROM hottest_tensors' --csv",
                                          "export s.ttrace --format csv -o -",
                                          "export s.ttrace --format ndjson -o -"};
   for (const std::string& verb : same) {
