@@ -216,6 +216,7 @@ ReportSection facts_section(const SessionInfo& info) {
 }
 
 std::string when(std::int64_t unix_ns) {
+  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
   using namespace std::chrono;
   return std::format("{:%F %T} UTC", sys_time<seconds>{seconds{unix_ns / 1'000'000'000}});
 }

@@ -76,6 +76,7 @@ std::expected<Shown, TraceError> look(const SessionReader& reader, const ShowOpt
 }
 
 std::string utc(std::int64_t unix_ns) {
+  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
   using namespace std::chrono;
   const sys_time<seconds> time{seconds{unix_ns / 1'000'000'000}};
   return std::format("{:%F %T} UTC", time);

@@ -101,6 +101,7 @@ class LogImport {
   Written begin_step(const Json& entry) {
     if (const Written opened = open(); !opened) return opened;
     step_.emplace();
+    untold_step_.reset();
     legacy_ = !entry.contains("first_op_ns");
     begin_step_from(entry, step_->step);
     step_->ops = number_in<std::uint32_t>(entry, "ops");
@@ -110,11 +111,25 @@ class LogImport {
     return {};
   }
 
+  // What tells one step from the next in a log that does not say where steps begin.
+  static std::int64_t step_told(const Json& entry) {
+    return number_in<std::int64_t>(entry, "step", number_in<std::int64_t>(entry, "token_id"));
+  }
+
   Written row(const Json& entry) {
+    if (const auto size = entry.find("size_bytes");
+        size == entry.end() || !size->is_number() || *size < 0) {
+      return std::unexpected(damaged(log_, line_,
+                                     "A tensor_log says under \"size_bytes\" how many bytes were "
+                                     "touched. This one does not."));
+    }
+    if (step_ && untold_step_ && step_told(entry) != *untold_step_) {
+      if (const Written ended = end_step(); !ended) return ended;
+    }
     if (!step_) {
-      // A log without steps: all of it is one.
-      if (const Written begun = begin_step(Json::object()); !begun) return begun;
-      legacy_ = true;
+      const Json step = {{"token_id", imported_.steps}, {"phase", text_in(entry, "phase")}};
+      if (const Written begun = begin_step(step); !begun) return begun;
+      untold_step_ = step_told(entry);
     }
     if (step_->rows.size() == kMostStepRows) {
       return std::unexpected(
@@ -130,7 +145,7 @@ class LogImport {
       if (step_->rows.empty()) step.begin = step.first_op = Ns{*row.begin};
       step.end = Ns{std::max(step.end.v, row.end.value_or(*row.begin))};
     }
-    ++imported_.accesses;
+    if (row.size_bytes > 0) ++imported_.accesses;  // else nothing was touched
     imported_.bytes += row.size_bytes;
     step_->rows.push_back(std::move(row));
     return {};
@@ -165,7 +180,8 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
-  bool legacy_ = false;  // the step's times are those of its rows
+  std::optional<std::int64_t> untold_step_;  // of a step that no step_begin began
+  bool legacy_ = false;                      // the step's times are those of its rows
   bool ended_ = false;
   Imported imported_;
 };

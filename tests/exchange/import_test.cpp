@@ -86,24 +86,30 @@ TEST(Import, SaysWhereALogIsNone) {
     const char* text;
     const char* said;
   };
-  for (const Case c : {Case{"", "neither session_start"}, Case{"{\n", ":1: This is no line"},
-                       Case{"{\"event\":\"session_start\",\"id\":\"a\"}\n[1]\n", ":2: "},
-                       Case{"{\"event\":\"session_start\"}\n{\"event\":\"session_start\"}\n",
-                            ":2: A second session"},
-                       Case{"{\"event\":\"tensor_log\",\"op\":3}\n{\"event\":\"tensor_log\",\"op\":"
-                            "2}\n",
-                            ":2: Ops of a step"},
-                       // What would cost as much as it says.
-                       Case{"{\"event\":\"step_begin\",\"ops\":4000000000}\n"
-                            "{\"event\":\"tensor_log\",\"size_bytes\":1}\n",
-                            "Step 0 says it has 4000000000 ops, and has 1 accesses."},
-                       Case{"{\"event\":\"tensor_log\",\"op\":4294967295,\"size_bytes\":1}\n",
-                            "Step 0 says it has 4294967296 ops"},
-                       Case{"{\"event\":\"step_begin\",\"token_count\":4000000000}\n",
-                            "Step 0 evaluates token 3999999999; 4000000000 of those"},
-                       Case{"{\"event\":\"tensor_log\",\"operation_type\":\"MUL_MAT_ID\","
-                            "\"size_bytes\":8,\"expert_id\":1,\"expert_rank\":2147483647}\n",
-                            "Step 0 says a token has 2147483648 experts."}}) {
+  for (const Case c :
+       {Case{"", "neither session_start"}, Case{"{\n", ":1: This is no line"},
+        Case{"{\"event\":\"session_start\",\"id\":\"a\"}\n[1]\n", ":2: "},
+        Case{"{\"event\":\"session_start\"}\n{\"event\":\"session_start\"}\n",
+             ":2: A second session"},
+        Case{"{\"event\":\"tensor_log\",\"op\":3,\"size_bytes\":1}\n"
+             "{\"event\":\"tensor_log\",\"op\":2,\"size_bytes\":1}\n",
+             ":2: Ops of a step"},
+        Case{"{\"type\":\"tensor_log\",\"tensor_name\":\"x\"}\n", ":1: A tensor_log says"},
+        Case{"{\"event\":\"tensor_log\",\"size_bytes\":1}\n"
+             "{\"event\":\"tensor_log\",\"size_bytes\":-1}\n",
+             ":2: A tensor_log says"},
+        Case{"{\"event\":\"tensor_log\",\"size_bytes\":null}\n", "\"size_bytes\""},
+        // What would cost as much as it says.
+        Case{"{\"event\":\"step_begin\",\"ops\":4000000000}\n"
+             "{\"event\":\"tensor_log\",\"size_bytes\":1}\n",
+             "Step 0 says it has 4000000000 ops, and has 1 accesses."},
+        Case{"{\"event\":\"tensor_log\",\"op\":4294967295,\"size_bytes\":1}\n",
+             "Step 0 says it has 4294967296 ops"},
+        Case{"{\"event\":\"step_begin\",\"token_count\":4000000000}\n",
+             "Step 0 evaluates token 3999999999; 4000000000 of those"},
+        Case{"{\"event\":\"tensor_log\",\"operation_type\":\"MUL_MAT_ID\","
+             "\"size_bytes\":8,\"expert_id\":1,\"expert_rank\":2147483647}\n",
+             "Step 0 says a token has 2147483648 experts."}}) {
     write_text(folder / "bad.log", c.text);
     const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
     ASSERT_FALSE(imported.has_value()) << c.text;
@@ -132,12 +138,33 @@ TEST(Import, NumbersThatAreNone) {
   const TempFolder folder;
   write_text(
       folder / "odd.log",
-      R"({"event":"tensor_log","tensor_name":"a","size_bytes":-1,"timestamp_ns":1e300})"
+      R"({"event":"tensor_log","tensor_name":"a","size_bytes":1e300,"timestamp_ns":1e300})"
       "\n"
       R"({"event":"tensor_log","op":1,"tensor_name":"b","size_bytes":7.0,"expert_id":1e10})");
   const auto imported = import_log(folder / "odd.log", folder / "s.ttrace");
   ASSERT_TRUE(imported.has_value()) << imported.error().message;
   EXPECT_EQ(imported->bytes, 7U);
+}
+
+// Of another tracer, which says neither where the session nor where a step begins.
+TEST(Import, RowsAloneAreStepsByWhatTheySay) {
+  const TempFolder folder;
+  write_text(folder / "rows.log",
+             R"({"type":"tensor_log","tensor_name":"a","size_bytes":8,"token_id":40}
+{"type":"tensor_log","tensor_name":"nothing","size_bytes":0,"token_id":40}
+{"type":"tensor_log","tensor_name":"b","size_bytes":16,"token_id":40}
+{"type":"tensor_log","tensor_name":"a","size_bytes":8,"token_id":41,"phase":"generate"}
+)");
+  const auto imported = import_log(folder / "rows.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  EXPECT_EQ(imported->accesses, 3U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.step_count().value(), 2U);
+  EXPECT_EQ(after.token_count().value(), 2U);
+  EXPECT_EQ(after.step(StepId{1}).value().phase, Phase::Generate);
+  // As many as are said to be there are there.
+  EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 3, .read = 32}));
 }
 
 TEST(Import, ADamagedRunFolderSaysWhere) {
