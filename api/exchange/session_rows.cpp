@@ -1,6 +1,7 @@
 #include "api/exchange/session_rows.h"
 
 #include <algorithm>
+#include <format>
 #include <utility>
 
 #include "analysis/op_facts.h"
@@ -23,6 +24,16 @@ RowTemplate row_template_of(std::shared_ptr<const DerivedGraph> derived,
 }
 
 }  // namespace
+
+std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps) {
+  if (range.last && *range.last < range.first) {
+    return std::format("The first step, {}, comes after the last, {}.", range.first.v,
+                       range.last->v);
+  }
+  if (range.first.v == 0 || range.first.v < steps) return std::nullopt;
+  if (steps == 0) return std::format("There is no step {}: the session has none.", range.first.v);
+  return std::format("There is no step {}: the session has 0 to {}.", range.first.v, steps - 1);
+}
 
 std::expected<SessionRows, TraceError> SessionRows::open(const SessionReader& reader,
                                                          ExportRange range) {

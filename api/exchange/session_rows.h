@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/page.h"
@@ -23,6 +24,10 @@ struct ExportRange {
   // byte belongs to one head: the same bytes in more rows.
   bool per_head = false;
 };
+
+// What is wrong with this range of a session that has so many steps now; none. A last
+// step that is yet to come is not wrong.
+std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps);
 
 struct StepRows {
   RowScope scope;  // scope.graph is null for a step without a template: no rows then

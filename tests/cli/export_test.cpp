@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/cli/tt_program.h"
@@ -61,7 +62,37 @@ TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
   EXPECT_EQ(run_tt(folder, "export a.ttrace").code, 2);
   EXPECT_EQ(run_tt(folder, "export none.ttrace -o n.csv").code, 1);
   EXPECT_EQ(run_tt(folder, "import a.csv -o n.ttrace").code, 1);
+  for (const char* format : {"csv", "parquet", "folder"}) {
+    SCOPED_TRACE(format);
+    const std::string command = std::string("export a.ttrace -o b --format ") + format;
+    const Result behind = run_tt(folder, command + " --first-step 500");
+    EXPECT_EQ(behind.code, 1);
+    EXPECT_TRUE(behind.err.contains("There is no step 500: the session has 0 to ")) << behind.err;
+    const Result turned = run_tt(folder, command + " --first-step 1 --last-step 0");
+    EXPECT_EQ(turned.code, 1);
+    EXPECT_TRUE(turned.err.contains("The first step, 1, comes after the last, 0.")) << turned.err;
+  }
   EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
+}
+
+TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
+  const testing::TempFolder folder;
+  std::ofstream(folder / "bare.log") << R"({"type":"tensor_log","tensor_name":"x"})";
+  const Result bare = run_tt(folder, "import bare.log -o n.ttrace");
+  EXPECT_EQ(bare.code, 1);
+  EXPECT_TRUE(bare.err.contains("size_bytes")) << bare.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "n.ttrace"));
+  std::ofstream(folder / "rows.log")
+      << R"({"type":"tensor_log","tensor_name":"the-weight","size_bytes":12})";
+  const Result rows = run_tt(folder, "import rows.log -o n.ttrace");
+  EXPECT_EQ(rows.code, 0) << rows.err;
+  EXPECT_TRUE(rows.err.contains("1 steps, 1 accesses, 12 bytes")) << rows.err;
+  EXPECT_TRUE(run_tt(folder, "parse n.ttrace").out.contains("the-weight"));
+  for (const char* verb : {"show n.ttrace", "report n.ttrace --format md"}) {
+    const std::string said = run_tt(folder, verb).out;
+    EXPECT_TRUE(said.contains("at an unknown time")) << said;
+    EXPECT_FALSE(said.contains("1970")) << said;
+  }
 }
 
 // Ctrl+C may come when all is written and the program only has to end.
