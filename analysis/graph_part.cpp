@@ -6,29 +6,11 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/session_layers.h"
+
 namespace tt {
 
 namespace {
-
-// The number behind the last layer that the model or the graph has.
-std::int64_t end_of_layers(const GraphTemplate& graph, std::uint32_t of_model) {
-  std::int64_t end = of_model;
-  for (const Tensor& tensor : graph.tensors) end = std::max(end, std::int64_t{tensor.layer.v} + 1);
-  for (const Op& op : graph.ops) end = std::max(end, std::int64_t{op.layer.v} + 1);
-  return end;
-}
-
-std::expected<void, TraceError> expect_layers(const GraphPart& part, const LayerSet& layers) {
-  if (layers == LayerSet::all()) return {};
-  const std::int64_t end = end_of_layers(*part.graph, part.layers);
-  for (const auto& [first, last] : layers.ranges) {
-    if (last < end) continue;
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotFound,
-        std::format("The model has no layer {}: it has {} of them, numbered from 0.", last, end)});
-  }
-  return {};
-}
 
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              std::optional<StepId> step, TemplateId id,
@@ -39,7 +21,8 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
   if (!graph) return std::unexpected(graph.error());
   GraphPart part{
       .step = step, .id = id, .graph = *std::move(graph), .layers = info->n_layers, .subgraph = {}};
-  if (auto there = expect_layers(part, layers); !there) return std::unexpected(there.error());
+  const auto end = std::max(std::int64_t{part.layers}, end_of_layers(*part.graph));
+  if (auto there = expect_layers(layers, end); !there) return std::unexpected(there.error());
   part.subgraph = layer_subgraph(*part.graph, layers);
   return part;
 }

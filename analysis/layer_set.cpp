@@ -44,13 +44,18 @@ bool LayerSet::has(LayerId layer) const {
       ranges, [&](const Range& r) { return r.first <= layer.v && layer.v <= r.last; });
 }
 
+std::optional<LayerId> parse_layer(std::string_view text) {
+  if (text == "outside" || text == "none") return kNoLayer;
+  return number(text).transform([](std::int32_t layer) { return LayerId{layer}; });
+}
+
 std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
   if (text == "all") return LayerSet::all();
   LayerSet set;
   for (std::string_view rest = text;;) {
     const auto comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
-    if (part == "outside") {
+    if (parse_layer(part) == kNoLayer) {
       set.outside = true;
     } else if (const auto layers = range(part)) {
       set.ranges.push_back(*layers);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,10 @@ struct LayerSet {
   friend bool operator==(const LayerSet&, const LayerSet&) = default;
 };
 
-// "all", or a list of layers, ranges of layers and "outside": "0,3-5",
+// "all", or a list of layers, ranges of layers and "outside" (or "none"): "0,3-5",
 // "outside". The error says what can be written.
 std::expected<LayerSet, std::string> parse_layers(std::string_view text);
+// One of them: a number, or "outside" (or "none"), which is kNoLayer.
+std::optional<LayerId> parse_layer(std::string_view text);
 
 }  // namespace tt

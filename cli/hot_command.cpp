@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <format>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,10 +10,12 @@
 #include "analysis/breakdown.h"
 #include "analysis/figure_text.h"
 #include "api/heat_json.h"
+#include "cli/filter_options.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
+#include "cli/words.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -23,25 +24,12 @@ namespace {
 struct HotOptions {
   std::string file;
   HotQuery query;
+  FilterOptions part;
   double hot_percent = 10, cold_percent = 50;
   std::string phase;
   std::size_t top = 20;
   bool json = false;
 };
-
-template <class Enum>
-std::map<std::string, Enum> words(Enum last, auto allowed) {
-  std::map<std::string, Enum> out;
-  for (int i = 0; i <= static_cast<int>(last); ++i)
-    if (const auto value = static_cast<Enum>(i); allowed(value)) out[to_text(value)] = value;
-  return out;
-}
-
-std::string list_of(const auto& by_word) {
-  std::string text;
-  for (const auto& [word, value] : by_word) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
 
 TextTable table_of(const char* rows) {
   constexpr Align kRight = Align::Right;
@@ -91,10 +79,13 @@ int run(const HotOptions& options) {
   Progress progress("hot", shown_beside(options.json));
   const auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
+  auto filter = filter_of(options.part, *reader);
+  if (!filter) return progress.failed(filter.error());
   const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
   if (!index) return progress.failed(index.error());
   const KeepGoing summing = progress.during("summing up");
   HotQuery query = options.query;
+  query.filter = *std::move(filter);
   query.hot_share = options.hot_percent / 100;
   query.cold_share = options.cold_percent / 100;
   query.page = {.from = 0, .limit = options.top};
@@ -106,6 +97,7 @@ int run(const HotOptions& options) {
       breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
   if (!all) return progress.failed(all.error());
   progress.end();
+  progress.tell_no_accesses(*reader);
   if (!index->damaged().empty())
     progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
   if (options.json) {
@@ -144,11 +136,12 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"prompt", "generate"}))
       ->type_name("PHASE");
   command
-      ->add_option("--tensor", options->query.filter.tensor,
+      ->add_option("--tensor", options->part.filter.tensor,
                    "Part of the tensor's name, with * and ?")
       ->type_name("TEXT");
-  command->add_option("--op", options->query.filter.op, "Part of the op's name, with * and ?")
+  command->add_option("--op", options->part.filter.op, "Part of the op's name, with * and ?")
       ->type_name("TEXT");
+  add_filter_options(*command, options->part);
   command->add_option("--top", options->top, "Rows to show")->capture_default_str();
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
   command->footer("Example: tt hot s.ttrace --by layer --value time");

@@ -1,6 +1,7 @@
 // tt hot as a person and as a program use it.
 #include <gtest/gtest.h>
 
+#include <format>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -31,8 +32,55 @@ TEST(HotCommand, SaysWhereTimeAndBytesGo) {
   EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
 }
 
+// The same part of the session, asked with SQL.
+TEST(HotCommand, OfAPartOfTheSession) {
+  const testing::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 8 -t 1 --ignore-eos -o a.ttrace").code, 0);
+  const struct {
+    const char *options, *condition;
+  } cases[] = {{"", "1"},
+               {"--layers 1-2", "op_layer_id BETWEEN 1 AND 2"},
+               {"--layers 0,outside", "op_layer_id = 0 OR op_layer_id IS NULL"},
+               {"--source disk", "memory_source = 'disk'"},
+               {"--kind weight --layers 3", "tensor_kind = 'weight' AND op_layer_id = 3"},
+               {"--from-step 2 --to-step 5", "step >= 2 AND step < 5"},
+               {"--from-step 6", "step >= 6"}};
+  double before = 0;
+  for (const auto& [options, condition] : cases) {
+    SCOPED_TRACE(options);
+    const Result hot = run_tt(folder, std::format("hot a.ttrace --by all --json {}", options));
+    ASSERT_EQ(hot.code, 0) << hot.err;
+    const json rows = json::parse(hot.out)["rows"];
+    ASSERT_EQ(rows.size(), 1u);
+    const Result sql = run_tt(
+        folder,
+        std::format("sql a.ttrace --json \"SELECT sum(CASE WHEN write THEN 0 ELSE size_bytes "
+                    "END) FROM access WHERE {}\"",
+                    condition));
+    ASSERT_EQ(sql.code, 0) << sql.err;
+    const double read = rows[0]["all"]["bytes_read"];
+    EXPECT_NEAR(read, json::parse(sql.out)["rows"][0][0].get<double>(), 1e-6 * read);
+    EXPECT_GT(read, 0);
+    EXPECT_NE(read, before);
+    before = read;
+  }
+  const Result token = run_tt(folder, "hot a.ttrace --by token --json --from-token 3 --to-token 5");
+  EXPECT_EQ(json::parse(token.out)["rows"].size(), 2u) << token.out;
+  const Result attention =
+      run_tt(folder, "hot a.ttrace --by component --json --component attention");
+  EXPECT_EQ(json::parse(attention.out)["rows"].size(), 1u) << attention.out;
+  const Result missing = run_tt(folder, "hot a.ttrace --layers 99");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_TRUE(missing.err.contains("The model has no layer 99")) << missing.err;
+  const Result turned = run_tt(folder, "hot a.ttrace --from-token 5 --to-token 3");
+  EXPECT_EQ(turned.code, 1);
+  EXPECT_TRUE(turned.err.contains("ends before it begins")) << turned.err;
+}
+
 TEST(HotCommand, MistakesAreToldApart) {
   const testing::TempFolder folder;
+  EXPECT_EQ(run_tt(folder, "hot none.ttrace --layers 3-x").code, 2);
+  EXPECT_EQ(run_tt(folder, "hot none.ttrace --source moon").code, 2);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace").code, 1);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --by file").code, 2);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --hot 101").code, 2);

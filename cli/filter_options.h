@@ -1,0 +1,34 @@
+// Which part of a session a question is about: the options that REST has as parameters
+// of the same names (from_token there is --from-token here).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <expected>
+#include <optional>
+
+#include "analysis/layer_set.h"
+#include "analysis/trace_axis.h"
+#include "tracer/format/session_reader.h"
+
+namespace tt::cli {
+
+// Outlives the parsing. What `filter` has before stays as it is.
+struct FilterOptions {
+  TraceFilter filter{};
+  LayerSet layers = LayerSet::all();
+  struct Ends {
+    std::optional<std::uint64_t> from{}, to{};
+  };
+  Ends tokens{}, steps{}, time{};
+};
+
+// Layers, component, kind, source; tokens, steps and time from where to where.
+void add_filter_options(CLI::App& app, FilterOptions& options);
+
+// The filter for this session. The error: a layer that its model has not, a stretch that
+// ends before it begins.
+std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
+                                                 const SessionReader& reader);
+
+}  // namespace tt::cli

@@ -1,0 +1,28 @@
+// Values of an enum by their words, as options take them.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace tt::cli {
+
+template <class Enum>
+std::map<std::string, Enum> words(Enum last, auto allowed) {
+  std::map<std::string, Enum> out;
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (const auto value = static_cast<Enum>(i); allowed(value)) out[to_text(value)] = value;
+  return out;
+}
+template <class Enum>
+std::map<std::string, Enum> words(Enum last) {
+  return words(last, [](Enum) { return true; });
+}
+
+// "a, b, c"
+std::string list_of(const auto& by_word) {
+  std::string text;
+  for (const auto& [word, value] : by_word) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace tt::cli
