@@ -83,6 +83,7 @@ int run(const HeadsOptions& options) {
   Progress progress("heads", shown_beside(options.json));
   auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
+  progress.tell_no_accesses(*reader);
   if (options.kv) {
     constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
     const auto steps = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {

@@ -13,6 +13,7 @@
 
 #include "analysis/access_table.h"
 #include "analysis/figure_text.h"
+#include "analysis/session_layers.h"
 #include "analysis/session_statistics.h"
 #include "analysis/validation.h"
 #include "api/statistics_json.h"
@@ -30,7 +31,7 @@ namespace {
 struct ParseOptions {
   std::string file;
   std::size_t limit = 20;
-  std::optional<std::int32_t> layer;
+  std::optional<LayerId> layer;
   bool stats = false, validate = false, json = false;
 };
 
@@ -150,7 +151,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   if (!index) return progress.failed(index.error());
   progress.end();
   StatisticsQuery query;
-  if (options.layer) query.layer = LayerId{*options.layer};
+  query.layer = options.layer;
   const SessionStatistics stats = session_statistics(*index, query);
   if (stats.damaged_steps > 0)
     progress.warn(std::format("{} steps are damaged and left out", stats.damaged_steps));
@@ -167,11 +168,16 @@ int run(const ParseOptions& options) {
   if (options.validate) return validate_file(options, progress);
   auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
+  if (options.layer) {
+    const auto there = expect_layers(*reader, LayerSet::one(*options.layer));
+    if (!there) return progress.failed(there.error());
+  }
+  progress.tell_no_accesses(*reader);
   if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   AccessQuery query;
-  if (options.layer) query.filter.tensor.layer = LayerId{*options.layer};
+  query.filter.tensor.layer = options.layer;
   const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
                        progress.during("looking for accesses"));
@@ -195,9 +201,15 @@ CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
   command->add_option("--limit", options->limit, "Rows to show, or weights (default: 20)")
       ->type_name("N");
-  command->add_option("--layer", options->layer, "Only accesses to tensors of this layer")
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->type_name("N");
+  command
+      ->add_option_function<std::string>(
+          "--layer",
+          [options](const std::string& text) { options->layer = parse_layer(text).value(); },
+          "Only accesses to tensors of this layer, or outside: to those of none")
+      ->check([](const std::string& text) {
+        return parse_layer(text) ? std::string() : "Write the number of a layer, or outside";
+      })
+      ->type_name("LAYER");
   CLI::Option* stats = command->add_flag(
       "--stats", options->stats,
       "Count them instead: in all, by phase, layer, op, component, source and weight");

@@ -73,6 +73,16 @@ void Progress::warn(const std::string& message) {
   warned_ = true;
 }
 
+void Progress::tell_no_accesses(const SessionReader& reader) {
+  const auto info = reader.info();
+  if (!info || info->level != Level::Minimal) return;
+  line_.clear();
+  std::println(stderr,
+               "tt {}: the session was recorded at level minimal, which keeps steps and tokens but "
+               "no accesses. Record with --level detailed",
+               verb_);
+}
+
 int Progress::failed(const TraceError& error) { return failed(error.message); }
 
 int Progress::failed(const std::string& message) {

@@ -52,6 +52,8 @@ class Progress {
   void end();
   // Says on stderr that the answer is not all that was asked for.
   void warn(const std::string& message);
+  // Says there why the answer is empty, where the session was recorded without accesses.
+  void tell_no_accesses(const SessionReader& reader);
   // Of a command that has answered: 0, after a warning 1.
   int exit_code() const { return warned_ ? 1 : 0; }
   // Ends, says why on stderr and returns the exit code: 1. Or 130, and nothing is said,

@@ -2,16 +2,19 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <format>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "analysis/figure_text.h"
 #include "analysis/reuse.h"
 #include "api/reuse_json.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
+#include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
 
 namespace tt::cli {
@@ -24,22 +27,28 @@ struct ReuseOptions {
   bool json = false;
 };
 
-double megabytes(Bytes bytes) { return static_cast<double>(bytes.v) / 1e6; }
+std::string size_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes.v)); }
 
 void print_table(const Reuse& reuse) {
-  say_line("{} reads of {} parts: {:.1f} MB read, {:.1f} MB distinct", reuse.reads, reuse.items,
-           megabytes(reuse.bytes), megabytes(reuse.distinct));
+  say_line("{} reads of {} parts: {} read, {} distinct", reuse.reads, reuse.items,
+           size_text(reuse.bytes), size_text(reuse.distinct));
+  if (reuse.reads == 0) return;
   put("\n");
   say_line("share of the bytes read that so much memory would have saved");
-  say_line("{:>12} {:>8} {:>8} {:>8}", "MB", "LRU", "pinned", "best");
+  TextTable table({{"memory", Align::Right},
+                   {"LRU", Align::Right},
+                   {"pinned", Align::Right},
+                   {"best", Align::Right}});
   const auto share = [&](const CachePoint& point) {
     const auto all = static_cast<double>(reuse.bytes.v);
-    return all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0;
+    return std::format("{:.1f} %",
+                       all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0);
   };
   for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
-    say_line("{:>12.1f} {:>6.1f} % {:>6.1f} % {:>6.1f} %", megabytes(reuse.lru[i].capacity),
-             share(reuse.lru[i]), share(reuse.pin[i]), share(reuse.belady[i]));
+    table.add({size_text(reuse.lru[i].capacity), share(reuse.lru[i]), share(reuse.pin[i]),
+               share(reuse.belady[i])});
   }
+  table.print();
   put("\n");
   say_line("LRU: the least recently used goes first. Pinned: the most read stay. Best: what no");
   say_line("cache can beat, since it knows the future (Belady).");
@@ -55,6 +64,7 @@ int run(ReuseOptions& options) {
   });
   if (!found) return progress.failed(found.error());
   progress.end();
+  progress.tell_no_accesses(*reader);
   if (options.json) {
     say_line("{}", text_of(to_json(*found)));
   } else {

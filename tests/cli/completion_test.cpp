@@ -3,14 +3,17 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <format>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/cli/tt_program.h"
+#include "tests/help_options.h"
 #include "tests/places.h"
 
 namespace tt {
@@ -35,10 +38,17 @@ std::set<std::string> completed(const std::string& words, int typed) {
 TEST(Completion, VerbsOptionsAndFiles) {
   const std::string tt = kPlaces.tt;
   EXPECT_EQ(completed(tt + " par", 1), std::set<std::string>{"parse"});
-  const auto verbs = completed(tt + " ''", 1);
-  for (const char* verb :
-       {"compare", "model", "parse", "pattern", "record", "report", "reuse", "show"})
-    EXPECT_TRUE(verbs.contains(verb)) << verb;
+  const testing::TempFolder folder;
+  const std::vector<std::string> verbs = verbs_of_tt(folder);
+  EXPECT_EQ(completed(tt + " ''", 1), std::set<std::string>(verbs.begin(), verbs.end()));
+  for (const std::string& verb : verbs) {
+    SCOPED_TRACE(verb);
+    std::set<std::string> options = {"--help"};
+    for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out))
+      options.insert(option.name);
+    const auto offered = completed(tt + " " + verb + " --", 2);
+    EXPECT_TRUE(std::ranges::includes(offered, options));
+  }
   EXPECT_EQ(completed(tt + " parse --li", 2), std::set<std::string>{"--limit"});
   EXPECT_TRUE(completed(tt + " record -", 2).contains("-m"));
   EXPECT_EQ(completed(tt + " show sess", 2), std::set<std::string>{"session.ttrace"});

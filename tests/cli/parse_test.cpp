@@ -40,6 +40,34 @@ TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
 }
 
+TEST_F(Parse, ALayerIsOneThatTheModelHas) {
+  for (const char* none : {"parse a.ttrace --layer 99", "parse a.ttrace --stats --layer 99",
+                           "graph a.ttrace --layers 0-99"}) {
+    const Result result = run_tt(folder, none);
+    EXPECT_EQ(result.code, 1) << none;
+    EXPECT_TRUE(result.err.contains("The model has no layer 99")) << result.err;
+  }
+  const json rows = json::parse(
+      run_tt(folder, "parse a.ttrace --layer outside --limit 9 --json").out)["accesses"];
+  ASSERT_EQ(rows.size(), 9U);
+  for (const json& row : rows) EXPECT_TRUE(row["layer"].is_null()) << row;
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --layer x").code, 2);
+}
+
+TEST_F(Parse, ASessionWithoutAccessesIsToldByAllThatAreAboutThem) {
+  ASSERT_EQ(run_tt(folder, "record -p Once -n 4 -t 1 --level minimal -o m.ttrace").code, 0);
+  for (const char* verb :
+       {"parse", "parse --stats", "hot", "hot --json", "reuse", "heads", "heads --kv"}) {
+    SCOPED_TRACE(verb);
+    const Result minimal = run_tt(folder, std::string(verb) + " m.ttrace");
+    EXPECT_EQ(minimal.code, 0);
+    EXPECT_TRUE(minimal.err.contains("recorded at level minimal")) << minimal.err;
+    EXPECT_EQ(run_tt(folder, std::string(verb) + " a.ttrace").err, "");
+  }
+  EXPECT_EQ(run_tt(folder, "reuse m.ttrace").out, "0 reads of 0 parts: 0 B read, 0 B distinct\n");
+  EXPECT_TRUE(run_tt(folder, "reuse a.ttrace --sizes 1TB").out.contains("\n1.00 TB  "));
+}
+
 struct Sums {
   std::uint64_t accesses = 0, read = 0, written = 0;
   friend bool operator==(const Sums&, const Sums&) = default;

@@ -34,7 +34,7 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
 
   const Result table = run_tt(folder, "reuse a.ttrace --sizes 1MB,2MB");
   EXPECT_EQ(table.code, 0);
-  EXPECT_TRUE(table.out.contains("         2.0")) << table.out;
+  EXPECT_TRUE(table.out.contains("\n2.00 MB ")) << table.out;
   EXPECT_TRUE(table.out.contains("LRU")) << table.out;
 }
 
