@@ -54,10 +54,9 @@ std::expected<ExportQuestion, Problem> question_of(const Request& request) {
   ExportOptions& options = question.options;
   options.format = format_named(format).value_or(Format::Parquet);
   options.level = read.take(level_parameter(request));
-  const auto first = read.take(number_parameter(request, "first_step", kMostIds));
-  options.range.first = StepId{static_cast<std::uint32_t>(first.value_or(0))};
-  if (const auto last = read.take(number_parameter(request, "last_step", kMostIds)))
-    options.range.last = StepId{static_cast<std::uint32_t>(*last)};
+  const Ends ends = read.take(ends_parameters(request, "first_step", "last_step", kMostIds));
+  options.range.first = StepId{static_cast<std::uint32_t>(ends.from.value_or(0))};
+  if (ends.to) options.range.last = StepId{static_cast<std::uint32_t>(*ends.to)};
   options.range.per_head = read.take(flag_parameter(request, "per_head")).value_or(false);
   question.part_rows = read.take(number_parameter(request, "part_rows", kMostNumber)).value_or(0);
   if (read.problem()) return std::unexpected(*read.problem());
@@ -167,6 +166,10 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (!whole_steps) return answer(response, problem_of(whole_steps.error()));
   tell_damage(response, *whole_steps);
   const auto reader = std::make_shared<const SessionReader>(*std::move(opened));
+  const auto steps = reader->step_count();
+  if (!steps) return answer(response, problem_of(steps.error()));
+  if (auto complaint = range_complaint(options.range, *steps))
+    return answer(response, Problem{Fault::BadRequest, *std::move(complaint)});
   // What can be seen to be wrong is said while there is still a status to say it with.
   if (const Written possible = check_export(*reader, options); !possible)
     return answer(response, problem_of(possible.error()));

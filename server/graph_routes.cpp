@@ -19,14 +19,6 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-std::expected<LayerSet, Problem> layers_parameter(const Request& request) {
-  if (!request.has_param("layers")) return LayerSet::all();
-  return text_parameter(request, "layers").and_then([](const std::string& text) {
-    return parse_layers(text).transform_error(
-        [](const std::string& why) { return Problem{Fault::BadRequest, "\"layers\": " + why}; });
-  });
-}
-
 struct GraphForm {
   bool collapse = false, dot = false;
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <format>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/raster.h"
 #include "analysis/sequentiality.h"
+#include "analysis/session_layers.h"
 #include "api/heat_json.h"
 #include "server/index_shelf.h"
 #include "server/routes.h"
@@ -25,46 +25,22 @@ using OrProblem = std::expected<Value, Problem>;
 constexpr std::uint64_t kMostPixels = 4096;  // of each side
 constexpr std::uint64_t kUsualWidth = 1400, kUsualHeight = 800, kUsualRows = 1000;
 
-OrProblem<std::vector<LayerId>> layers_parameter(const Request& request) {
-  std::vector<LayerId> layers;
-  const auto text = text_parameter(request, "layers");
-  if (!text) return std::unexpected(text.error());
-  std::string_view left = *text;
-  while (!left.empty()) {
-    const std::string_view word = left.substr(0, left.find(','));
-    left.remove_prefix(std::min(left.size(), word.size() + 1));
-    std::int32_t number = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (word == "none") {
-      layers.push_back(kNoLayer);
-    } else if (parsed.ec == std::errc{} && parsed.ptr == word.data() + word.size() && number >= 0) {
-      layers.push_back(LayerId{number});
-    } else {
-      return std::unexpected(Problem{
-          Fault::BadRequest,
-          "\"layers\" takes numbers of layers, from 0, and none, which is what is outside of any, "
-          "with commas between them."});
-    }
-  }
-  return layers;
-}
-
 // [from, to) of two parameters; `most` where only the first is there. None: neither.
 template <class T>
 std::optional<Stretch<T>> stretch(const Request& request, ParameterReader& read, const char* from,
                                   const char* to, std::uint64_t most) {
-  const auto begin = read.take(number_parameter(request, from, most));
-  const auto end = read.take(number_parameter(request, to, most));
-  if (!begin && !end) return std::nullopt;
-  return Stretch<T>{static_cast<T>(begin.value_or(0)), static_cast<T>(end.value_or(most))};
+  const Ends ends = read.take(ends_parameters(request, from, to, most));
+  if (!ends.from && !ends.to) return std::nullopt;
+  return Stretch<T>{static_cast<T>(ends.from.value_or(0)), static_cast<T>(ends.to.value_or(most))};
 }
 
+// Its layers are those of the session, which is not open yet: Asking.
 TraceFilter trace_filter(const Request& request, ParameterReader& read) {
   return {.phase = read.take(word_parameter(request, "phase", Phase::Other)),
           .tokens = stretch<std::uint64_t>(request, read, "from_token", "to_token", kMostIds),
           .steps = stretch<std::uint64_t>(request, read, "from_step", "to_step", kMostIds),
           .time = stretch<std::int64_t>(request, read, "from_ns", "to_ns", kMostNumber),
-          .layers = read.take(layers_parameter(request)),
+          .layers = {},
           .component = read.take(word_parameter(request, "component", Component::Input)),
           .op = read.take(text_parameter(request, "op")),
           .tensor = read.take(text_parameter(request, "tensor")),
@@ -105,20 +81,28 @@ Axis place_of(const Request& request, ParameterReader& read, Axis usual) {
 // JSON or bytes of what it finds.
 class Asking {
  public:
-  Asking(SessionStore& sessions, IndexShelf& indexes, const Request& request)
-      : sessions_(sessions), indexes_(indexes), request_(request) {}
+  Asking(SessionStore& sessions, IndexShelf& indexes, const Request& request, ParameterReader& read)
+      : sessions_(sessions),
+        indexes_(indexes),
+        request_(request),
+        layers_(read.take(layers_parameter(request))) {}
 
-  // `ask(index, keep_going)` finds, `form(found)` gives Json or TextAnswer.
-  template <class Ask, class Form>
-  auto question(const Ask& ask, const Form& form) const {
+  // `ask(index, query, keep_going)` finds, `form(found)` gives Json or TextAnswer. The
+  // query's filter gets its layers here.
+  template <class Query, class Ask, class Form>
+  auto question(const Query& asked, const Ask& ask, const Form& form) const {
     return [=, *this](const SessionReader& reader) {
-      using Found = decltype(ask(std::declval<const SessionIndex&>(), KeepGoing()));
+      using Found = decltype(ask(std::declval<const SessionIndex&>(), asked, KeepGoing()));
       using Formed = std::expected<decltype(form(*std::declval<Found>())), TraceError>;
       const std::string& id = request_.path_params.at("id");
       const KeepGoing keep_going = while_connected(request_);
+      Query query = asked;
+      auto layers = layers_in(reader, layers_);
+      if (!layers) return Formed(std::unexpected(layers.error()));
+      query.filter.layers = *std::move(layers);
       const auto index = indexes_.lend(id, sessions_.tag(id), reader, keep_going);
       if (!index) return Formed(std::unexpected(index.error()));
-      auto found = ask(**index, keep_going);
+      auto found = ask(**index, query, keep_going);
       if (!found) return Formed(std::unexpected(found.error()));
       return Formed(form(*found));
     };
@@ -128,6 +112,13 @@ class Asking {
   SessionStore& sessions_;
   IndexShelf& indexes_;
   const Request& request_;
+  LayerSet layers_;
+};
+
+struct OrderQuery {
+  TraceFilter filter;
+  std::uint64_t gap = kUsualGap;
+  PageRange page;
 };
 
 // JSON, or with format=columns as api/columns.md has it.
@@ -143,8 +134,9 @@ auto picture(const Asking& asking, const Request& request, ParameterReader& read
                     kMostJsonCells)})));
   }
   return asking.question(
-      [query](const SessionIndex& index, const KeepGoing& keep_going) {
-        return raster(index, query, keep_going);
+      query,
+      [](const SessionIndex& index, const RasterQuery& asked, const KeepGoing& keep_going) {
+        return raster(index, asked, keep_going);
       },
       [columns](const Raster& found) {
         return columns ? TextAnswer{columns_of(found), kColumnsType}
@@ -161,7 +153,7 @@ void add_picture_routes(httplib::Server& http, SessionStore& sessions, IndexShel
                                         "height", kUsualHeight, "y_from", "y_to"),
                               .value = value_of(request, read),
                               .filter = trace_filter(request, read)};
-      return picture(Asking(sessions, indexes, request), request, read, query);
+      return picture(Asking(sessions, indexes, request, read), request, read, query);
     });
   });
 
@@ -175,7 +167,7 @@ void add_picture_routes(httplib::Server& http, SessionStore& sessions, IndexShel
                               .y = {.axis = Axis::All, .pixels = 1},
                               .value = value_of(request, read),
                               .filter = trace_filter(request, read)};
-      return picture(Asking(sessions, indexes, request), request, read, query);
+      return picture(Asking(sessions, indexes, request, read), request, read, query);
     });
   });
 
@@ -189,7 +181,7 @@ void add_picture_routes(httplib::Server& http, SessionStore& sessions, IndexShel
       query.x.pixels = static_cast<std::uint32_t>(
           read.take(number_parameter(request, "width", kMostPixels)).value_or(kUsualWidth));
       query.x.range = std::exchange(query.filter.time, std::nullopt);
-      return picture(Asking(sessions, indexes, request), request, read, query);
+      return picture(Asking(sessions, indexes, request, read), request, read, query);
     });
   });
 }
@@ -226,8 +218,7 @@ OrProblem<std::optional<Order<Value>>> order_of_rows(const Request& request) {
 
 // A share in per cent.
 double percent(const Request& request, ParameterReader& read, const char* name, double usual) {
-  const auto given = read.take(number_parameter(request, name, 100));
-  return (given ? static_cast<double>(*given) : usual) / 100;
+  return read.take(percent_parameter(request, name)).value_or(usual) / 100;
 }
 
 void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
@@ -237,11 +228,11 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
                                  .filter = trace_filter(request, read),
                                  .order = read.take(order_of_rows(request)),
                                  .page = read.take(page_parameters(request, kUsualRows))};
-      return Asking(sessions, indexes, request)
+      return Asking(sessions, indexes, request, read)
           .question(
-              [=](const SessionIndex& index, const KeepGoing& keep_going) {
-                return breakdown(index, query, keep_going);
-              },
+              query,
+              [](const SessionIndex& index, const BreakdownQuery& asked,
+                 const KeepGoing& keep_going) { return breakdown(index, asked, keep_going); },
               [](const Breakdown& found) { return to_json(found); });
     });
   });
@@ -254,22 +245,27 @@ void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& i
                            .cold_share = percent(request, read, "cold_percent", 50),
                            .filter = trace_filter(request, read),
                            .page = read.take(page_parameters(request, kUsualRows))};
-      return Asking(sessions, indexes, request)
-          .question([=](const SessionIndex& index,
-                        const KeepGoing& keep_going) { return hot_cold(index, query, keep_going); },
-                    [](const HotCold& found) { return to_json(found); });
+      return Asking(sessions, indexes, request, read)
+          .question(
+              query,
+              [](const SessionIndex& index, const HotQuery& asked, const KeepGoing& keep_going) {
+                return hot_cold(index, asked, keep_going);
+              },
+              [](const HotCold& found) { return to_json(found); });
     });
   });
 
   http.Get("/api/v1/sessions/:id/sequentiality", [&](const Request& request, Response& response) {
     about_session(sessions, request, response, [&](ParameterReader& read) {
-      const TraceFilter filter = trace_filter(request, read);
-      const auto gap = read.take(number_parameter(request, "gap", kMostNumber)).value_or(kUsualGap);
-      const PageRange range = read.take(page_parameters(request, kUsualRows));
-      return Asking(sessions, indexes, request)
+      const OrderQuery query{
+          .filter = trace_filter(request, read),
+          .gap = read.take(number_parameter(request, "gap", kMostNumber)).value_or(kUsualGap),
+          .page = read.take(page_parameters(request, kUsualRows))};
+      return Asking(sessions, indexes, request, read)
           .question(
-              [=](const SessionIndex& index, const KeepGoing& keep_going) {
-                return sequentiality(index, filter, gap, range, keep_going);
+              query,
+              [](const SessionIndex& index, const OrderQuery& asked, const KeepGoing& keep_going) {
+                return sequentiality(index, asked.filter, asked.gap, asked.page, keep_going);
               },
               [](const Sequentiality& found) { return to_json(found); });
     });

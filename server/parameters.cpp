@@ -31,6 +31,34 @@ std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
   return value;
 }
 
+std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
+                                                                const char* name) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string text = request.get_param_value(name);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value <= 100)) {
+    return std::unexpected(
+        Problem{Fault::BadRequest, std::format("\"{}\" takes a number from 0 to 100.", name)});
+  }
+  return value;
+}
+
+std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
+                                             const char* to, std::uint64_t most) {
+  const auto begin = number_parameter(request, from, most);
+  if (!begin) return std::unexpected(begin.error());
+  const auto end = number_parameter(request, to, most);
+  if (!end) return std::unexpected(end.error());
+  if (*begin && *end && **end < **begin) {
+    return std::unexpected(Problem{
+        Fault::BadRequest, std::format("\"{}\" is {} and \"{}\" {}: it ends before it begins.",
+                                       from, **begin, to, **end)});
+  }
+  return Ends{.from = *begin, .to = *end};
+}
+
 std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
     const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count) {
   std::vector<std::uint64_t> numbers;
@@ -96,19 +124,19 @@ std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Reques
 
 std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request) {
   if (!request.has_param("layer")) return std::nullopt;
-  const std::string text = request.get_param_value("layer");
-  if (text == "none") return kNoLayer;
-  std::uint32_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) {
-    return std::unexpected(
-        Problem{Fault::BadRequest,
-                "\"layer\" takes the number of a layer, from 0, or none: what is "
-                "outside of any."});
-  }
-  // Beyond any that a model can have: nothing is in it.
-  return LayerId{number > INT32_MAX ? INT32_MAX : static_cast<std::int32_t>(number)};
+  const auto layer = parse_layer(request.get_param_value("layer"));
+  if (layer) return layer;
+  return std::unexpected(
+      Problem{Fault::BadRequest,
+              "\"layer\" takes the number of a layer, from 0, or outside: what belongs to none."});
+}
+
+std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request) {
+  if (!request.has_param("layers")) return LayerSet::all();
+  return text_parameter(request, "layers").and_then([](const std::string& text) {
+    return parse_layers(text).transform_error(
+        [](const std::string& why) { return Problem{Fault::BadRequest, "\"layers\": " + why}; });
+  });
 }
 
 Problem not_one_of(const char* name, const std::string& words) {

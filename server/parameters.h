@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/layer_set.h"
 #include "analysis/page.h"
 #include "api/problem.h"
 #include "tracer/format/graph_template.h"
@@ -26,6 +27,17 @@ namespace tt {
 // A query parameter that is a whole number from 0 to `most`; none when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
     const httplib::Request& request, const char* name, std::uint64_t most);
+
+// A number from 0 to 100, with a fraction or without.
+std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
+                                                                const char* name);
+
+// Two of them, where something begins and where it ends: not before that.
+struct Ends {
+  std::optional<std::uint64_t> from{}, to{};
+};
+std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
+                                             const char* to, std::uint64_t most);
 
 // As JSON has them everywhere.
 inline constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;
@@ -54,8 +66,11 @@ std::expected<PageRange, Problem> page_parameters(const httplib::Request& reques
 // true or false.
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
                                                            const char* name);
-// A layer's number, or none: kNoLayer.
+// A layer's number, or outside (or none): kNoLayer.
 std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request);
+
+// Of "layers", as parse_layers() reads them; all when absent.
+std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request);
 
 // "\"kind\" is one of intermediate, weight, kv, input."
 Problem not_one_of(const char* name, const std::string& words);

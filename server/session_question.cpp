@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "analysis/session_layers.h"
+
 namespace tt {
 
 namespace {
@@ -54,6 +56,13 @@ TensorFilter tensor_filter(const Request& request, ParameterReader& read, const 
           .source = read.take(word_parameter(request, "source", Source::Buffer)),
           .layer = read.take(layer_parameter(request)),
           .component = read.take(word_parameter(request, "component", Component::Input))};
+}
+
+std::expected<void, TraceError> expect_asked_layer(const Request& request,
+                                                   const SessionReader& reader) {
+  const auto layer = layer_parameter(request);
+  if (!layer || !*layer) return {};
+  return expect_layers(reader, LayerSet::one(**layer));
 }
 
 void tell_damage(httplib::Response& response, std::optional<std::uint32_t> whole_steps) {

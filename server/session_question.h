@@ -63,6 +63,10 @@ KeepGoing while_connected(const httplib::Request& request);
 // before that.
 void tell_damage(httplib::Response& response, std::optional<std::uint32_t> whole_steps);
 
+// NotFound where the request's "layer" is none that the session's model has.
+std::expected<void, TraceError> expect_asked_layer(const httplib::Request& request,
+                                                   const SessionReader& reader);
+
 // Answers with what a question says of the session that the path names (`id`), up to its
 // damage where it has some.
 // `ask(read)` turns the request into the question: a function of a SessionReader
@@ -77,6 +81,8 @@ void about_session(SessionStore& sessions, const httplib::Request& request,
   if (unchanged(request, response, sessions.tag(id))) return;
   auto reader = sessions.open(id);
   if (!reader) return answer(response, problem_of(reader.error()));
+  if (const auto there = expect_asked_layer(request, *reader); !there)
+    return answer(response, problem_of(there.error()));
   std::optional<std::uint32_t> whole_steps;
   const auto found = ask_up_to_damage(*reader, question, whole_steps, while_connected(request));
   if (!found) return answer(response, problem_of(found.error()));

@@ -71,10 +71,9 @@ OrProblem<Order<AccessSort>> access_order(const Request& request) {
 
 AccessQuery access_query(const Request& request, ParameterReader& read) {
   AccessQuery query;
-  const auto first = read.take(number_parameter(request, "first_step", kMostIds));
-  query.first_step = StepId{static_cast<std::uint32_t>(first.value_or(0))};
-  if (const auto last = read.take(number_parameter(request, "last_step", kMostIds)))
-    query.last_step = StepId{static_cast<std::uint32_t>(*last)};
+  const Ends ends = read.take(ends_parameters(request, "first_step", "last_step", kMostIds));
+  query.first_step = StepId{static_cast<std::uint32_t>(ends.from.value_or(0))};
+  if (ends.to) query.last_step = StepId{static_cast<std::uint32_t>(*ends.to)};
   query.phase = read.take(word_parameter(request, "phase", Phase::Other));
   query.filter = access_filter(request, read);
   query.filter.op_name = read.take(text_parameter(request, "op"));

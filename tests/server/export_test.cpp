@@ -53,7 +53,16 @@ TEST_F(ExportRoute, SaysWhatItCannotDo) {
   EXPECT_EQ(server.get(export_path(id, "?first_step=-1")).status, 400);
   EXPECT_EQ(server.get(export_path(id, "?level=loud")).status, 400);
   // Said before there is a file: nothing to draw.
-  EXPECT_EQ(server.get(export_path(id, "?format=dot&first_step=100000")).status, 404);
+  for (const char* format : {"dot", "csv", "folder"}) {
+    const auto behind =
+        server.get(export_path(id, std::format("?format={}&first_step=100000", format)));
+    EXPECT_EQ(behind.status, 400);
+    EXPECT_TRUE(
+        behind.body["detail"].get<std::string>().contains("There is no step 100000: the session "
+                                                          "has 0 to"))
+        << behind.body;
+  }
+  EXPECT_EQ(server.get(export_path(id, "?format=csv&last_step=100000")).status, 200);
 }
 
 TEST_F(ExportRoute, OfARunningSessionWhatIsThereNow) {

@@ -32,7 +32,32 @@ TEST(HeatRoutes, AHeatMapSaysItsAxes) {
   const json one = server.ask("heatmap?x=op_kind&y=component&phase=prompt&layers=0,none").body;
   EXPECT_EQ(one["x"]["rows"], json({"GET_ROWS", "RMS_NORM+MUL", "MUL_MAT"}));
   EXPECT_EQ(server.ask("heatmap?y=token").status, 400);
+  for (const char* same : {"0,outside", "0-0,none", "outside,0,0"}) {
+    EXPECT_EQ(server.ask(std::string("heatmap?x=op_kind&y=component&phase=prompt&layers=") + same)
+                  .body["cells"],
+              one["cells"])
+        << same;
+  }
+  EXPECT_EQ(server.ask("heatmap?layers=all").body["cells"], server.ask("heatmap").body["cells"]);
   EXPECT_EQ(server.ask("heatmap?layers=first").status, 400);
+  for (const char* missing :
+       {"heatmap?layers=0,1,99", "hot?layers=99", "timeline?layers=0-99", "sequentiality?layers=99",
+        "accesses?layer=99", "steps/0/accesses?layer=99"}) {
+    const auto answer = server.ask(missing);
+    EXPECT_EQ(answer.status, 404) << missing;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("no layer 99")) << answer.body;
+  }
+  EXPECT_EQ(server.ask("hot?hot_percent=2.5&cold_percent=0.1").status, 200);
+  for (const char* percent : {"-1", "100.1", "nan", "inf", "1e1", "", "2.5x"})
+    EXPECT_EQ(server.ask(std::string("hot?hot_percent=") + percent).status, 400) << percent;
+  for (const char* turned : {"heatmap?from_token=20&to_token=10", "hot?from_step=2&to_step=1",
+                             "breakdown?from_ns=9&to_ns=8", "heatmap?x_from=5&x_to=4",
+                             "timeline?y_from=5&y_to=4", "memory-map?from=5&to=4"}) {
+    const auto answer = server.ask(turned);
+    EXPECT_EQ(answer.status, 400) << turned;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("ends before it begins"))
+        << answer.body;
+  }
   EXPECT_EQ(server.ask("heatmap?width=5000").status, 400);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2048").status, 200);
   EXPECT_EQ(server.ask("heatmap?width=4096&height=2049").status, 400);

@@ -162,6 +162,7 @@ TEST(TraceRoutes, SayWhatIsAllowed) {
       {"accesses?phase=x", 400, "generate"},
       {"accesses?from=1", 400, "from"},
       {"accesses?first_step=-1", 400, "whole number"},
+      {"accesses?first_step=2&last_step=1", 400, "ends before it begins"},
       {"accesses?cursor=x", 400, "begin without"},
       {"accesses?cursor=0.0.0.0", 400, "another session, filter or order"},
       {"steps/0/layers/2", 404, "no layer 2"},

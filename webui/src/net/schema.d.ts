@@ -401,7 +401,7 @@ export interface paths {
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
@@ -457,7 +457,7 @@ export interface paths {
             readonly query?: {
                 /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
@@ -495,7 +495,7 @@ export interface paths {
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
@@ -540,7 +540,7 @@ export interface paths {
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
@@ -622,7 +622,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -676,7 +676,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -731,7 +731,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -778,7 +778,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -829,7 +829,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -876,7 +876,7 @@ export interface paths {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -1143,7 +1143,7 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/tokens": {
         readonly parameters: {
             readonly query?: {
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 /** @description First row of the page */
                 readonly from?: components["parameters"]["from"];
@@ -2422,7 +2422,7 @@ export interface components {
         /** @description Since the start of the session */
         readonly from_ns: number;
         readonly to_ns: number;
-        /** @description Layers of the ops, with commas between them; none: ops outside of any */
+        /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
         readonly layers: string;
         /** @description Of the op */
         readonly op_component: components["schemas"]["Component"];
@@ -2438,8 +2438,8 @@ export interface components {
         readonly height: number;
         /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
         readonly picture_format: "json" | "columns";
-        /** @description A layer, or none: outside of any */
-        readonly layer: number | "none";
+        /** @description A layer that the model has, or outside (or none): what belongs to none */
+        readonly layer: number | ("outside" | "none");
         readonly component: components["schemas"]["Component"];
         readonly source: components["schemas"]["Source"];
         /** @description true: only writes; false: only reads */
@@ -3225,7 +3225,7 @@ export interface operations {
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
@@ -3301,7 +3301,7 @@ export interface operations {
             readonly query?: {
                 /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
                 readonly name?: string;
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
@@ -3349,7 +3349,7 @@ export interface operations {
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
@@ -3404,7 +3404,7 @@ export interface operations {
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 /** @description Only those of this expert */
@@ -3540,7 +3540,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3598,7 +3598,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3658,7 +3658,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3710,7 +3710,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3768,7 +3768,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -3822,7 +3822,7 @@ export interface operations {
                 /** @description Since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Layers of the ops, with commas between them; none: ops outside of any */
+                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
                 /** @description Of the op */
                 readonly component?: components["parameters"]["op_component"];
@@ -4153,7 +4153,7 @@ export interface operations {
     readonly expertTokens: {
         readonly parameters: {
             readonly query?: {
-                /** @description A layer, or none: outside of any */
+                /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
                 /** @description First row of the page */
                 readonly from?: components["parameters"]["from"];

@@ -174,13 +174,20 @@ const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
 // Fields of the body of `generate` that exclude each other stay out, and have a
 // test of their own.
 const GIVEN: Readonly<Record<string, Given>> = {
-  accesses: { cursor: [] }, // has a test of its own
+  accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a test of their own
   ...Object.fromEntries(
     ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
       id,
-      { layers: ['', '0', '0,none', '999999999'] },
+      LAYERS,
     ]),
   ),
+  ...Object.fromEntries(
+    ['tensors', 'ops', 'stepAccesses', 'expertTokens'].map((id) => [
+      id,
+      { layer: [0, 'outside', 'none'] },
+    ]),
+  ),
+  export: { first_step: [0, 1] },
   generate: {
     model: [DENSE],
     prompt: ['a', 'ä\u0000 \u{1f600}'],
