@@ -117,40 +117,58 @@ class KvWalk {
   // Accesses of caches and states are the only ones looked at.
   KvStep add(const DerivedGraph& derived, const Step& step) {
     const GraphTemplate& graph = *derived.graph;
-    const std::vector<Access>& accesses = accesses_of_caches(step.graph, derived);
+    const std::vector<Access>& accesses = accesses_of_caches(step.graph, derived).all;
     KvStep out{.step = step.id,
                .phase = step.phase,
                .first_token = step.first_token,
                .n_tokens = step.n_tokens,
                .layers = {}};
-    std::vector<StepAccess> rows;
-    for_each_access(graph, accesses, step, [&](const StepAccess& row) { rows.push_back(row); });
-    for (const StepAccess& row : rows) {
-      if (!row.write) continue;
-      const Access& access = accesses[row.access];
-      Cache& cache = cache_of(graph, access);
-      if (const auto bytes = bytes_of(graph, access, step)) cache.fresh.add(*bytes);
-    }
+    write(derived, step);
     std::map<LayerId, KvLayer> layers;
-    for (const StepAccess& row : rows) add_row(graph, accesses[row.access], row, step, layers, out);
+    for_each_access(graph, accesses, step, [&](const StepAccess& row) {
+      add_row(graph, accesses[row.access], row, step, layers, out);
+    });
     for (const auto& [layer, sum] : layers) {
       out.layers.push_back(sum);
       out.layers.back().layer = layer;
     }
-    for (auto& [name, cache] : caches_) cache.written.add(std::exchange(cache.fresh, {}));
+    end_step();
     return out;
+  }
+  // A step that nobody asks about: only what it leaves in the caches.
+  void pass(const DerivedGraph& derived, const Step& step) {
+    write(derived, step);
+    end_step();
   }
 
  private:
-  const std::vector<Access>& accesses_of_caches(TemplateId id, const DerivedGraph& derived) {
+  struct OfCaches {
+    std::vector<Access> all, writes;
+  };
+
+  void write(const DerivedGraph& derived, const Step& step) {
+    const GraphTemplate& graph = *derived.graph;
+    const std::vector<Access>& writes = accesses_of_caches(step.graph, derived).writes;
+    for_each_access(graph, writes, step, [&](const StepAccess& row) {
+      const Access& access = writes[row.access];
+      Cache& cache = cache_of(graph, access);
+      if (const auto bytes = bytes_of(graph, access, step)) cache.fresh.add(*bytes);
+    });
+  }
+  void end_step() {
+    for (auto& [name, cache] : caches_) cache.written.add(std::exchange(cache.fresh, {}));
+  }
+  const OfCaches& accesses_of_caches(TemplateId id, const DerivedGraph& derived) {
     const auto [at, fresh] = accesses_.try_emplace(id);
+    OfCaches& of = at->second;
     if (fresh) {
       const GraphTemplate& graph = *derived.graph;
-      std::ranges::copy_if(derived.accesses, std::back_inserter(at->second), [&](const Access& a) {
+      std::ranges::copy_if(derived.accesses, std::back_inserter(of.all), [&](const Access& a) {
         return graph.tensor(graph.root(a.tensor)).kind == TensorKind::Kv;
       });
+      std::ranges::copy_if(of.all, std::back_inserter(of.writes), &Access::write);
     }
-    return at->second;
+    return of;
   }
   Cache& cache_of(const GraphTemplate& graph, const Access& access) {
     return caches_[graph.tensor(graph.root(access.tensor)).name];
@@ -169,7 +187,7 @@ class KvWalk {
     add_read(sum, bytes_of(graph, access, step), row.touched, cache_of(graph, access));
   }
 
-  std::map<TemplateId, std::vector<Access>> accesses_;
+  std::map<TemplateId, OfCaches> accesses_;
   std::map<std::string, Cache> caches_;
 };
 
@@ -192,13 +210,17 @@ std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, Page
           result = std::unexpected(derived.error());
           return false;
         }
+        if (step.id.v < range.from) {
+          if (*derived != nullptr) walk.pass(**derived, step);
+          return true;
+        }
         KvStep row{.step = step.id,
                    .phase = step.phase,
                    .first_token = step.first_token,
                    .n_tokens = step.n_tokens,
                    .layers = {}};
         if (*derived != nullptr) row = walk.add(**derived, step);
-        if (range.holds(step.id.v)) page.rows.push_back(std::move(row));
+        page.rows.push_back(std::move(row));
         return true;
       });
   if (!walked) return std::unexpected(walked.error());

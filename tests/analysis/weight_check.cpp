@@ -5,6 +5,7 @@
 #include <format>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 
@@ -253,6 +254,14 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
   EXPECT_TRUE(found.has_value());
   if (!found) return 0;
   EXPECT_EQ(found->rows.size(), found->total);
+  // A page from the middle stands on the steps before, which are not told.
+  const std::uint64_t half = found->total / 2;
+  const auto page = kv_use(reader, {.from = half, .limit = 2});
+  EXPECT_TRUE(page.has_value());
+  if (page) {
+    EXPECT_TRUE(
+        std::ranges::equal(page->rows, found->rows | std::views::drop(half) | std::views::take(2)));
+  }
   for (const KvStep& step : found->rows) {
     const auto& layers = expected[step.step.v];
     EXPECT_EQ(step.layers.size(), layers.size()) << "step " << step.step.v;
