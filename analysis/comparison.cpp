@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "analysis/op_facts.h"
@@ -170,6 +171,29 @@ std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
   return pairs;
 }
 
+std::map<std::string, std::string> settings_of(const SessionInfo& info) {
+  std::map<std::string, std::string> settings = {
+      {"record.level", to_text(info.level)},
+      {"record.timing", info.exact_timing ? "exact" : "fast"}};
+  if (!info.model_files.empty()) settings["model.file"] = info.model_files.front().path;
+  for (const auto& [name, value] : info.facts)
+    if (!name.starts_with("result.") && !name.starts_with("trace.")) settings[name] = value;
+  return settings;
+}
+
+std::vector<ComparedFact> differing_facts(const SessionInfo& left, const SessionInfo& right) {
+  std::map<std::string, ComparedFact> facts;
+  for (auto& [name, value] : settings_of(left)) facts[name].left = value;
+  for (auto& [name, value] : settings_of(right)) facts[name].right = value;
+  std::vector<ComparedFact> differing;
+  for (auto& [name, fact] : facts) {
+    if (fact.left == fact.right) continue;
+    fact.name = name;
+    differing.push_back(std::move(fact));
+  }
+  return differing;
+}
+
 }  // namespace
 
 const char* to_text(TemplateMatch match) {
@@ -181,6 +205,7 @@ std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
                                               const KeepGoing& keep_going) {
   Comparison comparison;
+  comparison.facts = differing_facts(left.index.info(), right.index.info());
   auto aligned = align(left, right, tokens);
   if (!aligned) return std::unexpected(aligned.error());
   comparison.tokens = *std::move(aligned);

@@ -54,8 +54,16 @@ struct ComparedTemplate {
   friend bool operator==(const ComparedTemplate&, const ComparedTemplate&) = default;
 };
 
+// What was asked for, of which model and machine: a fact that is not the same.
+struct ComparedFact {
+  std::string name;
+  std::optional<std::string> left, right;  // none: it is not told there
+  friend bool operator==(const ComparedFact&, const ComparedFact&) = default;
+};
+
 struct Comparison {
   TraceSums left, right;
+  std::vector<ComparedFact> facts;  // by name; without results
   TokenAlignment tokens;
   std::vector<ComparedTemplate> templates;  // in the order of the left ones
   std::vector<ComparedBy> by;               // phase, component, layer, op kind, tensor

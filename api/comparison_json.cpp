@@ -98,8 +98,16 @@ Json to_json(const Comparison& comparison, const SessionInfo& left, const Sessio
     }
     by[to_text(axis.by)] = std::move(rows);
   }
+  Json facts = Json::array();
+  for (const ComparedFact& fact : comparison.facts) {
+    const auto side = [](const std::optional<std::string>& value) {
+      return value ? Json(*value) : Json();
+    };
+    facts.push_back({{"name", fact.name}, {"left", side(fact.left)}, {"right", side(fact.right)}});
+  }
   return {{"left", session_json(left)},
           {"right", session_json(right)},
+          {"facts", std::move(facts)},
           {"total", sums_json(comparison.left, comparison.right)},
           {"tokens", tokens_json(comparison.tokens)},
           {"templates", std::move(templates)},

@@ -1,6 +1,8 @@
 #include "cli/compare_command.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <format>
 #include <limits>
@@ -31,12 +33,46 @@ std::string ratio(double left, double right) {
   return left > 0 ? std::format("{:.3f}", right / left) : "";
 }
 
+std::string count_text(double value) { return std::format("{:.0f}", value); }
+
+// Prompts are long.
+std::string shortened(std::string text) {
+  constexpr std::size_t kLength = 60;
+  std::ranges::replace(text, '\n', ' ');
+  if (text.size() <= kLength) return text;
+  std::size_t end = kLength;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+// Right minus left.
+template <class Text>
+std::string difference(double left, double right, Text text) {
+  return (right < left ? "-" : "+") + text(std::abs(right - left));
+}
+
+void print_facts(const std::vector<ComparedFact>& facts) {
+  if (facts.empty()) return;
+  TextTable table({{"what differs"}, {"left"}, {"right"}});
+  for (const ComparedFact& fact : facts) {
+    const auto cell = [](const std::optional<std::string>& value) {
+      return value ? shortened(*value) : std::string("-");
+    };
+    table.add({fact.name, cell(fact.left), cell(fact.right)});
+  }
+  table.print();
+  put("\n");
+}
+
 void print_totals(const TraceSums& left, const TraceSums& right) {
-  TextTable table(
-      {{""}, {"left", Align::Right}, {"right", Align::Right}, {"right/left", Align::Right}});
-  const auto count = [](double value) { return std::format("{:.0f}", value); };
+  TextTable table({{""},
+                   {"left", Align::Right},
+                   {"right", Align::Right},
+                   {"right-left", Align::Right},
+                   {"right/left", Align::Right}});
+  const auto count = count_text;
   const auto row = [&](const char* name, double a, double b, const auto& text) {
-    table.add({name, text(a), text(b), ratio(a, b)});
+    table.add({name, text(a), text(b), difference(a, b, text), ratio(a, b)});
   };
   row("ops", left.executions, right.executions, count);
   row("accesses", left.accesses(), right.accesses(), count);
@@ -61,11 +97,14 @@ void print_templates(const std::vector<ComparedTemplate>& templates) {
 void print_rows(const ComparedBy& by, std::size_t limit) {
   put("\n");
   TextTable table({{to_text(by.by)},
+                   {"accesses left", Align::Right},
+                   {"right", Align::Right},
                    {"bytes left", Align::Right},
                    {"right", Align::Right},
                    {"ratio", Align::Right},
                    {"time left", Align::Right},
                    {"right", Align::Right},
+                   {"difference", Align::Right},
                    {"ratio", Align::Right}});
   const TraceSums none;
   for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
@@ -74,10 +113,11 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
     const auto cell = [](const auto& side, const std::string& text) {
       return side ? text : std::string("-");
     };
-    table.add({row.name, cell(row.left, bytes_text(a.bytes())),
+    table.add({row.name, cell(row.left, count_text(a.accesses())),
+               cell(row.right, count_text(b.accesses())), cell(row.left, bytes_text(a.bytes())),
                cell(row.right, bytes_text(b.bytes())), ratio(a.bytes(), b.bytes()),
                cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
-               ratio(a.time_ns, b.time_ns)});
+               difference(a.time_ns, b.time_ns, time_text), ratio(a.time_ns, b.time_ns)});
   }
   table.print();
   if (by.rows.size() > limit) say_line("... {} more: --limit N shows them", by.rows.size() - limit);
@@ -113,6 +153,7 @@ int run(const CompareOptions& options) {
     say_line("{}", text_of(to_json(*comparison, left_info, right_info)));
     return progress.exit_code();
   }
+  print_facts(comparison->facts);
   print_totals(comparison->left, comparison->right);
   print_tokens(comparison->tokens);
   print_templates(comparison->templates);

@@ -1,6 +1,7 @@
 // What a session says about itself, of its request, model and machine before it runs
 // and of its end after: Engine::describe() and complete().
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <format>
 #include <utility>
@@ -89,12 +90,19 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   }
   if (!silent.empty()) add("request.silent", to_ranges(silent));
   add("context.size", std::to_string(facts.context));
+  const ContextOptions& context = impl_->context_options;
+  add("context.batch", std::to_string(context.batch));
   add("context.ubatch", std::to_string(facts.ubatch));
   add("context.threads", std::to_string(facts.threads));
+  constexpr std::array kFlashWords = {"auto", "on", "off"};
+  add("context.flash_attention", kFlashWords[std::to_underlying(context.flash_attention)]);
+  add("context.cache_type_k", context.cache_type_k);
+  add("context.cache_type_v", context.cache_type_v);
   add("context.repack", impl_->model_options.repack      ? "on"
                         : impl_->repacking_fault.empty() ? "off"
                                                          : "off: " + impl_->repacking_fault);
   add("context.mmap", impl_->model_options.mmap ? "on" : "off");
+  add("context.mlock", impl_->model_options.mlock ? "on" : "off");
   add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
   for (const auto& fact : impl_->host) info.facts.push_back(fact);
   return info;

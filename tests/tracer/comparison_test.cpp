@@ -66,6 +66,8 @@ TEST(RecordedComparison, FlashAttentionOnAndOff) {
   for (const ComparedTemplate& pair : comparison.templates)
     EXPECT_TRUE(pair.match == TemplateMatch::OnlyLeft || pair.match == TemplateMatch::OnlyRight);
   EXPECT_GE(comparison.tokens.common, 21U);
+  const ComparedFact switched{.name = "context.flash_attention", .left = "off", .right = "on"};
+  EXPECT_EQ(std::ranges::count(comparison.facts, switched), 1);
   // The weights of the layers are read as often.
   int weights = 0;
   for (const auto& [name, row] : rows_by(comparison, Axis::Tensor)) {
@@ -97,6 +99,9 @@ TEST(RecordedComparison, ThreadsChangeTimesAndNothingElse) {
   const Comparison comparison = compared(one, more);
   EXPECT_EQ(comparison.tokens.common, comparison.tokens.left);
   EXPECT_EQ(comparison.tokens.left, comparison.tokens.right);
+  const ComparedFact threads{.name = "context.threads", .left = "1", .right = "2"};
+  EXPECT_EQ(std::ranges::count(comparison.facts, threads), 1);
+  EXPECT_EQ(std::ranges::count(comparison.facts, "context.size", &ComparedFact::name), 0);
   EXPECT_GT(comparison.templates.size(), 1U);
   for (const ComparedTemplate& pair : comparison.templates) {
     EXPECT_EQ(pair.match, TemplateMatch::Identical);

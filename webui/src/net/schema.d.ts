@@ -1987,6 +1987,12 @@ export interface components {
         readonly Comparison: {
             readonly left: components["schemas"]["ComparedSession"];
             readonly right: components["schemas"]["ComparedSession"];
+            /** @description What was asked for, of which model and machine, where it is not the same; null where it is not told */
+            readonly facts: readonly {
+                readonly name: string;
+                readonly left: string | null;
+                readonly right: string | null;
+            }[];
             readonly total: components["schemas"]["ComparedSums"];
             readonly tokens: {
                 readonly left: number;
