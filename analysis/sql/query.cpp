@@ -128,9 +128,10 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader) {
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "There is no memory left for this statement."});
   source = std::make_shared<SessionSource>(std::move(reader), [this] { return go_on(); });
-  int made = add_trace_tables(handle, std::make_shared<OneSession>(source));
-  if (made == SQLITE_OK && limits.memory != 0)
+  int made = SQLITE_OK;
+  if (limits.memory != 0)  // drops temporary views: before they are made
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
+  if (made == SQLITE_OK) made = add_trace_tables(handle, std::make_shared<OneSession>(source));
   if (made == SQLITE_OK && limits.short_values) made = add_bounded_functions(handle);
   if (made != SQLITE_OK) return std::unexpected(error(made));
 

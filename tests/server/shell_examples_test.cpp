@@ -71,6 +71,7 @@ TEST(ShellExamples, DoWhatTheDocumentsSay) {
   for (const fs::path& document : documents) examples.append_range(examples_in(document));
   EXPECT_GE(examples.size(), 10u);
 
+  need_backends();
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id =
