@@ -2,6 +2,7 @@
 
 #include <format>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -15,11 +16,12 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 // One of the words of an enum, into an optional.
 template <class Enum>
-void add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
-              const std::string& what, const char* type) {
+CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
+                      const std::string& what, const char* type) {
   const auto known = words(last);
-  app.add_option_function<Enum>(
-         name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
+  return app
+      .add_option_function<Enum>(
+          name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
       ->transform(CLI::CheckedTransformer(known, CLI::ignore_case).description(""))
       ->type_name(type);
 }
@@ -61,6 +63,37 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
   add_ends(app, "token", options.tokens, "token, from 0,");
   add_ends(app, "step", options.steps, "step, from 0,");
   add_ends(app, "ns", options.time, "nanosecond of the session");
+}
+
+std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) {
+  AccessFilter& filter = query.filter;
+  const std::map<std::string, bool> directions = {{"read", false}, {"write", true}};
+  return {app.add_option("--tensor", filter.tensor.name, "Part of the tensor's name, with * and ?")
+              ->type_name("TEXT"),
+          app.add_option("--op", filter.op_name, "Part of the op's name, with * and ?")
+              ->type_name("TEXT"),
+          add_word(app, "--phase", query.phase, Phase::Other, "Only steps of this phase", "PHASE"),
+          add_word(app, "--component", filter.tensor.component, Component::Input,
+                   "Only tensors of this component", "COMPONENT"),
+          add_word(app, "--kind", filter.tensor.kind, TensorKind::Input,
+                   "Only tensors of this kind", "KIND"),
+          add_word(app, "--source", filter.tensor.source, Source::Buffer,
+                   "Only tensors that lie there", "SOURCE"),
+          app.add_option("--expert", filter.expert, "Only this expert")
+              ->check(CLI::NonNegativeNumber.description(""))
+              ->type_name("N"),
+          app.add_option_function<bool>(
+                 "--access", [&filter](bool write) { filter.write = write; }, "Only read, or write")
+              ->transform(CLI::CheckedTransformer(directions, CLI::ignore_case).description(""))
+              ->type_name("WORD"),
+          app.add_option_function<std::uint32_t>(
+                 "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
+                 "The first step that counts")
+              ->type_name("N"),
+          app.add_option_function<std::uint32_t>(
+                 "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
+                 "The last one")
+              ->type_name("N")};
 }
 
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <vector>
 
+#include "analysis/access_table.h"
 #include "analysis/layer_set.h"
 #include "analysis/trace_axis.h"
 #include "tracer/format/session_reader.h"
@@ -25,6 +27,10 @@ struct FilterOptions {
 
 // Layers, component, kind, source; tokens, steps and time from where to where.
 void add_filter_options(CLI::App& app, FilterOptions& options);
+
+// Which accesses, of which steps: phase, tensor, op, component, kind, source, expert,
+// reads or writes. `query` outlives the parsing. Returns the options.
+std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query);
 
 // The filter for this session. The error: a layer that its model has not, a stretch that
 // ends before it begins.

@@ -19,6 +19,7 @@
 #include "api/statistics_json.h"
 #include "api/trace_json.h"
 #include "api/validation_json.h"
+#include "cli/filter_options.h"
 #include "cli/options/tracer_options.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
@@ -31,6 +32,7 @@ namespace {
 struct ParseOptions {
   std::string file;
   std::size_t limit = 20;
+  AccessQuery rows;
   std::optional<LayerId> layer;
   bool stats = false, validate = false, json = false;
 };
@@ -176,7 +178,9 @@ int run(const ParseOptions& options) {
   if (options.stats) return show_statistics(*reader, options, progress);
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
-  AccessQuery query;
+  AccessQuery query = options.rows;
+  if (query.last_step && *query.last_step < query.first_step)
+    return progress.failed("the first step comes after the last");
   query.filter.tensor.layer = options.layer;
   const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
@@ -217,9 +221,11 @@ CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
       ->add_flag("--validate", options->validate,
                  "Hold the recording against itself; exit code 1 when something is wrong")
       ->excludes(stats);
+  for (CLI::Option* option : add_access_options(*command, options->rows)) option->excludes(stats);
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
   command->footer(
       "Example: tt parse s.ttrace --layer 5 --limit 100\n"
+      "         tt parse s.ttrace --tensor attn_q --phase generate --source disk\n"
       "         tt parse s.ttrace --stats");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -40,6 +40,39 @@ TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
 }
 
+// Each filter leaves those rows that a look at all of them finds.
+TEST_F(Parse, RowsAreFilteredByWhatTheySay) {
+  const auto rows_of = [&](const std::string& options) {
+    const Result result = run_tt(folder, "parse a.ttrace --json --limit 100000 " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return json::parse(result.out)["accesses"];
+  };
+  const json all = rows_of("");
+  const auto expect = [&](const std::string& options, const auto& passes) {
+    SCOPED_TRACE(options);
+    json expected = json::array();
+    for (const json& row : all)
+      if (passes(row)) expected.push_back(row);
+    EXPECT_GT(expected.size(), 0u);
+    EXPECT_LT(expected.size(), all.size());
+    EXPECT_EQ(rows_of(options), expected);
+  };
+  expect("--tensor ATTN_Q",
+         [](const json& row) { return row["tensor"].get<std::string>().contains("attn_q"); });
+  expect("--component ffn", [](const json& row) { return row["component"] == "ffn"; });
+  expect("--kind kv", [](const json& row) { return row["kind"] == "kv"; });
+  expect("--source disk", [](const json& row) { return row["source"] == "disk"; });
+  expect("--access write", [](const json& row) { return row["write"] == true; });
+  expect("--access read --layer 1 --source disk", [](const json& row) {
+    return row["write"] == false && row["layer"] == 1 && row["source"] == "disk";
+  });
+  expect("--first-step 2 --last-step 3",
+         [](const json& row) { return row["step"] == 2 || row["step"] == 3; });
+  expect("--phase prompt", [](const json& row) { return row["step"] == 0; });
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --first-step 3 --last-step 2").code, 1);
+  EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --kind kv").code, 2);
+}
+
 TEST_F(Parse, ALayerIsOneThatTheModelHas) {
   for (const char* none : {"parse a.ttrace --layer 99", "parse a.ttrace --stats --layer 99",
                            "graph a.ttrace --layers 0-99"}) {
