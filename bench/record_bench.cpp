@@ -221,5 +221,5 @@ int main(int argc, char** argv) {
   }
   Verdicts verdicts;
   benchmark::RunSpecifiedBenchmarks(&verdicts);
-  return 0;
+  return tt::bench::exit_code();
 }

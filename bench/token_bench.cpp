@@ -294,5 +294,5 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   tt::load_backends({});
   for (const std::string& shape : options.shapes) measure(options, shape);
-  return 0;
+  return tt::bench::exit_code();
 }

@@ -316,5 +316,5 @@ int main(int argc, char** argv) {
     sorted(std::string("offset, ") + name, filter, {AccessSort::ByOffset, false});
     sorted(std::string("tensor, ") + name, filter, {AccessSort::ByTensor, false});
   }
-  return 0;
+  return tt::bench::exit_code();
 }

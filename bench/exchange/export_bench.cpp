@@ -85,5 +85,5 @@ int main(int argc, char** argv) {
     const auto format = format_named(name);
     if (!format || bench_format(session, *format, rows) != 0) return 1;
   }
-  return 0;
+  return tt::bench::exit_code();
 }

@@ -211,5 +211,5 @@ int main(int argc, char** argv) {
     std::println("{}", session.string());
     if (session.empty() || !go_through(session) || !compare_totals(session, extension)) return 1;
   }
-  return 0;
+  return tt::bench::exit_code();
 }

@@ -76,7 +76,16 @@ test_a_folder_called_tensor_trace_is_taken_as_it_is() {
 
 test_unknown_verb_goes_to_the_program() {
   inside
+  mkdir "$tree/cli"
+  : >"$tree/cli/record_command.cpp"
   equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'
+}
+
+test_mistyped_verb_is_told_before_anything_is_built() {
+  inside
+  refused "$tree/tt" recrod
+  contains "$said" "no verb 'recrod'"
+  equals "$(calls_of cmake)" 0
 }
 
 test_run_passes_options_to_the_server() {
@@ -97,7 +106,7 @@ test_another_environment_starts_a_new_build_folder() {
   inside
   "$tree/tt" run >/dev/null 2>&1
   touch "$tree/build/release/old.o"
-  TT_INSIDE=newer-system "$tree/tt" run >/dev/null 2>&1
+  contains "$(TT_INSIDE=newer-system "$tree/tt" run 2>&1)" 'build/release is of another system'
   [[ ! -e $tree/build/release/old.o ]] || fail 'objects of two systems are mixed'
 }
 
@@ -148,10 +157,21 @@ test_failing_test_is_a_failure() {
 
 test_bench_chooses_by_name() {
   inside
+  mkdir "$tree/bench"
+  : >"$tree/bench/step_queue_bench.cpp"
   contains "$("$tree/tt" bench queue --benchmark_min_time=0.01s 2>/dev/null)" \
     'step_queue_bench: --benchmark_min_time=0.01s'
   refused "$tree/tt" bench nonsense
   contains "$said" "no benchmark with 'nonsense'"
+}
+
+test_bench_that_misses_its_budget_is_a_failure() {
+  inside
+  mkdir "$tree/bench"
+  : >"$tree/bench/step_queue_bench.cpp"
+  "$tree/tt" bench >/dev/null 2>&1
+  printf '#!/bin/bash\nexit 1\n' >"$tree/build/release/bin/step_queue_bench"
+  refused "$tree/tt" bench
 }
 
 test_install_goes_to_the_prefix() {
@@ -170,7 +190,7 @@ test_works_from_another_folder_and_through_a_link() {
   inside
   ln -s "$tree/tt" "$work/link"
   cd /
-  equals "$("$work/link" version 2>/dev/null)" 'tt: version'
+  equals "$("$work/link" --version 2>/dev/null)" 'tt: --version'
 }
 
 # Half of node_modules, as an interrupted `npm ci` leaves it, is no reason to go on:
