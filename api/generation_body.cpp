@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "tracer/request_bounds.h"
 
 namespace tt {
 
@@ -20,7 +21,9 @@ namespace {
 using Refusal = std::optional<std::string>;
 
 template <class Int>
-Refusal take_integer(const Json& value, Int& out, std::int64_t least, std::int64_t most) {
+Refusal take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
+  const auto least = static_cast<std::int64_t>(bounds.least);
+  const auto most = static_cast<std::int64_t>(bounds.most);
   if (value.is_number_integer()) {
     // Unsigned values beyond int64 wrap to negative ones otherwise.
     const bool huge = value.is_number_unsigned() &&
@@ -34,15 +37,15 @@ Refusal take_integer(const Json& value, Int& out, std::int64_t least, std::int64
   return std::format("an integer from {} to {}", least, most);
 }
 
-Refusal take_number(const Json& value, float& out, double least, double most) {
+Refusal take_number(const Json& value, float& out, const NumberBounds& bounds) {
   if (value.is_number()) {
     const auto number = value.get<double>();
-    if (number >= least && number <= most) {
+    if (number >= bounds.least && number <= bounds.most) {
       out = static_cast<float>(number);
       return {};
     }
   }
-  return std::format("a number from {} to {}", least, most);
+  return std::format("a number from {} to {}", bounds.least, bounds.most);
 }
 
 Refusal take_bool(const Json& value, bool& out) {
@@ -62,12 +65,9 @@ Refusal take_name(const Json& value, std::string& out) {
   return {};
 }
 
-constexpr std::size_t kMaxStops = 32;
-constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
-
 Refusal take_stop(const Json& value, std::vector<std::string>& out) {
-  auto wanted = std::format("an array of at most {} non-empty strings", kMaxStops);
-  if (!value.is_array() || value.size() > kMaxStops) return wanted;
+  auto wanted = std::format("an array of at most {} non-empty strings", kMostStops);
+  if (!value.is_array() || value.size() > kMostStops) return wanted;
   for (const Json& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wanted;
     out.push_back(item.get<std::string>());
@@ -96,7 +96,7 @@ Refusal take_tokens(const Json& value, std::vector<std::int32_t>& out) {
   out.reserve(value.size());
   for (const Json& item : value) {
     std::int32_t id = 0;
-    if (take_integer(item, id, 0, kMaxInt32)) return wanted;
+    if (take_integer(item, id, kTokenBounds)) return wanted;
     out.push_back(id);
   }
   return {};
@@ -147,36 +147,35 @@ constexpr std::array kFields = {
     Field{"stream", [](const Json& v, GenerationBody& b) { return take_bool(v, b.stream); }},
     Field{"max_tokens",
           [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.max_tokens, 0, kMaxInt32);
+            return take_integer(v, b.request.max_tokens, bounds_of("max_tokens"));
           }},
     Field{"temperature",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.temperature, 0, 100);
+            return take_number(v, b.request.sampling.temperature, bounds_of("temperature"));
           }},
     Field{"top_k",
           [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.top_k, 0, kMaxInt32);
+            return take_integer(v, b.request.sampling.top_k, bounds_of("top_k"));
           }},
     Field{"top_p",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.top_p, 0, 1);
+            return take_number(v, b.request.sampling.top_p, bounds_of("top_p"));
           }},
     Field{"min_p",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.min_p, 0, 1);
+            return take_number(v, b.request.sampling.min_p, bounds_of("min_p"));
           }},
     Field{"repeat_penalty",
           [](const Json& v, GenerationBody& b) {
-            return take_number(v, b.request.sampling.repeat_penalty, 0.01, 100);
+            return take_number(v, b.request.sampling.repeat_penalty, bounds_of("repeat_penalty"));
           }},
     Field{"repeat_last_n",
           [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.repeat_last_n, -1, kMaxInt32);
+            return take_integer(v, b.request.sampling.repeat_last_n, bounds_of("repeat_last_n"));
           }},
     Field{"seed",
           [](const Json& v, GenerationBody& b) {
-            return take_integer(v, b.request.sampling.seed, 0,
-                                std::numeric_limits<std::uint32_t>::max());
+            return take_integer(v, b.request.sampling.seed, bounds_of("seed"));
           }},
     Field{"grammar", [](const Json& v,
                         GenerationBody& b) { return take_text(v, b.request.sampling.grammar); }},

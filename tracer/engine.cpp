@@ -11,6 +11,7 @@
 #include "tracer/engine_state.h"
 #include "tracer/generation_run.h"
 #include "tracer/host_facts.h"
+#include "tracer/request_bounds.h"
 #include "tracer/sampler.h"
 
 namespace tt {
@@ -90,6 +91,16 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                            options.path.string(), library_versions().llama));
 }
 
+// What llama.cpp does not check: it would crash, or load for minutes.
+static_assert(kMostThreads == GGML_MAX_N_THREADS);
+std::optional<std::string> complaint(const ContextOptions& options) {
+  if (std::max(options.threads, options.threads_batch) > kMostThreads)
+    return std::format("ggml computes with at most {} threads (-t, -tb).", kMostThreads);
+  if (options.context > kMostContext)
+    return std::format("The context (-c) may have at most {} tokens.", kMostContext);
+  return std::nullopt;
+}
+
 std::expected<llama_context_params, EngineError> context_params(const ContextOptions& options,
                                                                 bool whole_prompts,
                                                                 std::uint32_t trained) {
@@ -102,7 +113,8 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
     const std::uint32_t most = options.context == 0 ? trained : options.context;
     params.n_batch = params.n_ubatch = std::min(most, std::max<std::uint32_t>(trained, 512));
   }
-  const auto cores = static_cast<std::int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto cores =
+      std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMostThreads);
   params.n_threads = options.threads > 0 ? options.threads : cores;
   params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
   params.flash_attn_type =
@@ -127,6 +139,7 @@ Engine::~Engine() = default;
 std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
                                                                  const ContextOptions& context,
                                                                  const LoadProgress& progress) {
+  if (const auto wrong = complaint(context)) return error(Kind::BadOption, *wrong);
   std::error_code ignored;
   if (!std::filesystem::exists(options.path, ignored)) {
     return error(Kind::NotFound,
@@ -296,9 +309,18 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
 std::expected<void, EngineError> Engine::check(const GenerationRequest& request) const {
   if (auto tokens = tokens_of(request.prompt); !tokens) return std::unexpected(tokens.error());
   if (!request.sampling.grammar.empty()) {
+    if (impl_->facts.embedding_only) {
+      return error(Kind::BadOption,
+                   "This model generates no text, so there is nothing that a grammar could rule. "
+                   "Leave the grammar out.");
+    }
     if (auto sampler = make_sampler(request.sampling, impl_->vocab()); !sampler) {
       return error(Kind::BadGrammar, sampler.error());
     }
+  }
+  if (request.stats_pattern.size() > kMostPatternBytes) {
+    return error(Kind::BadOption, std::format("stats_pattern has {} bytes; {} are allowed.",
+                                              request.stats_pattern.size(), kMostPatternBytes));
   }
   try {
     [[maybe_unused]] const std::regex pattern(request.stats_pattern);

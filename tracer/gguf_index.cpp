@@ -43,7 +43,7 @@ std::expected<ModelFile, std::string> identify(const std::filesystem::path& path
   return file;
 }
 
-// The parts of a split model, the given one included; just it when it is whole.
+// The parts of a split model, which is named by its first; just it when it is whole.
 std::expected<std::vector<std::filesystem::path>, std::string> parts_of(
     const std::filesystem::path& path, const GgufHeader& header) {
   const std::uint64_t count = value_of<std::uint64_t>(header.metadata, "split.count").value_or(1);
@@ -59,6 +59,14 @@ std::expected<std::vector<std::filesystem::path>, std::string> parts_of(
                     path.string(), no + 1, count, no + 1, count));
   }
   const std::string prefix = text.data();
+  if (no > 0) {
+    llama_split_path(text.data(), text.size(), prefix.c_str(), 0, static_cast<int>(count));
+    std::error_code none;
+    return std::unexpected(
+        std::format("{}: part {} of {} of a split model, which is named by its first part: {}{}.",
+                    path.string(), no + 1, count, text.data(),
+                    std::filesystem::exists(text.data(), none) ? "" : ", which is not there"));
+  }
   std::vector<std::filesystem::path> parts;
   for (int part = 0; part < static_cast<int>(count); ++part) {
     llama_split_path(text.data(), text.size(), prefix.c_str(), part, static_cast<int>(count));

@@ -20,8 +20,11 @@ struct ModelOptions {
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 
+inline constexpr std::uint32_t kMostContext = 1U << 24;  // tokens; no model is trained on more
+inline constexpr std::int32_t kMostThreads = 512;        // that ggml has room for
+
 struct ContextOptions {
-  std::uint32_t context = 4096;  // tokens; 0: as trained
+  std::uint32_t context = 4096;  // tokens; 0: as trained; llama.cpp rounds up to 256s
   std::uint32_t batch = 2048;
   std::uint32_t ubatch = 512;      // most tokens of one step
   std::int32_t threads = 0;        // 0: one per core

@@ -1,8 +1,36 @@
 #include "tracer/sampler.h"
 
+#include <algorithm>
+#include <format>
 #include <string_view>
 
+#include "tracer/request_bounds.h"
+
 namespace tt {
+
+namespace {
+
+// How deep its parentheses go; those in texts, character classes and comments are none.
+std::size_t depth_of(std::string_view grammar) {
+  std::size_t depth = 0, deepest = 0;
+  char inside = 0;  // what ends it
+  for (std::size_t at = 0; at < grammar.size(); ++at) {
+    const char c = grammar[at];
+    if (inside != 0) {
+      if (c == inside) inside = 0;
+      if (c == '\\' && inside != '\n') ++at;
+    } else if (c == '"' || c == '[' || c == '#') {
+      inside = c == '[' ? ']' : c == '#' ? '\n' : c;
+    } else if (c == '(') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ')' && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
 
 std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
                                                       const llama_vocab* vocab) {
@@ -13,6 +41,12 @@ std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
     if (llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_NONE) {
       return std::unexpected(
           "A grammar needs a vocabulary, and this model has none. Leave the grammar out.");
+    }
+    if (sampling.grammar.size() > kMostGrammarBytes ||
+        depth_of(sampling.grammar) > kDeepestGrammar) {
+      return std::unexpected(
+          std::format("The grammar is too large. It may have {} bytes, and parentheses {} deep.",
+                      kMostGrammarBytes, kDeepestGrammar));
     }
     llama_sampler* grammar = llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root");
     if (grammar == nullptr) {

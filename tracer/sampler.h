@@ -11,8 +11,8 @@
 
 namespace tt {
 
-// `sampling.seed` is already drawn. The error is a grammar that does not parse,
-// or one for a model without vocabulary.
+// `sampling.seed` is already drawn. The error is a grammar that does not parse
+// or is too large (request_bounds.h), or one for a model without vocabulary.
 std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
                                                       const llama_vocab* vocab);
 

@@ -9,6 +9,7 @@
 #include "api/openapi/yaml_json.h"
 #include "api/version.h"
 #include "tests/places.h"
+#include "tracer/request_bounds.h"
 
 namespace tt {
 namespace {
@@ -83,6 +84,20 @@ TEST(Openapi, NamesEveryOperationOnce) {
     }
   }
   EXPECT_GT(names.size(), 30u);
+}
+
+TEST(Openapi, BoundsOfARequestAreThoseThatAreChecked) {
+  const Json fields =
+      Json::parse(openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
+  for (const NumberBounds& bounds : kRequestBounds) {
+    const Json& field = fields[bounds.name];
+    EXPECT_EQ(field["minimum"].get<double>(), bounds.least) << bounds.name;
+    EXPECT_EQ(field["maximum"].get<double>(), bounds.most) << bounds.name;
+  }
+  EXPECT_EQ(fields["tokens"]["items"]["maximum"].get<double>(), kTokenBounds.most);
+  EXPECT_EQ(fields["stop"]["maxItems"].get<std::size_t>(), kMostStops);
+  EXPECT_EQ(fields["grammar"]["maxLength"].get<std::size_t>(), kMostGrammarBytes);
+  EXPECT_EQ(fields["stats_pattern"]["maxLength"].get<std::size_t>(), kMostPatternBytes);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/llama_handles.h"
+#include "tracer/request_bounds.h"
 #include "tracer/text_stream.h"
 
 namespace tt::testing {
@@ -30,6 +31,19 @@ GenerationRequest text_request(std::string prompt, std::uint32_t tokens) {
 }
 
 // ---------------------------------------------------------------- what is refused
+
+TEST(EngineLoad, RefusesWhatLlamaCppDoesNotCheck) {
+  need_backends();
+  ContextOptions threads, prompt_threads, context;
+  threads.threads = prompt_threads.threads_batch = kMostThreads + 1;
+  context.context = kMostContext + 1;
+  for (const ContextOptions& options : {threads, prompt_threads, context}) {
+    const auto engine = Engine::load({.path = shape("small")}, options, {});
+    ASSERT_FALSE(engine.has_value());
+    EXPECT_EQ(engine.error().kind, Kind::BadOption);
+    EXPECT_TRUE(engine.error().message.contains("at most")) << engine.error().message;
+  }
+}
 
 TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
   TracedModel traced(shape("small"));
@@ -84,6 +98,38 @@ std::filesystem::path without_vocabulary(const std::filesystem::path& model,
   }
   EXPECT_TRUE(gguf_write_to_file(bare.get(), out.c_str(), false));
   return out;
+}
+
+// Deeper, they end the process.
+TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
+  TracedModel traced(shape("small"));
+  const std::string text(kMostGrammarBytes, 'x'), open(kDeepestGrammar, '('),
+      close(kDeepestGrammar, ')');
+  struct Case {
+    std::string grammar, pattern;
+    const char* says;  // empty: it is taken
+  };
+  const Case cases[] = {
+      {"root ::= " + std::string(60'000, '('), "", "too large"},
+      {"root ::= (" + open + "\"x\"" + close + ")", "", "too large"},
+      {"root ::= " + open + "\"x\"" + close, "", ""},
+      {"root ::= \"" + open + "(\\\"(\" [(" + open + "] # ((" + open + "\n", "", ""},
+      {"root ::= \"" + text + "\"", "", "too large"},
+      {"", std::string(100'000, '('), "1000 are allowed"},
+      {"", std::string(1000, '('), "not a regular expression"},
+      {"", std::string(400, '(') + "a" + std::string(400, ')'), ""},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE((c.grammar + c.pattern).substr(0, 40));
+    GenerationRequest request = text_request("Hello", 1);
+    request.sampling.grammar = c.grammar;
+    request.stats_pattern = c.pattern;
+    const auto checked = traced.engine().check(request);
+    EXPECT_EQ(checked.has_value(), *c.says == '\0') << (checked ? "" : checked.error().message);
+    if (!checked) {
+      EXPECT_TRUE(checked.error().message.contains(c.says)) << checked.error().message;
+    }
+  }
 }
 
 TEST(EngineAnswers, AModelWithoutVocabularyTakesIdsOnly) {
@@ -382,6 +428,11 @@ TEST(EnginePhases, AnEncoderRunsBeforeItsDecoder) {
 TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
   TracedModel traced(shape("bert"));
   ASSERT_TRUE(traced.engine().facts().embedding_only);
+  GenerationRequest ruled = text_request("the old sea", 4);
+  ruled.sampling.grammar = "root ::= \"yes\"";
+  const auto refused = traced.engine().check(ruled);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(refused.error().message.contains("generates no text")) << refused.error().message;
   const auto run = traced.run(text_request("the old sea and the wind", 4));
   ASSERT_EQ(run.result.reason, StopReason::Embedded) << run.result.error;
   EXPECT_EQ(run.result.generated, 0U);

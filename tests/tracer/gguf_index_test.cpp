@@ -116,6 +116,12 @@ TEST(GgufIndex, NamesTheMissingPart) {
   EXPECT_TRUE(index.error().contains("00002-of-00003")) << index.error();
   EXPECT_TRUE(index.error().contains("No such file")) << index.error();
 
+  const auto third =
+      GgufIndex::open(folder.path() / std::filesystem::path(parts[2].path).filename());
+  ASSERT_FALSE(third.has_value());
+  EXPECT_TRUE(third.error().contains("part 3 of 3")) << third.error();
+  EXPECT_TRUE(third.error().ends_with(first.filename().string() + ".")) << third.error();
+
   std::filesystem::rename(folder.path() / first.filename(), folder / "renamed.gguf");
   const auto renamed = GgufIndex::open(folder / "renamed.gguf");
   ASSERT_FALSE(renamed.has_value());
