@@ -13,7 +13,8 @@
 #include "analysis/comparison.h"
 #include "analysis/figure_text.h"
 #include "api/comparison_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
@@ -178,7 +179,7 @@ CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--by", options->by,
                    "What rows are of (phase, component, layer, op_kind, tensor; default: op_kind)")
-      ->transform(CLI::CheckedTransformer(axes, CLI::ignore_case).description(""))
+      ->transform(choice(axes))
       ->type_name("AXIS");
   command
       ->add_option("--limit", options->limit,

@@ -17,7 +17,8 @@
 #include "api/exchange/columnar_export.h"
 #include "api/exchange/export.h"
 #include "api/exchange/run_folder.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
@@ -161,7 +162,7 @@ CLI::App* add_export_command(CLI::App& app, int& exit_code) {
       ->add_option("--level", options->options.level,
                    "Of the log (ndjson): minimal (no accesses), detailed (default) or verbose "
                    "(and value statistics)")
-      ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description(""))
+      ->transform(choice(levels))
       ->type_name("LEVEL");
   command->add_flag("--per-head", options->options.range.per_head,
                     "A row per head where a weight of Q, K, V or O is read");

@@ -13,7 +13,8 @@
 #include "analysis/figure_text.h"
 #include "api/compression_json.h"
 #include "api/model_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/names.h"
@@ -163,7 +164,7 @@ CLI::App* add_gguf_command(CLI::App& app, int& exit_code) {
   const std::map<std::string, Form> forms = {
       {"table", Form::Table}, {"csv", Form::Csv}, {"json", Form::Json}};
   auto* form = command->add_option("--format", options->form, "table, csv or json (default: table)")
-                   ->transform(CLI::CheckedTransformer(forms, CLI::ignore_case).description(""))
+                   ->transform(choice(forms))
                    ->type_name("FORMAT");
   command->add_flag("--json", options->json, "As --format json")->excludes(form);
   command->footer("Example: tt gguf model.gguf --format csv > structure.csv");

@@ -11,7 +11,8 @@
 #include "analysis/graph_part.h"
 #include "api/graph_dot.h"
 #include "api/trace_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
@@ -83,7 +84,7 @@ CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
                     "Nodes of one layer and component as one: a model on a page");
   const std::map<std::string, Form> forms = {{"dot", Form::Dot}, {"json", Form::Json}};
   auto* form = command->add_option("--format", options->form, "dot or json (default: dot)")
-                   ->transform(CLI::CheckedTransformer(forms, CLI::ignore_case).description(""))
+                   ->transform(choice(forms))
                    ->type_name("FORMAT");
   command->add_flag("--json", options->json, "As --format json")->excludes(form);
   command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");

@@ -10,7 +10,7 @@
 #include "analysis/heads.h"
 #include "analysis/kv_use.h"
 #include "api/head_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"

@@ -11,7 +11,8 @@
 #include "analysis/figure_text.h"
 #include "api/heat_json.h"
 #include "cli/filter_options.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
@@ -118,22 +119,22 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
   const auto axes =
       words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
   command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")
-      ->transform(CLI::CheckedTransformer(axes, CLI::ignore_case).description(""))
+      ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = words(Value::Faults, [](Value) { return true; });
   command
       ->add_option("--value", options->query.value,
                    "What makes a row hot: " + list_of(values) + " (default: accesses)")
-      ->transform(CLI::CheckedTransformer(values, CLI::ignore_case).description(""))
+      ->transform(choice(values))
       ->type_name("VALUE");
   command->add_option("--hot", options->hot_percent, "The first so many per cent are hot")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number({.name = "per cent", .least = 0, .most = 100}))
       ->capture_default_str();
   command->add_option("--cold", options->cold_percent, "The last so many per cent are cold")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number({.name = "per cent", .least = 0, .most = 100}))
       ->capture_default_str();
   command->add_option("--phase", options->phase, "Only steps of this phase")
-      ->check(CLI::IsMember({"prompt", "generate"}))
+      ->transform(one_of({"prompt", "generate"}))
       ->type_name("PHASE");
   command
       ->add_option("--tensor", options->part.filter.tensor,

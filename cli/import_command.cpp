@@ -7,7 +7,7 @@
 #include <string>
 
 #include "api/exchange/import.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
 

@@ -12,7 +12,7 @@
 #include "cli/import_command.h"
 #include "cli/model_command.h"
 #include "cli/moe_command.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/parse_command.h"
 #include "cli/pattern_command.h"
 #include "cli/record_command.h"

@@ -1,7 +1,5 @@
 #include "cli/model_command.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <format>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "cli/interrupt_guard.h"
+#include "cli/options/command_line.h"
 #include "cli/output_path.h"
 #include "cli/standard_output.h"
 #include "cli/status_line.h"
@@ -60,17 +59,33 @@ std::expected<std::vector<std::string>, std::string> read_pieces(const std::stri
   return pieces;
 }
 
+constexpr int kMisused = 2;
+
+int exit_code_of(ModelError::Kind kind) {
+  switch (kind) {
+    case ModelError::Kind::UnknownShape:
+    case ModelError::Kind::UnknownQuantization:
+    case ModelError::Kind::BadSpec:
+      return kMisused;
+    case ModelError::Kind::Io:
+      return 1;
+    case ModelError::Kind::Cancelled:
+      return 130;
+  }
+  return 1;
+}
+
 int run(ModelOptions& options) {
   if (options.list) {
     print_list();
     return 0;
   }
-  const auto fail = [](const std::string& message) {
+  const auto fail = [](const std::string& message, int exit_code) {
     std::println(stderr, "tt model: {}", message);
-    return 1;
+    return exit_code;
   };
   if (options.shape.empty()) {
-    return fail("which shape? `tt model --list` names them");
+    return fail("which shape? `tt model --list` names them", kMisused);
   }
   options.spec.shape = options.shape;
   if (options.output.empty()) {
@@ -79,19 +94,19 @@ int run(ModelOptions& options) {
   for (const auto& file : modelgen::model_files(options.spec, options.output)) {
     if (const auto complaint =
             output_complaint(file, Target::File, {options.pieces_file}, options.force))
-      return fail(*complaint);
+      return fail(*complaint, 1);
   }
   for (const std::string& text : options.class_types) {
     const auto chosen = modelgen::parse_class_type(text);
     if (!chosen) {
-      return fail("--quant-class: " + chosen.error().message);
+      return fail("--quant-class: " + chosen.error().message, kMisused);
     }
     options.spec.class_type.insert_or_assign(chosen->first, chosen->second);
   }
   if (!options.pieces_file.empty()) {
     auto pieces = read_pieces(options.pieces_file);
     if (!pieces) {
-      return fail(pieces.error());
+      return fail(pieces.error(), 1);
     }
     options.spec.pieces = std::move(*pieces);
   }
@@ -106,8 +121,7 @@ int run(ModelOptions& options) {
       });
   line.clear();
   if (!report) {
-    fail(report.error().message);
-    return report.error().kind == ModelError::Kind::Cancelled ? 130 : 1;
+    return fail(report.error().message, exit_code_of(report.error().kind));
   }
   if (!options.quiet) {
     for (const auto& file : report->files) {
@@ -162,16 +176,8 @@ CLI::App* add_model_command(CLI::App& app, int& exit_code) {
   command->footer(
       "Example: tt model --list\n"
       "         tt model moe --layers 4 --experts 16 -o moe.gguf");
-  // --kv-heads also as TT_MODEL_KV_HEADS.
-  for (CLI::Option* option : command->get_options()) {
-    if (std::string name = option->get_single_name();
-        option->get_lnames().size() == 1 && name != "help") {
-      std::ranges::transform(name, name.begin(), [](unsigned char c) {
-        return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-      });
-      option->envname("TT_MODEL_" + name);
-    }
-  }
+  // Of a model to be made, --context is another thing than of one that is run.
+  name_environment(*command, "TT_MODEL_");
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;
 }

@@ -17,7 +17,8 @@
 #include "analysis/experts.h"
 #include "analysis/figure_text.h"
 #include "api/expert_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
@@ -202,7 +203,7 @@ CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--layer", options->layer,
                    "This layer in detail: every expert, the tokens it answers to, pairs")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(whole_number(0, kMostInt32))
       ->type_name("N");
   command->add_option("--router", options->router, "Which of the layer's, where it has two")
       ->type_name("N");
@@ -212,13 +213,13 @@ CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
       ->add_option_function<Phase>(
           "--phase", [options](Phase phase) { options->phase = phase; },
           "Choices of one phase only: prompt, generate (pinning is about all)")
-      ->transform(CLI::CheckedTransformer(phases, CLI::ignore_case).description(""))
+      ->transform(choice(phases))
       ->type_name("PHASE");
   command
       ->add_option("--sizes", options->sizes,
                    "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
       ->delimiter(',')
-      ->transform(CLI::AsSizeValue(true).description(""))
+      ->transform(size_in_bytes(Units::Of1000))
       ->type_name("SIZE,...");
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
   command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");

@@ -12,9 +12,12 @@ std::optional<std::string> output_complaint(const fs::path& output, Target targe
                                             const std::vector<fs::path>& inputs, bool force) {
   if (output.empty()) return "the output has no name. Name a file";
   if (output == "-") return "this cannot go to standard output. Name a file";
-  std::error_code none;
-  const fs::file_status there = fs::status(output, none);
-  if (fs::is_directory(there)) return std::format("{} is a folder. Name a file", output.string());
+  std::error_code none, failed;
+  const fs::file_status there = fs::status(output, failed);
+  if (there.type() == fs::file_type::none)  // a name too long, a link to itself
+    return std::format("{}: {}", output.string(), failed.message());
+  if (fs::is_directory(there) || !output.has_filename())
+    return std::format("{} is a folder. Name a file", output.string());
   for (const fs::path& input : inputs) {
     // By device and inode.
     if (fs::equivalent(output, input, none)) {

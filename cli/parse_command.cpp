@@ -20,7 +20,7 @@
 #include "api/trace_json.h"
 #include "api/validation_json.h"
 #include "cli/filter_options.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"

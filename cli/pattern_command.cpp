@@ -9,7 +9,7 @@
 #include "analysis/pattern.h"
 #include "api/exchange/byte_sink.h"
 #include "api/pattern_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"

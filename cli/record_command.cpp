@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <format>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,8 +16,10 @@
 #include <vector>
 
 #include "cli/interrupt_guard.h"
+#include "cli/options/command_line.h"
 #include "cli/options/installation.h"
 #include "cli/options/tracer_options.h"
+#include "cli/options/values.h"
 #include "cli/output_path.h"
 #include "cli/standard_output.h"
 #include "cli/status_line.h"
@@ -38,7 +39,8 @@ struct RecordOptions {
   ModelOptions model;
   ContextOptions context;
   GenerationRequest request;
-  std::string prompt, prompt_file;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
   std::vector<std::int32_t> tokens;
   fs::path output;
   bool chat = false, force = false, quiet = false, verbose = false;
@@ -88,22 +90,54 @@ class Teller final : public SessionListener {
   std::optional<JobStatus> progress_, ended_;
 };
 
-int fail(const std::string& message) {
-  std::println(stderr, "tt record: {}", message);
-  return 1;
+constexpr int kFailed = 1, kMisused = 2;  // exit codes
+struct Failure {
+  std::string message;
+  int exit_code = kFailed;
+};
+
+int fail(const Failure& failure) {
+  std::println(stderr, "tt record: {}", failure.message);
+  return failure.exit_code;
 }
 
 std::string path_of_prompt(const RecordOptions& options) {
   return options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file;
 }
 
-std::expected<Prompt, std::string> prompt_of(const RecordOptions& options) {
+// More text than any context has room for.
+constexpr std::size_t kMostPromptBytes = 64U << 20;
+
+std::expected<std::string, Failure> read_prompt(const RecordOptions& options) {
+  const std::string& name = options.prompt_file;
+  const fs::path path = path_of_prompt(options);
+  std::error_code none;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path, none))
+    return std::unexpected(Failure{"--file: cannot read " + name});
+  std::string text(kMostPromptBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  text.shrink_to_fit();
+  std::string complaint = text_complaint(text);
+  if (text.empty()) complaint = "is empty";
+  if (text.size() > kMostPromptBytes)
+    complaint = std::format("is longer than {} MiB", kMostPromptBytes >> 20);
+  if (!complaint.empty()) return std::unexpected(Failure{"--file: " + name + " " + complaint});
+  return text;
+}
+
+std::expected<Prompt, Failure> prompt_of(const RecordOptions& options) {
   if (!options.tokens.empty()) return options.tokens;
-  std::string text = options.prompt;
+  std::string text = options.prompt.value_or("");
   if (!options.prompt_file.empty()) {
-    std::ifstream file(path_of_prompt(options), std::ios::binary);
-    if (!file) return std::unexpected("--file: cannot read " + options.prompt_file);
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    auto read = read_prompt(options);
+    if (!read) return std::unexpected(read.error());
+    text = *std::move(read);
+  } else if (text.empty()) {
+    return std::unexpected(
+        Failure{options.prompt ? "the prompt is empty" : "which prompt? Give -p, -f or --tokens",
+                kMisused});
   }
   if (!options.chat) return text;
   return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
@@ -177,10 +211,12 @@ int run(RecordOptions& options) {
   if (options.model.path.empty()) options.model.path = installation.bundled_model;
   if (const auto complaint =
           output_complaint(options.output, Target::File, inputs_of(options), options.force))
-    return fail(*complaint);
+    return fail({*complaint});
   auto prompt = prompt_of(options);
   if (!prompt) return fail(prompt.error());
   options.request.prompt = *std::move(prompt);
+  if (options.request.stop.size() > kMostStops)
+    return fail({std::format("--stop: at most {} of them", kMostStops), kMisused});
 
   const InterruptGuard guard;
   load_backends([&](LibraryLine level, std::string_view text) {
@@ -200,11 +236,11 @@ int run(RecordOptions& options) {
                         teller);
   if (const auto loaded = wait_for_model(queue, line); !loaded) {
     line.clear();
-    fail(loaded.error());
+    fail({loaded.error()});
     return was_interrupted() ? 130 : 1;
   }
   const auto job = queue.submit(options.request);
-  if (!job) return fail(job.error().message);
+  if (!job) return fail({job.error().message});
   const JobStatus status = follow(queue, job->id, teller, line);
   queue.stop();
 
@@ -212,12 +248,12 @@ int run(RecordOptions& options) {
     std::error_code failed;
     fs::rename(folder / (job->id + ".ttrace"), options.output, failed);
     if (failed) {
-      return fail(std::format("{}: {}{}", options.output.string(), failed.message(),
-                              status.error.empty() ? "" : ". " + status.error));
+      return fail({std::format("{}: {}{}", options.output.string(), failed.message(),
+                               status.error.empty() ? "" : ". " + status.error)});
     }
     if (!options.quiet) print_summary(options.output, status);
   }
-  if (!status.error.empty()) return fail(status.error);
+  if (!status.error.empty()) return fail({status.error});
   return was_interrupted() ? 130 : 0;
 }
 
@@ -228,15 +264,18 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "record", "Run one prompt without a server and record the session into a file");
   command->option_defaults()->group("Session");
-  CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "What to answer");
+  CLI::Option* prompt =
+      command->add_option("-p,--prompt", options->prompt, "What to answer")->check(utf8_text());
   CLI::Option* file = command->add_option("-f,--file", options->prompt_file,
                                           "Read the prompt there; -: from stdin");
   CLI::Option* tokens =
       command->add_option("--tokens", options->tokens, "The prompt as token ids, 1,2,3")
-          ->delimiter(',');
+          ->delimiter(',')
+          ->check(whole_number(kTokenBounds));
   prompt->excludes(file)->excludes(tokens);
   file->excludes(tokens);
-  command->add_flag("--chat", options->chat, "Wrap the prompt in the model's chat template");
+  command->add_flag("--chat", options->chat, "Wrap the prompt in the model's chat template")
+      ->excludes(tokens);
   command->add_option("-o,--output", options->output, "File to write, .ttrace")
       ->required()
       ->type_name("FILE");
@@ -250,32 +289,56 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
       ->add_option("--level", request.level,
                    "What is recorded: off, minimal (steps and tokens), detailed (every op; "
                    "default) or verbose (and value statistics)")
-      ->transform(CLI::CheckedTransformer(levels, CLI::ignore_case).description(""))
+      ->transform(choice(levels))
       ->type_name("LEVEL");
   command->add_flag("--exact", request.exact_timing, "Time every op by a cut after it: slower");
-  command->add_option("--stats-pattern", request.stats_pattern,
-                      "With --level verbose: regular expression of the tensors to describe");
+  command
+      ->add_option("--stats-pattern", request.stats_pattern,
+                   "With --level verbose: regular expression of the tensors to describe")
+      ->check(utf8_text());
   command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
   command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");
 
   command->option_defaults()->group("Sampling");
-  command->add_option("-n,--n-predict", request.max_tokens, "Most tokens to generate")
+  command->add_option("-n,--n-predict,--predict", request.max_tokens, "Most tokens to generate")
+      ->check(whole_number(bounds_of("max_tokens")))
       ->capture_default_str();
-  command->add_option("--temp", request.sampling.temperature, "0: always the most likely token")
+  Sampling& sampling = request.sampling;
+  command
+      ->add_option("--temp,--temperature", sampling.temperature, "0: always the most likely token")
+      ->check(number(bounds_of("temperature")))
       ->capture_default_str();
-  command->add_option("--top-k", request.sampling.top_k, "0: off")->capture_default_str();
-  command->add_option("--top-p", request.sampling.top_p, "1: off")->capture_default_str();
-  command->add_option("--min-p", request.sampling.min_p, "0: off")->capture_default_str();
-  command->add_option("--repeat-penalty", request.sampling.repeat_penalty, "1: off")
+  command->add_option("--top-k", sampling.top_k, "0: off")
+      ->check(whole_number(bounds_of("top_k")))
+      ->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "1: off")
+      ->check(number(bounds_of("top_p")))
+      ->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "0: off")
+      ->check(number(bounds_of("min_p")))
+      ->capture_default_str();
+  command->add_option("--repeat-penalty", sampling.repeat_penalty, "1: off")
+      ->check(number(bounds_of("repeat_penalty")))
       ->capture_default_str();
   command
-      ->add_option("--repeat-last-n", request.sampling.repeat_last_n,
-                   "Tokens that the penalty looks at")
+      ->add_option("--repeat-last-n", sampling.repeat_last_n,
+                   "Tokens that the penalty looks at; -1: all")
+      ->check(whole_number(bounds_of("repeat_last_n")))
       ->capture_default_str();
-  command->add_option("-s,--seed", request.sampling.seed, "Default: a random one, recorded");
-  command->add_option("--grammar", request.sampling.grammar, "GBNF that the answer follows");
-  command->add_option("--stop", request.stop, "End before this text; may be repeated")
-      ->allow_extra_args(false);
+  command->add_option("-s,--seed", sampling.seed, "Default: a random one, recorded")
+      ->check(whole_number(bounds_of("seed")));
+  command->add_option("--grammar", sampling.grammar, "GBNF that the answer follows")
+      ->check(utf8_text());
+  // One by one: of several values CLI11 would take "[a,b]" as two.
+  command
+      ->add_option_function<std::string>(
+          "--stop", [options](const std::string& text) { options->request.stop.push_back(text); },
+          "End before this text; may be repeated")
+      ->trigger_on_parse()
+      ->check(utf8_text())
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("must be text") : std::string();
+      });
   command->add_flag("--ignore-eos", request.ignore_eos, "Go on behind the end of the answer");
 
   command->option_defaults()->group("Model");

@@ -9,7 +9,8 @@
 #include "analysis/report.h"
 #include "api/exchange/byte_sink.h"
 #include "api/report/report_text.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
@@ -73,7 +74,7 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
               "--format", options->format,
               "html: one file without outside resources; md: Markdown, without charts; json "
               "(default: html)")
-          ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""))
+          ->transform(choice(formats))
           ->type_name("FORMAT");
   command->add_flag("--json", options->json, "As --format json")->excludes(format);
   command->add_flag("--force", options->force, "Replace the file if it exists");

@@ -11,7 +11,8 @@
 #include "analysis/figure_text.h"
 #include "analysis/reuse.h"
 #include "api/reuse_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
+#include "cli/options/values.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
@@ -86,13 +87,13 @@ CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
       ->add_option("--grain", options->query.grain,
                    "What is kept: whole tensors, or the parts that are read by themselves, as "
                    "experts are (tensor, part; default: part)")
-      ->transform(CLI::CheckedTransformer(grains, CLI::ignore_case).description(""))
+      ->transform(choice(grains))
       ->type_name("GRAIN");
   command
       ->add_option("--sizes", options->sizes,
                    "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
       ->delimiter(',')
-      ->transform(CLI::AsSizeValue(true).description(""))
+      ->transform(size_in_bytes(Units::Of1000))
       ->type_name("SIZE,...");
   command->add_flag("--json", options->json, "For programs: JSON on stdout");
   command->footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");

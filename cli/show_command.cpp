@@ -16,7 +16,7 @@
 #include "analysis/session_overview.h"
 #include "analysis/template_list.h"
 #include "api/session_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"

@@ -17,7 +17,7 @@
 
 #include "analysis/sql/query.h"
 #include "api/query_json.h"
-#include "cli/options/tracer_options.h"
+#include "cli/options/command_line.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"

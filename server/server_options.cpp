@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/version.h"
+#include "cli/options/command_line.h"
 #include "cli/options/tracer_options.h"
 #include "server/door/admission.h"
 

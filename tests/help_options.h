@@ -13,8 +13,15 @@ namespace tt {
 struct HelpOption {
   std::string name;      // the first long one, "--ctx-size"
   std::string variable;  // of the environment; empty: none is named
+  std::string type;      // of its value; empty: a flag
   std::string text;      // what people are told
 };
+
+// Behind an option's other names.
+inline std::string type_in(const std::string& text) {
+  static const std::regex kType(R"((?:, +--[a-z0-9-]+(?:\{false\})?)* *([^ ]*).*)");
+  return std::regex_replace(text, kType, "$1");
+}
 
 // Each but --help and --version, which are about the program itself.
 inline std::vector<HelpOption> options_in(const std::string& help) {
@@ -31,8 +38,9 @@ inline std::vector<HelpOption> options_in(const std::string& help) {
       const bool named = std::regex_search(rest, variable, kVariable);
       inside = head[1] != "--help" && head[1] != "--version";
       if (inside)
-        options.push_back(
-            {head[1], named ? variable[1].str() : "", named ? variable.suffix().str() : ""});
+        options.push_back({head[1], named ? variable[1].str() : "",
+                           named ? type_in(variable.prefix()) : "",
+                           named ? variable.suffix().str() : ""});
     } else if (line.find_first_not_of(' ') == std::string::npos) {
       inside = false;
     } else if (inside) {

@@ -30,6 +30,52 @@ TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
   }
 }
 
+// Whatever it is of, what refuses it is in words of ours and names the place.
+TEST(Help, EveryOptionSaysWhatItTakes) {
+  const testing::TempFolder folder;
+  std::size_t refused = 0;
+  for (const std::string& verb : verbs_in(run_tt(folder, "--help").out)) {
+    for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out)) {
+      if (option.type.empty() || option.type == "TEXT" || option.type == "FILE") continue;
+      SCOPED_TRACE(verb + " " + option.name);
+      // Nothing else is given: taken or not, it ends there.
+      const Result argument = run_tt(folder, verb + " " + option.name + "=@");
+      const Result variable = run_tt(folder, verb, option.variable + "=@");
+      for (const Result& result : {argument, variable}) {
+        EXPECT_EQ(result.code, 2) << result.err;
+        for (const char* leak : {"Could not convert", " OR ", "{", " in [", "FAILED", "missing"})
+          EXPECT_FALSE(result.err.contains(leak)) << result.err;
+      }
+      const auto why = argument.err.find(option.name + ": ");
+      if (why == std::string::npos) continue;
+      ++refused;
+      EXPECT_TRUE(
+          variable.err.contains(option.variable + argument.err.substr(why + option.name.size())))
+          << argument.err << variable.err;
+    }
+  }
+  EXPECT_GE(refused, 50u);
+}
+
+TEST(Help, UnknownVerbsAndNoneEndInTwo) {
+  const testing::TempFolder folder;
+  const Result unknown = run_tt(folder, "frobnicate");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "tt: there is no verb 'frobnicate'\n`tt --help` says which there are.\n");
+  EXPECT_EQ(run_tt(folder, "").code, 2);
+}
+
+TEST(Help, MistakesInAskingForAModelEndInTwo) {
+  const testing::TempFolder folder;
+  for (const char* arguments : {"", "nosuch", "small --quant nosuch",
+                                "small --quant-class nosuch=q8_0", "small --heads 7"}) {
+    const Result result = run_tt(folder, std::string("model ") + arguments);
+    EXPECT_EQ(result.code, 2) << arguments << result.err;
+    EXPECT_TRUE(result.err.starts_with("tt model: ")) << result.err;
+  }
+  EXPECT_EQ(run_tt(folder, "model small -o no/such/folder/x.gguf").code, 1);
+}
+
 TEST(Help, EveryVerbHasAnExampleAndAnswersPrograms) {
   const testing::TempFolder folder;
   const std::string all = run_tt(folder, "--help").out;

@@ -75,20 +75,63 @@ TEST_F(Record, KeepsAFileThatIsThere) {
   EXPECT_TRUE(open("a.ttrace").info().has_value());
 }
 
+TEST_F(Record, AFileOfOtherBytesThanTextIsRefused) {
+  std::ofstream(folder.path() / "latin1.txt") << "na\xefve";
+  const Result result = record("-f latin1.txt -o a.ttrace");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(result.err.contains("latin1.txt is not UTF-8: byte 2, 0xef")) << result.err;
+  EXPECT_FALSE(fs::exists(folder / "a.ttrace"));
+}
+
+TEST_F(Record, TakesStopTextsAsTheyAreAndLlamaCppsNames) {
+  const Result result = record(
+      "-p Once --stop '[/INST]' --stop '[a,b]' --stop '{}' --temperature 0 --predict 1 -nr "
+      "-o a.ttrace");
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::vector<std::string> stops;
+  for (const auto& [name, value] : open("a.ttrace").info()->facts)
+    if (name.starts_with("request.stop.")) stops.push_back(value);
+  EXPECT_EQ(stops, (std::vector<std::string>{"[/INST]", "[a,b]", "{}"}));
+}
+
+TEST_F(Record, AFileNamedOnTheCommandLineWinsOverAPromptInTheEnvironment) {
+  std::ofstream(folder.path() / "p.txt") << "The wind";
+  const Result result =
+      run_tt(folder, "record -f p.txt -n 1 -o a.ttrace", "TT_PROMPT=x TT_LEVEL=minimal");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(open("a.ttrace").info()->title, "The wind");
+}
+
 TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
   struct Case {
     const char* arguments;
     int code;
     const char* says;
   };
-  const Case cases[] = {{"-p x", 2, "--output"},
-                        {"-p x -o a.ttrace --nope", 2, "--nope"},
-                        {"-p x --tokens 1 -o a.ttrace", 2, "excludes"},
-                        {"-p '' -o a.ttrace", 1, "empty"},
-                        {"-f absent.txt -o a.ttrace", 1, "absent.txt"},
-                        {"-p x -m absent.gguf -o a.ttrace", 1, "absent.gguf"},
-                        {"-p x -o no/such/folder/a.ttrace", 1, "no/such/folder"},
-                        {"-p x --grammar '(' -o a.ttrace", 1, "rammar"}};
+  const Case cases[] = {
+      {"-p x", 2, "--output"},
+      {"-p x -o a.ttrace --nope", 2, "--nope"},
+      {"-p x --tokens 1 -o a.ttrace", 2, "excludes"},
+      {"-o a.ttrace", 2, "which prompt?"},
+      {"-p '' -o a.ttrace", 2, "empty"},
+      {"--tokens 1 --chat -o a.ttrace", 2, "excludes"},
+      {"--tokens -1 -o a.ttrace", 2, "--tokens: must be"},
+      {"-p $(printf 'ab\\377') -o a.ttrace", 2, "is not UTF-8: byte 2, 0xff"},
+      {"-p x --stop '' -o a.ttrace", 2, "--stop: must be"},
+      {"-p x --temp nan -o a.ttrace", 2, "--temp: must be a number from 0 to 100"},
+      {"-p x -t 513 -o a.ttrace", 2, "--threads: must be a whole number from 0 to 512"},
+      {"-p x -c 16777217 -o a.ttrace", 2, "--ctx-size: must be"},
+      {"-p x -o .", 1, "is a folder"},
+      {"-p x -o . --force", 1, "is a folder"},
+      {"-p x -o ./ --force", 1, "is a folder"},
+      {"-p x -o /dev/null --force", 1, "is no file"},
+      {"-p x -o $(printf '%0300d' 1)", 1, "name too long"},
+      {"-f out -o a.ttrace", 1, "out is empty"},
+      {"-f . -o a.ttrace", 1, "cannot read ."},
+      {"-f absent.txt -o a.ttrace", 1, "absent.txt"},
+      {"-p x -m absent.gguf -o a.ttrace", 1, "absent.gguf"},
+      {"-p x -o no/such/folder/a.ttrace", 1, "no/such/folder"},
+      {"-p x --grammar '(' -o a.ttrace", 1, "rammar"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments);
     const Result result = record(c.arguments);

@@ -1,8 +1,9 @@
 #include "cli/options/tracer_options.h"
 
+#include "cli/options/command_line.h"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,6 @@ std::vector<std::string> long_names(std::vector<std::string> arguments) {
   return arguments_of(static_cast<int>(pointers.size()), pointers.data());
 }
 
-TEST(Arguments, LlamaCppsShortNamesOfSeveralLettersBecomeLong) {
-  EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
-            (std::vector<std::string>{"--n-gpu-layers", "3", "--ubatch-size", "64", "-m", "x", "--",
-                                      "-ub"}));
-  EXPECT_EQ(long_names({}), std::vector<std::string>{});
-}
-
 struct Parsed {
   ModelOptions model;
   ContextOptions context;
@@ -34,17 +28,15 @@ Parsed parsed(std::vector<std::string> arguments) {
   CLI::App app("test", "test");
   add_model_options(app, out.model);
   add_context_options(app, out.context);
-  name_environment(app);
   out.exit_code = parse(app, long_names(std::move(arguments)));
   return out;
 }
 
 TEST(TracerOptions, EveryOneReachesItsField) {
   const Parsed p =
-      parsed({"-m",    "a b.gguf",  "-ngl", "3",   "--no-mmap", "--mlock", "--no-repack",
-              "--rpc", "h1:1,h2:2", "-c",   "0",   "-b",        "64",      "-ub",
-              "32",    "-t",        "3",    "-tb", "4",         "-fa",     "off",
-              "-ctk",  "q8_0",      "-ctv", "bf16"});
+      parsed({"-m", "a b.gguf", "-ngl", "3",    "--no-mmap", "--mlock", "-nr", "--rpc", "h1:1,h2:2",
+              "-c", "0",        "-b",   "64",   "-ub",       "32",      "-t",  "3",     "-tb",
+              "4",  "-fa",      "off",  "-ctk", "q8_0",      "-ctv",    "bf16"});
   ASSERT_FALSE(p.exit_code.has_value());
   EXPECT_EQ(p.model.path, "a b.gguf");
   EXPECT_EQ(p.model.gpu_layers, 3);
@@ -62,18 +54,6 @@ TEST(TracerOptions, EveryOneReachesItsField) {
   EXPECT_EQ(p.context.cache_type_v, "bf16");
 }
 
-TEST(TracerOptions, TheEnvironmentIsAskedAndArgumentsWin) {
-  setenv("TT_CTX_SIZE", "77", 1);
-  setenv("TT_MMAP", "false", 1);
-  setenv("TT_FLASH_ATTN", "on", 1);
-  EXPECT_EQ(parsed({}).context.context, 77u);
-  EXPECT_FALSE(parsed({}).model.mmap);
-  EXPECT_EQ(parsed({}).context.flash_attention, FlashAttention::On);
-  EXPECT_EQ(parsed({"-c", "88"}).context.context, 88u);
-  EXPECT_TRUE(parsed({"--mmap"}).model.mmap);
-  for (const char* name : {"TT_CTX_SIZE", "TT_MMAP", "TT_FLASH_ATTN"}) unsetenv(name);
-}
-
 TEST(TracerOptions, MistakesAreExitCodeTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--nope"},
@@ -85,6 +65,11 @@ TEST(TracerOptions, MistakesAreExitCodeTwo) {
                                              {"-ctk", "q9"},
                                              {"--rpc", ":1"},
                                              {"--rpc", "h:"},
+                                             {"--rpc", "h:0"},
+                                             {"--rpc", "h:65536"},
+                                             {"-t", "513"},
+                                             {"-tb", "513"},
+                                             {"-c", "16777217"},
                                              {"surplus"}}) {
     SCOPED_TRACE(arguments.front());
     EXPECT_EQ(parsed(arguments).exit_code, 2);

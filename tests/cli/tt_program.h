@@ -29,9 +29,11 @@ inline std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline Result run_tt(const testing::TempFolder& folder, const std::string& arguments) {
-  const std::string command =
-      std::format("cd {} && {} {} >out 2>err", folder.path().string(), kPlaces.tt, arguments);
+// `environment`: assignments before the program, as a shell takes them.
+inline Result run_tt(const testing::TempFolder& folder, const std::string& arguments,
+                     const std::string& environment = "") {
+  const std::string command = std::format("cd {} && {} {} {} >out 2>err", folder.path().string(),
+                                          environment, kPlaces.tt, arguments);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = contents(folder / "out"),

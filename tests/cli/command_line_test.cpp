@@ -1,0 +1,198 @@
+#include "cli/options/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/values.h"
+
+namespace tt {
+namespace {
+
+std::vector<std::string> long_names(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tt");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return arguments_of(static_cast<int>(pointers.size()), pointers.data());
+}
+
+TEST(Arguments, LlamaCppsShortNamesOfSeveralLettersBecomeLong) {
+  EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
+            (std::vector<std::string>{"--n-gpu-layers", "3", "--ubatch-size", "64", "-m", "x", "--",
+                                      "-ub"}));
+  EXPECT_EQ(long_names({}), std::vector<std::string>{});
+}
+
+// Set for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// A program with what ours have: bounds, words, flags, several values, options that
+// exclude each other; and a verb.
+struct Parsed {
+  std::optional<std::string> left, right;
+  bool quiet = false, map = true;
+  int count = 1;
+  std::string word;
+  std::vector<std::string> several;
+  std::optional<int> exit_code;
+  std::string said;
+};
+
+Parsed parsed(std::vector<std::string> arguments) {
+  Parsed out;
+  CLI::App app("test", "test");
+  app.require_subcommand(1);
+  CLI::App* verb = app.add_subcommand("run");
+  auto* left = verb->add_option("--left", out.left);
+  auto* right = verb->add_option("-r,--right", out.right)->excludes(left);
+  verb->add_flag("--quiet", out.quiet)->excludes(left)->excludes(right);
+  verb->add_flag("--map,!--no-map", out.map);
+  verb->add_option("--count", out.count)->check(whole_number(0, 9));
+  verb->add_option("--word", out.word)->transform(one_of({"one", "two"}));
+  verb->add_option("--several", out.several)->delimiter(',');
+  name_environment(*verb);
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  out.exit_code = parse(app, std::move(arguments));
+  ::testing::internal::GetCapturedStdout();
+  out.said = ::testing::internal::GetCapturedStderr();
+  return out;
+}
+
+TEST(CommandLine, TheEnvironmentIsAskedAndArgumentsWin) {
+  const Variable count("TT_COUNT", "7"), map("TT_MAP", "false"), word("TT_WORD", "TWO"),
+      several("TT_SEVERAL", "a,b"), empty("TT_LEFT", "");
+  const Parsed asked = parsed({"run"});
+  ASSERT_FALSE(asked.exit_code.has_value()) << asked.said;
+  EXPECT_EQ(asked.count, 7);
+  EXPECT_FALSE(asked.map);
+  EXPECT_EQ(asked.word, "two");
+  EXPECT_EQ(asked.several, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(asked.left.has_value());
+  const Parsed won = parsed({"run", "--count", "8", "--map", "--word=one", "--several", "c"});
+  EXPECT_EQ(won.count, 8);
+  EXPECT_TRUE(won.map);
+  EXPECT_EQ(won.word, "one");
+  EXPECT_EQ(won.several, std::vector<std::string>{"c"});
+}
+
+TEST(CommandLine, AVariableIsRefusedAsTheOptionIs) {
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"count", "10"},   {"count", "-1"},  {"count", "many"},
+      {"word", "three"}, {"map", "maybe"}, {"quiet", "3x"}};
+  for (const auto& [name, value] : bad) {
+    SCOPED_TRACE(name + "=" + value);
+    const Parsed option = parsed({"run", "--" + name + "=" + value});
+    EXPECT_EQ(option.exit_code, 2);
+    EXPECT_TRUE(option.said.starts_with("test run: --" + name + ": must be ")) << option.said;
+    std::string variable = "TT_" + name;
+    for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const Variable set(variable.c_str(), value.c_str());
+    const Parsed refused = parsed({"run"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_TRUE(refused.said.starts_with("test run: " + variable + ": must be ")) << refused.said;
+    EXPECT_EQ(parsed({"run", "--help"}).exit_code, 0);
+  }
+}
+
+TEST(CommandLine, AVariableGivesWayToAnArgumentThatExcludesIt) {
+  const Variable left("TT_LEFT", "of the environment");
+  const Parsed right = parsed({"run", "--right", "of the command line"});
+  ASSERT_FALSE(right.exit_code.has_value()) << right.said;
+  EXPECT_EQ(right.right, "of the command line");
+  EXPECT_FALSE(right.left.has_value());
+  EXPECT_EQ(parsed({"run"}).left, "of the environment");
+  {
+    const Variable quiet("TT_QUIET", "false");
+    EXPECT_EQ(parsed({"run"}).left, "of the environment");
+  }
+  const Variable also("TT_RIGHT", "too");
+  const Parsed both = parsed({"run"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_TRUE(both.said.contains("TT_LEFT") && both.said.contains("TT_RIGHT")) << both.said;
+  EXPECT_EQ(parsed({"run", "--right", "x"}).right, "x");
+  EXPECT_EQ(parsed({"run", "--right", "x", "--left", "y"}).exit_code, 2);
+}
+
+TEST(CommandLine, SaysWhatIsWrong) {
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{}, "test: which verb?\n`test --help` says which there are."},
+      {{"frobnicate"}, "test: there is no verb 'frobnicate'\n`test --help` says which"},
+      {{"--nope"}, "test: there is no option --nope\n"},
+      {{"run", "--nope"}, "test run: The following argument was not expected: --nope\n"},
+      {{"run", "--count"}, "test run: --count needs a value\n"},
+      {{"run", "--count", "1", "--count", "2"}, "test run: --count: may be given once\n"},
+      {{"run", "--count", "10"}, "--count: must be a whole number from 0 to 9, not '10'\n"},
+      {{"run", "--count", "99999999999999999999"}, "from 0 to 9, not '99999999999999999999'\n"},
+      {{"run", "--word", "three"}, "--word: must be one of one, two, not 'three'\n"},
+      {{"--take-values", "x", "run"}, "not expected: --take-values"},
+  };
+  for (const Case& c : cases) {
+    const Parsed wrong = parsed(c.arguments);
+    EXPECT_EQ(wrong.exit_code, 2) << c.says;
+    EXPECT_TRUE(wrong.said.contains(c.says)) << wrong.said << c.says;
+  }
+}
+
+TEST(Values, NumbersSizesAndTextAreTakenOrSayWhatIsWanted) {
+  struct Case {
+    CLI::Validator takes;
+    std::string value;
+    const char* refusal;  // empty: it is taken
+  };
+  const CLI::Validator share = number(bounds_of("top_p"));
+  const CLI::Validator days = number_above_zero(100'000);
+  const CLI::Validator size = size_in_bytes(Units::Of1024);
+  const Case cases[] = {
+      {share, "0", ""},
+      {share, "1", ""},
+      {share, "1.01", "must be a number from 0 to 1, not '1.01'"},
+      {share, "-0.5", "must be a number from 0 to 1, not '-0.5'"},
+      {share, "nan", "must be a number from 0 to 1, not 'nan'"},
+      {share, "inf", "must be a number from 0 to 1, not 'inf'"},
+      {share, "", "must be a number from 0 to 1, not ''"},
+      {days, "0.5", ""},
+      {days, "0", "must be a number above 0 and at most 100000, not '0'"},
+      {days, "1e300", "must be a number above 0 and at most 100000, not '1e300'"},
+      {whole_number(bounds_of("seed")), "4294967295", ""},
+      {whole_number(bounds_of("seed")), "4294967296",
+       "must be a whole number from 0 to 4294967295, not '4294967296'"},
+      {size, "20G", ""},
+      {size, "much", "must be a size like 500M or 20G, not 'much'"},
+      {size, "-1", "must be a size like 500M or 20G, not '-1'"},
+      {size, "99999999999999G", "must be a size like 500M or 20G, not '99999999999999G'"},
+      {utf8_text(), "a\u00e9", ""},
+      {utf8_text(), "ab\xff", "is not UTF-8: byte 2, 0xff, begins no character"},
+      {existing_folder(), "/", ""},
+      {existing_folder(), "/nonexistent", "must be a folder that exists, not '/nonexistent'"},
+      {existing_path(), "/nonexistent", "there is no '/nonexistent'"},
+  };
+  for (const Case& c : cases) {
+    std::string value = c.value;
+    EXPECT_EQ(c.takes(value), c.refusal) << c.value;
+  }
+  std::string bytes = "2K";
+  EXPECT_EQ(size(bytes), "");
+  EXPECT_EQ(bytes, "2048");
+}
+
+}  // namespace
+}  // namespace tt
