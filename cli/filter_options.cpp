@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/session_layers.h"
+#include "cli/options/values.h"
 #include "cli/words.h"
 
 namespace tt::cli {
@@ -19,10 +20,13 @@ template <class Enum>
 CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
                       const std::string& what, const char* type) {
   const auto known = words(last);
-  return app
-      .add_option_function<Enum>(
           name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
-      ->transform(CLI::CheckedTransformer(known, CLI::ignore_case).description(""))
+         name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
+      ->transform(choice(known))
+      ->transform(choice(known))
+      .add_option_function<Enum>(
+  app.add_option_function<Enum>(
+  return app
       ->type_name(type);
 }
 
@@ -84,7 +88,7 @@ std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) 
               ->type_name("N"),
           app.add_option_function<bool>(
                  "--access", [&filter](bool write) { filter.write = write; }, "Only read, or write")
-              ->transform(CLI::CheckedTransformer(directions, CLI::ignore_case).description(""))
+              ->transform(choice(directions))
               ->type_name("WORD"),
           app.add_option_function<std::uint32_t>(
                  "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },

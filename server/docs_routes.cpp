@@ -20,7 +20,7 @@ constexpr const char* kNotBuilt = R"(<!doctype html>
 <title>tensor-trace: the interface</title>
 <h1>The page that shows the interface is not built</h1>
 <p>Build it with <code>./tt build</code> in the source tree, or name the folder of a
-built page with <code>--webui</code>. Then reload.</p>
+built page with <code>--path</code>. Then reload.</p>
 <p>The document itself is at <a href="openapi.json">/api/openapi.json</a>.</p>
 </html>
 )";

@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
     log.info("removed a session",
              {{"session", gone.id}, {"bytes", gone.bytes}, {"reason", gone.reason}});
   });
-  const tt::StaticFiles page(options->webui);
+  const tt::StaticFiles page(options->page);
   const tt::RouteContract contract(tt::openapi_json());
   tt::LiveHub hub;
   tt::DoorOptions door_options = tt::door_options(*options);
@@ -178,10 +178,10 @@ int main(int argc, char** argv) {
   tt::SessionLog session_log(log);
   tt::GenerationStreams streams;
   tt::SessionListeners listeners({&hub, &streams, &metrics, &session_log});
-  tt::ModelShelf shelf({.folder = options->models,
+  tt::ModelShelf shelf({.folder = options->models_dir,
                         .model = options->model,
                         .context = options->context,
-                        .most_loaded = options->models_loaded,
+                        .most_loaded = options->models_max,
                         .data_dir = options->data_dir,
                         .checker = installation.checker,
                         .self_check_model = installation.bundled_model,
@@ -203,8 +203,8 @@ int main(int argc, char** argv) {
   tt::add_export_routes(door.http(), sessions, retention);
   tt::add_server_routes(door.http(), retention, options->data_dir, [&](tt::ServerFacts& facts) {
     facts.live_clients = static_cast<std::uint32_t>(hub.connected());
-    facts.models_dir = options->models.string();
-    facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_loaded);
+    facts.models_dir = options->models_dir.string();
+    facts.models_loaded_limit = static_cast<std::uint32_t>(options->models_max);
     facts.queue_limit = tt::GenerationQueue::kMostQueued;
   });
   tt::add_trace_routes(door.http(), sessions, indexes);

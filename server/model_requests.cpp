@@ -56,7 +56,7 @@ std::expected<ModelShelf::QueuePtr, Problem> ModelShelf::queue_for(const std::st
   const std::string ids = known_ids();
   if (ids.empty()) {
     return refuse(Fault::ModelNotLoaded,
-                  "This server has no model. Start it with --model FILE, or with --models DIR.");
+                  "This server has no model. Start it with --model FILE, or with --models-dir DIR.");
   }
   return refuse(
       Fault::ModelNotLoaded,

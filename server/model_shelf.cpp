@@ -245,7 +245,7 @@ std::expected<void, Problem> ModelShelf::make_room() {
     if (longest == nullptr) {
       return std::unexpected(Problem{
           Fault::ModelBusy,
-          std::format("{} of {} models that may be loaded at a time (--models-loaded) are, and "
+          std::format("{} of {} models that may be loaded at a time (--models-max) are, and "
                       "none is idle. Wait, cancel what they do, or unload one that is loading.",
                       loaded, options_.most_loaded)});
     }

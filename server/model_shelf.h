@@ -1,4 +1,4 @@
-// The models of this server, those that lie in a folder (--models) and one that
+// The models of this server, those that lie in a folder (--models-dir) and one that
 // may lie anywhere (--model), and which of them are loaded: each loaded one is a
 // GenerationQueue with its own inference thread, and at most `most_loaded` are
 // loaded at a time. Loading another unloads the one that has been idle longest;

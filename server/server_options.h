@@ -18,8 +18,8 @@ namespace tt {
 
 struct ServerOptions {
   ModelOptions model;                           // without a path: none is loaded at the start
-  std::filesystem::path models;                 // folder of others; empty: none
-  std::size_t models_loaded = 1;                // most of them at a time
+  std::filesystem::path models_dir;             // folder of others; empty: none
+  std::size_t models_max = 1;                   // most of them at a time
   std::vector<std::filesystem::path> sessions;  // files and folders that are only read
   ContextOptions context;
   std::string host = "127.0.0.1";
@@ -29,7 +29,7 @@ struct ServerOptions {
   std::optional<std::uint64_t> keep_bytes;  // the quota
   std::uint64_t disk_reserve = 256u << 20;  // bytes of the disk that stay free
   std::uint64_t max_import = 16ull << 30;   // bytes of a file that is sent to be imported
-  std::filesystem::path webui;
+  std::filesystem::path page;               // folder of the built one
   std::vector<std::string> allowed_hosts;
   ApiKeyOptions api_key;
   std::string public_url;                 // an origin (parse_origin()); empty: none

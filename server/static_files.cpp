@@ -38,7 +38,7 @@ constexpr const char* kNotBuilt = R"(<!doctype html>
 <title>tensor-trace</title>
 <h1>tensor-trace is running; its page is not built</h1>
 <p>Build it with <code>./tt build</code> in the source tree, or name the folder of a
-built page with <code>--webui</code>. Then reload.</p>
+built page with <code>--path</code>. Then reload.</p>
 <p>The interface works without it: <a href="/api/v1/health">/api/v1/health</a>.</p>
 </html>
 )";

@@ -32,8 +32,8 @@ TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
   sound.write(folder.path(), "sound");
   for (std::uint32_t seed = 0; seed < kMutations; ++seed)
     sound.write_mutated(folder.path(), id_of(seed + 1), seed);
-  Running server(data.path(), {"--no-model", "--models", folder.path().string(), "-t", "1", "-c",
-                               "256", "-b", "64", "-ub", "32"});
+  Running server(data.path(), {"--no-model", "--models-dir", folder.path().string(), "-t", "1",
+                               "-c", "256", "-b", "64", "-ub", "32"});
   ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
 
   std::map<std::string, int> ends;  // by what became of it

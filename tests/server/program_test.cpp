@@ -207,9 +207,9 @@ TEST(Program, NeedsNoModel) {
   };
   const Case cases[] = {
       {{"--no-model"}, 0, "none"},
-      {{"--models", models.path().string()}, 1, "none"},
-      {{"--models", models.path().string(), "--no-model"}, 1, "none"},
-      {{"--models", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
+      {{"--models-dir", models.path().string()}, 1, "none"},
+      {{"--models-dir", models.path().string(), "--no-model"}, 1, "none"},
+      {{"--models-dir", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments.back());
     Running server(folder.path(), c.arguments);
@@ -230,25 +230,15 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
   const Case cases[] = {
       {{"--colour"}, {}, 2},
       {{"surplus"}, {}, 2},
-      {{"--port", "70000"}, {}, 2},
       {{"-ngl", "x"}, {}, 2},
-      {{"--keep-bytes", "much"}, {}, 2},
-      {{"--keep-days", "0"}, {}, 2},
-      {{"--no-model", "--model", "x.gguf"}, {}, 2},
-      {{"-fa", "maybe"}, {}, 2},
-      {{"-ctk", "q9"}, {}, 2},
-      {{"--log-level", "loud"}, {}, 2},
-      {{"--rpc", "nowhere"}, {}, 2},
-      {{"--cors-origin", "null"}, {}, 2},
-      {{"--cors-origin", "*"}, {}, 2},
-      {{"--public-url", "trace.example"}, {}, 2},
-      {{"--api-key", "short"}, {}, 2},
-      {{"--api-key-file", "/nonexistent/key"}, {}, 2},
-      {{"--models", "/nonexistent"}, {}, 2},
-      {{"--models-loaded", "0"}, {}, 2},
       {{"--no-model", "--model", kPlaces.bundled_model}, {}, 2},
-      {{}, {"TT_CTX_SIZE=many"}, 2},
+      {{}, {"TT_NO_MODEL=true", "TT_MODEL=x.gguf"}, 2},
+      {{"--api-key", "short"}, {}, 2},
+      {{}, {"TT_API_KEY=short"}, 2},
+      {{"--api-key-file", "/nonexistent/key"}, {}, 2},
+      {{}, {"TT_API_KEY_FILE=/nonexistent/key"}, 2},
       {{"--help"}, {}, 0},
+      {{"--help"}, {"TT_PORT=70000"}, 0},
       {{"--version"}, {}, 0},
       {{"--data-dir", "/proc/nothing"}, {}, 1},
       {{"--host", "nowhere.invalid", "--data-dir", "/tmp"}, {}, 1},
@@ -258,6 +248,66 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
     Program program(c.arguments, c.environment);
     EXPECT_EQ(program.wait(), c.code);
   }
+}
+
+// What was said of `where`, without it.
+std::string refusal_of(const std::string& where, const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& environment) {
+  Program program(arguments, environment);
+  EXPECT_EQ(program.wait(), 2);
+  const std::string said = program.said(), before = "tt-server: " + where + ": ";
+  EXPECT_TRUE(said.starts_with(before)) << said;
+  return said.starts_with(before) ? said.substr(before.size()) : said;
+}
+
+TEST(Program, RefusesValuesOfOptionsAndOfVariablesAlike) {
+  struct Case {
+    std::string option, value;
+  };
+  const Case cases[] = {
+      {"--port", "70000"},
+      {"--n-gpu-layers", "-1"},
+      {"--mmap", "maybe"},
+      {"--rpc", "nowhere"},
+      {"--ctx-size", "many"},
+      {"--ctx-size", "4000000000"},
+      {"--batch-size", "0"},
+      {"--ubatch-size", "0"},
+      {"--threads", "513"},
+      {"--threads-batch", "100000"},
+      {"--flash-attn", "maybe"},
+      {"--cache-type-k", "q9"},
+      {"--cache-type-v", "q9"},
+      {"--models-dir", "/nonexistent"},
+      {"--models-max", "0"},
+      {"--public-url", "trace.example"},
+      {"--cors-origins", "null"},
+      {"--cors-origins", "*"},
+      {"--cors-origins", "https://a.example,b"},
+      {"--max-connections", "1"},
+      {"--max-live-clients", "x"},
+      {"--keep-days", "0"},
+      {"--keep-days", "1e300"},
+      {"--keep-bytes", "much"},
+      {"--disk-reserve", "-1"},
+      {"--max-import", "99999999999999G"},
+      {"--path", "/nonexistent"},
+      {"--log-level", "loud"},
+      {"--log-json", "maybe"},
+  };
+  for (const auto& [option, value] : cases) {
+    SCOPED_TRACE(option + "=" + value);
+    const std::string variable = variable_of(option);
+    EXPECT_EQ(refusal_of(option, {option + "=" + value}, {}),
+              refusal_of(variable, {}, {variable + "=" + value}));
+  }
+}
+
+TEST(Program, VariablesGiveWayToArgumentsThatExcludeThem) {
+  const testing::TempFolder folder;
+  Running server(folder.path(), {"--no-model"}, {"TT_MODEL=/nonexistent/model.gguf"});
+  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+  EXPECT_EQ(server.get("/api/v1/health")["model_state"], json("none"));
 }
 
 TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {

@@ -53,14 +53,14 @@ std::optional<Refusal> foreign_page(const RequestHead& head, const DoorRules& ru
   for (const auto& field : head.fields) {
     if (same_name(field.name, "Origin") && !origin_matches_host(field.value, host)) {
       return Refusal{RefusalReason::Foreign,
-                     std::format("A page of '{}' may not do this here; --cors-origin names pages "
+                     std::format("A page of '{}' may not do this here; --cors-origins names pages "
                                  "that may.",
                                  field.value)};
     }
     if (same_name(field.name, "Sec-Fetch-Site") && field.value != "same-origin" &&
         field.value != "none" && !is_visit(head)) {
       return Refusal{RefusalReason::Foreign,
-                     "A page of another site may not do this here; --cors-origin names pages that "
+                     "A page of another site may not do this here; --cors-origins names pages that "
                      "may."};
     }
   }

@@ -124,7 +124,7 @@ beforeAll(async () => {
   await promisify(execFile)(program, ['model', 'moe', '-q', '-o', join(folder, 'moe.gguf')]);
   await writeFile(join(folder, 'broken.gguf'), 'GGUF, but no more of it');
   [server, locked, full, small] = await Promise.all([
-    start(['--models', folder, '-m', fileURLToPath(bundled), '-c', CONTEXT]),
+    start(['--models-dir', folder, '-m', fileURLToPath(bundled), '-c', CONTEXT]),
     start(['--no-model', '--api-key', KEY]),
     start(['--no-model', '--disk-reserve', '1000000G']),
     start(['--no-model', '--max-import', '1K', '--max-live-clients', '2']),

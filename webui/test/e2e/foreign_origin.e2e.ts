@@ -267,10 +267,10 @@ describe('a name that was rebound to this machine', () => {
   });
 });
 
-describe('a page that --cors-origin names', () => {
+describe('a page that --cors-origins names', () => {
   it('may read, post and open the socket, and no other may', async () => {
     const friend = `http://friend.test:${foreignPort}`;
-    const open = await startServer(['--cors-origin', friend]);
+    const open = await startServer(['--cors-origins', friend]);
     try {
       const seen = await inPage(`${friend}/`, async (page) => [
         await page.evaluate(attacks.read, open.url),

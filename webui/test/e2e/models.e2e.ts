@@ -46,7 +46,7 @@ describe('a folder of models', () => {
     const folder = await mkdtemp(join(tmpdir(), 'tt-models-'));
     folders.push(folder);
     const [dense] = await Promise.all([makeModel(folder, 'small'), makeModel(folder, 'mamba')]);
-    return ['--models', folder, '-m', dense];
+    return ['--models-dir', folder, '-m', dense];
   });
 
   it('is a list from which one is loaded, used and unloaded', async () => {
