@@ -20,13 +20,10 @@ template <class Enum>
 CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
                       const std::string& what, const char* type) {
   const auto known = words(last);
-          name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
-         name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
-      ->transform(choice(known))
-      ->transform(choice(known))
-      .add_option_function<Enum>(
-  app.add_option_function<Enum>(
   return app
+      .add_option_function<Enum>(
+          name, [&into](Enum value) { into = value; }, what + ": " + list_of(known))
+      ->transform(choice(known))
       ->type_name(type);
 }
 
@@ -84,7 +81,7 @@ std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) 
           add_word(app, "--source", filter.tensor.source, Source::Buffer,
                    "Only tensors that lie there", "SOURCE"),
           app.add_option("--expert", filter.expert, "Only this expert")
-              ->check(CLI::NonNegativeNumber.description(""))
+              ->check(whole_number(0, kMostInt32))
               ->type_name("N"),
           app.add_option_function<bool>(
                  "--access", [&filter](bool write) { filter.write = write; }, "Only read, or write")

@@ -35,12 +35,11 @@ using Words = std::vector<std::pair<std::string, long long>>;
 CLI::Validator one_of(const std::vector<std::string>& words);
 CLI::Validator numbered_word(const Words& words);  // becomes its number
 
-// One of some words that stand for values of an enum.
+// One of some words that stand for values of an enum, or for true and false.
 template <class Choices>
 CLI::Validator choice(const Choices& choices) {
   Words words;
-  for (const auto& [word, value] : choices)
-    words.emplace_back(word, static_cast<long long>(std::to_underlying(value)));
+  for (const auto& [word, value] : choices) words.emplace_back(word, static_cast<long long>(value));
   std::ranges::sort(words, {}, &Words::value_type::second);
   return numbered_word(words);
 }
