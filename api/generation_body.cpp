@@ -60,6 +60,12 @@ Refusal take_text(const Json& value, std::string& out) {
   return {};
 }
 
+Refusal take_rules(const Json& value, std::string& out, std::size_t most_bytes) {
+  if (take_text(value, out) || out.size() > most_bytes)
+    return std::format("a string of at most {} bytes", most_bytes);
+  return {};
+}
+
 Refusal take_name(const Json& value, std::string& out) {
   if (take_text(value, out) || out.empty()) return "the id of a model";
   return {};
@@ -177,8 +183,10 @@ constexpr std::array kFields = {
           [](const Json& v, GenerationBody& b) {
             return take_integer(v, b.request.sampling.seed, bounds_of("seed"));
           }},
-    Field{"grammar", [](const Json& v,
-                        GenerationBody& b) { return take_text(v, b.request.sampling.grammar); }},
+    Field{"grammar",
+          [](const Json& v, GenerationBody& b) {
+            return take_rules(v, b.request.sampling.grammar, kMostGrammarBytes);
+          }},
     Field{"stop", [](const Json& v, GenerationBody& b) { return take_stop(v, b.request.stop); }},
     Field{"ignore_eos",
           [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.ignore_eos); }},
@@ -188,7 +196,9 @@ constexpr std::array kFields = {
     Field{"timing",
           [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
     Field{"stats_pattern",
-          [](const Json& v, GenerationBody& b) { return take_text(v, b.request.stats_pattern); }},
+          [](const Json& v, GenerationBody& b) {
+            return take_rules(v, b.request.stats_pattern, kMostPatternBytes);
+          }},
 };
 
 std::string known_fields() {

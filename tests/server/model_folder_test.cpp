@@ -82,7 +82,7 @@ TEST(ModelFolder, SaysWhyAFileIsNoModel) {
       {"vocabulary.gguf", "no tensors"},
       {"nameless.gguf", "general.architecture"},
       {"cut.gguf", "truncated"},
-      {parts[1].filename().string(), "00001-of-00003.gguf: No such file"},
+      {parts[1].filename().string(), "00001-of-00003.gguf, which is not there"},
       {"gone/" + parts[0].filename().string(), "00002-of-00003.gguf: No such file"}};
   EXPECT_EQ(found.size(), says.size());
   for (const auto& [name, reason] : says) {
