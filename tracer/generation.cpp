@@ -1,6 +1,7 @@
 #include "tracer/generation.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <format>
 #include <random>
@@ -12,9 +13,10 @@ bool ends_at_eog(const GenerationRequest& request) {
 }
 
 std::string new_session_id() {
-  std::random_device random;
+  // From a random number on, so that a process never makes one twice in a second.
+  static std::atomic<std::uint32_t> next = std::random_device{}();
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, random() & 0xFFFFFFU);
+  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, next++ & 0xFFFFFFU);
 }
 
 const char* to_text(StopReason reason) {

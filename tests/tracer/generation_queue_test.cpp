@@ -121,6 +121,12 @@ class Queue : public ::testing::Test {
   std::unique_ptr<GenerationQueue> queue;
 };
 
+TEST(SessionIds, OfAProcessAreNeverTheSame) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 20'000; ++i) ids.insert(new_session_id());
+  EXPECT_EQ(ids.size(), 20'000U);
+}
+
 TEST_F(Queue, TimesExactlyWhereTheSelfCheckFails) {
   const auto& of = start({}, 64, folder.path() / "no-such-model.gguf");
   EXPECT_NE(of.load_state().warning.find("timed exactly"), std::string::npos);
