@@ -1,11 +1,17 @@
 // The notebook answers its five questions on a model with experts and on one without.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <format>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "analysis/breakdown.h"
+#include "analysis/experts.h"
+#include "analysis/pattern.h"
+#include "analysis/sequentiality.h"
+#include "analysis/sql/query.h"
 #include "tests/exchange/export_check.h"
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
@@ -14,6 +20,62 @@ namespace tt::testing {
 namespace {
 
 using nlohmann::json;
+
+// What our SQL says.
+double number_of(const TracedModel::Run& run, const std::string& sql) {
+  auto query = sql::Query::prepare(SessionReader::open(run.file).value(), sql);
+  EXPECT_TRUE(query.has_value());
+  const auto row = query->next();
+  EXPECT_TRUE(row.has_value() && *row != nullptr);
+  return std::get<double>((**row)[0]);
+}
+
+// The notebook's figures and those of our own analysis are two ways to the same.
+void expect_findings(const json& found, const TracedModel::Run& run) {
+  const SessionReader reader = run.reader();
+  const auto index = SessionIndex::build(reader).value();
+  const TraceFilter weights{.kind = TensorKind::Weight};
+  const auto by_tensor =
+      breakdown(index, {.by = Axis::Tensor,
+                        .filter = weights,
+                        .order = Order<Value>{.by = Value::BytesRead, .descending = true}})
+          .value();
+  const std::size_t n = by_tensor.rows.size(), hot = std::max<std::size_t>(1, n / 10);
+  double hottest = 0, coldest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i < hot) hottest += by_tensor.rows[i].all.bytes_read;
+    if (i >= n - n / 2) coldest += by_tensor.rows[i].all.bytes_read;
+  }
+  const double all = by_tensor.total.all.bytes_read;
+  EXPECT_NEAR(found["hot_share"].get<double>(), hottest / all, 1e-9);
+  EXPECT_NEAR(found["cold_share"].get<double>(), coldest / all, 1e-9);
+  const auto same = determinism(reader).value();
+  EXPECT_NEAR(found["identical_pairs"].get<double>(),
+              static_cast<double>(same.same_weights) / static_cast<double>(same.pairs), 1e-9);
+  const auto order = sequentiality(index, weights, kUsualGap, {}).value().total;
+  EXPECT_NEAR(found["sequential_share"].get<double>(),
+              static_cast<double>(order.sequential) / static_cast<double>(order.reads), 1e-9);
+  EXPECT_NEAR(found["qkv_share"].get<double>(),
+              number_of(run,
+                        "SELECT total(size_bytes) FILTER (WHERE qkv_type IS NOT NULL) / "
+                        "total(size_bytes) FROM access WHERE tensor_kind = 'weight' AND "
+                        "NOT write"),
+              1e-9);
+  EXPECT_NEAR(found["cache_share"].get<double>(),
+              number_of(run,
+                        "SELECT total(size_bytes) FILTER (WHERE memory_source = 'kv') / "
+                        "total(size_bytes) FROM access WHERE phase = 'generate' AND "
+                        "NOT write"),
+              1e-9);
+  if (found["experts"] == 0) return;
+  std::uint64_t turned = 0, followed = 0;
+  for (const RouterUse& router : expert_use(reader, Phase::Generate).value()) {
+    turned += router.turned;
+    followed += router.followed;
+  }
+  EXPECT_NEAR(found["turnover"].get<double>(),
+              static_cast<double>(turned) / static_cast<double>(followed), 1e-9);
+}
 
 json answers_of(const char* shape) {
   modelgen::ModelSpec spec;
@@ -32,7 +94,9 @@ json answers_of(const char* shape) {
   for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
   std::ifstream err(folder / "err");
   EXPECT_EQ(pclose(pipe), 0) << std::string(std::istreambuf_iterator<char>(err), {});
-  return json::parse(said, nullptr, false);
+  json answers = json::parse(said, nullptr, false);
+  if (answers.is_object()) expect_findings(answers["findings"], run);
+  return answers;
 }
 
 TEST(Notebook, OnADenseModel) {
