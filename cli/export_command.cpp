@@ -13,6 +13,7 @@
 #include <optional>
 #include <print>
 #include <string>
+#include <vector>
 
 #include "api/exchange/columnar_export.h"
 #include "api/exchange/export.h"
@@ -51,10 +52,17 @@ std::optional<Format> format_of(const ExportCommand& command) {
   return best->format;
 }
 
+std::vector<std::string> known_formats() {
+  std::vector<std::string> names;
+  for (const FormatFacts& facts : formats()) names.emplace_back(facts.name);
+  names.emplace_back(kRunFolder);
+  return names;
+}
+
 std::string format_names() {
   std::string names;
-  for (const FormatFacts& facts : formats()) names += std::format("{}, ", facts.name);
-  return names.append(kRunFolder);
+  for (const std::string& name : known_formats()) names += (names.empty() ? "" : ", ") + name;
+  return names;
 }
 
 Written write_file(const SessionReader& reader, const ExportCommand& command,
@@ -152,7 +160,9 @@ CLI::App* add_export_command(CLI::App& app, int& exit_code) {
                    "File (or folder) to write; its extension may say the format. -: stdout")
       ->required()
       ->type_name("FILE");
-  command->add_option("--format", options->format, format_names())->type_name("FORMAT");
+  command->add_option("--format", options->format, format_names())
+      ->transform(one_of(known_formats()))
+      ->type_name("FORMAT");
   command->add_option("--first-step", options->first_step, "The first step that is written");
   command->add_option("--last-step", options->last_step, "The last one");
   const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},

@@ -4,10 +4,13 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <format>
 #include <ranges>
 #include <set>
+
+#include "cli/options/values.h"
 
 namespace tt {
 
@@ -106,6 +109,17 @@ void take_values_before_cli11(CLI::App& app) {
       ->callback_priority(CLI::CallbackPriority::First);
 }
 
+// Of the option that the arguments end with, of the verb that is among them.
+void print_words(CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  CLI::App* of = &app;
+  for (const std::string& argument : arguments)
+    if (CLI::App* verb = of->get_subcommand_no_throw(argument)) of = verb;
+  CLI::Option* option = of->get_option_no_throw(arguments.back());
+  if (option == nullptr) return;
+  for (const std::string& word : words_of(*option)) std::puts(word.c_str());
+}
+
 std::string complaint(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name(), text = error.what();
   for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
@@ -147,6 +161,10 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
+  if (std::getenv("TT_COMPLETE") != nullptr) {
+    print_words(app, arguments);
+    return 0;
+  }
   app.failure_message(&complaint);
   take_values_before_cli11(app);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back

@@ -20,7 +20,8 @@ std::vector<std::string> arguments_of(int argc, char** argv);
 
 // Parses and runs callbacks; once for an `app`. Exit code when there is nothing
 // more to do: 0 after --help and --version, 2 after a mistake; both have been
-// printed.
+// printed. With TT_COMPLETE in the environment nothing runs: the words that the last
+// argument, an option, takes are printed (cli/completion/tt).
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace tt

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <format>
+#include <iterator>
+#include <sstream>
 #include <system_error>
 
 #include "tracer/utf8.h"
@@ -119,6 +121,30 @@ CLI::Validator existing_path() {
       "");
 }
 
+namespace {
+
+// A validator's name says its words.
+constexpr std::string_view kNamed = "one of ";
+
+std::string name_of(const Words& words) {
+  std::string name(kNamed);
+  for (const auto& [word, number] : words) name += word + " ";
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(CLI::Option& option) {
+  std::string name;
+  try {
+    name = option.get_validator(0)->get_name();
+  } catch (const CLI::OptionNotFound&) {  // it takes anything
+  }
+  if (!name.starts_with(kNamed)) return {};
+  std::istringstream list(name.substr(kNamed.size()));
+  return {std::istream_iterator<std::string>(list), {}};
+}
+
 CLI::Validator one_of(const std::vector<std::string>& words) {
   Words numbered;
   for (const std::string& word : words) numbered.emplace_back(word, 0);
@@ -129,7 +155,7 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
         text = word->first;
         return std::string();
       },
-      "");
+      "", name_of(numbered));
 }
 
 CLI::Validator numbered_word(const Words& words) {
@@ -140,7 +166,7 @@ CLI::Validator numbered_word(const Words& words) {
         text = std::to_string(word->second);
         return std::string();
       },
-      "");
+      "", name_of(words));
 }
 
 }  // namespace tt

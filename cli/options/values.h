@@ -35,6 +35,9 @@ using Words = std::vector<std::pair<std::string, long long>>;
 CLI::Validator one_of(const std::vector<std::string>& words);
 CLI::Validator numbered_word(const Words& words);  // becomes its number
 
+// What an option takes, where that is one of some words; else none. For completion.
+std::vector<std::string> words_of(CLI::Option& option);
+
 // One of some words that stand for values of an enum, or for true and false.
 template <class Choices>
 CLI::Validator choice(const Choices& choices) {

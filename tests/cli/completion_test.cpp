@@ -54,5 +54,17 @@ TEST(Completion, VerbsOptionsAndFiles) {
   EXPECT_EQ(completed(tt + " show sess", 2), std::set<std::string>{"session.ttrace"});
 }
 
+TEST(Completion, WordsThatAnOptionTakes) {
+  const std::string tt = kPlaces.tt;
+  using Words = std::set<std::string>;
+  EXPECT_EQ(completed(tt + " hot --by op", 3), (Words{"op", "op_kind"}));
+  EXPECT_EQ(completed(tt + " export --format pa", 3), Words{"parquet"});
+  EXPECT_EQ(completed(tt + " record --flash-attn ''", 3), (Words{"on", "off", "auto"}));
+  EXPECT_EQ(completed(tt + " record --level ''", 3),
+            (Words{"off", "minimal", "detailed", "verbose"}));
+  // Of one that takes anything, files.
+  EXPECT_EQ(completed(tt + " report --output sess", 3), Words{"session.ttrace"});
+}
+
 }  // namespace
 }  // namespace tt
