@@ -55,8 +55,9 @@ std::expected<ModelShelf::QueuePtr, Problem> ModelShelf::queue_for(const std::st
   if (!error.empty()) return refuse(Fault::ModelFailed, "The model is not loaded: " + error);
   const std::string ids = known_ids();
   if (ids.empty()) {
-    return refuse(Fault::ModelNotLoaded,
-                  "This server has no model. Start it with --model FILE, or with --models-dir DIR.");
+    return refuse(
+        Fault::ModelNotLoaded,
+        "This server has no model. Start it with --model FILE, or with --models-dir DIR.");
   }
   return refuse(
       Fault::ModelNotLoaded,

@@ -166,7 +166,8 @@ TEST(KillPoints, BeforeEachChangeOfARecovery) {
   int kills = 0;
   // In the middle of the steps, and all over the end.
   std::vector<std::uint64_t> firsts = {moments.before_end / 2};
-  for (std::uint64_t nth = moments.before_end + 1; nth <= moments.all; nth += 3) firsts.push_back(nth);
+  for (std::uint64_t nth = moments.before_end + 1; nth <= moments.all; nth += 3)
+    firsts.push_back(nth);
   for (const std::uint64_t first : firsts) {
     for (std::uint64_t second = 1;; ++second) {
       SCOPED_TRACE(std::to_string(first) + ", then " + std::to_string(second));

@@ -97,7 +97,8 @@ function List({ store }: { store: Store }) {
       <p class="popover-note">
         {folder === null ? (
           <>
-            The server was started with one model; <code>--models-dir</code> gives it a folder of them.
+            The server was started with one model; <code>--models-dir</code> gives it a folder of
+            them.
           </>
         ) : (
           <>
