@@ -77,11 +77,14 @@ CLI::Validator size_in_bytes(Units units) {
   return CLI::Validator(
       [parse = CLI::AsSizeValue(units == Units::Of1000)](std::string& text) {
         const std::string given = text;
+        bool taken = false;
         try {
-          if (parse(text).empty()) return std::string();
+          taken = parse(text).empty();
         } catch (const CLI::ValidationError&) {  // so it says that a unit is unknown
+          taken = false;
         }
-        return std::format("must be a size like 500M or 20G, not '{}'", given);
+        return taken ? std::string()
+                     : std::format("must be a size like 500M or 20G, not '{}'", given);
       },
       "");
 }
@@ -135,14 +138,14 @@ std::string name_of(const Words& words) {
 }  // namespace
 
 std::vector<std::string> words_of(CLI::Option& option) {
-  std::string name;
   try {
-    name = option.get_validator(0)->get_name();
+    const std::string name = option.get_validator(0)->get_name();
+    if (!name.starts_with(kNamed)) return {};
+    std::istringstream list(name.substr(kNamed.size()));
+    return {std::istream_iterator<std::string>(list), {}};
   } catch (const CLI::OptionNotFound&) {  // it takes anything
+    return {};
   }
-  if (!name.starts_with(kNamed)) return {};
-  std::istringstream list(name.substr(kNamed.size()));
-  return {std::istream_iterator<std::string>(list), {}};
 }
 
 CLI::Validator one_of(const std::vector<std::string>& words) {
