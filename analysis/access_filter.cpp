@@ -30,7 +30,7 @@ PickedAccesses::PickedAccesses(std::shared_ptr<const DerivedGraph> derived,
   std::vector<bool> passing_ops;
   for (const Op& op : graph.ops)
     passing_ops.push_back(
-        has_part(op_name(graph, op), filter.op_name) ||
+        filter.op_name.empty() || has_part(op_name(graph, op), filter.op_name) ||
         has_part(graph.tensor(graph.node(op.last()).output).name, filter.op_name));
   for (std::uint32_t i = 0; i < derived_->accesses.size(); ++i) {
     const Access& access = derived_->accesses[i];
