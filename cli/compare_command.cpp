@@ -71,12 +71,11 @@ void print_totals(const TraceSums& left, const TraceSums& right) {
                    {"right", Align::Right},
                    {"right-left", Align::Right},
                    {"right/left", Align::Right}});
-  const auto count = count_text;
   const auto row = [&](const char* name, double a, double b, const auto& text) {
     table.add({name, text(a), text(b), difference(a, b, text), ratio(a, b)});
   };
-  row("ops", left.executions, right.executions, count);
-  row("accesses", left.accesses(), right.accesses(), count);
+  row("ops", left.executions, right.executions, count_text);
+  row("accesses", left.accesses(), right.accesses(), count_text);
   row("bytes read", left.bytes_read, right.bytes_read, bytes_text);
   row("bytes written", left.bytes_written, right.bytes_written, bytes_text);
   row("time in ops", left.time_ns, right.time_ns, time_text);

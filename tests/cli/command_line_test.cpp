@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "cli/options/values.h"
+#include "tests/cli/arguments.h"
 
 namespace tt {
 namespace {
-
-std::vector<std::string> long_names(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tt");
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  return arguments_of(static_cast<int>(pointers.size()), pointers.data());
-}
 
 TEST(Arguments, LlamaCppsShortNamesOfSeveralLettersBecomeLong) {
   EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),

@@ -1,21 +1,14 @@
 #include "cli/options/tracer_options.h"
 
-#include "cli/options/command_line.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "tests/cli/arguments.h"
+
 namespace tt {
 namespace {
-
-std::vector<std::string> long_names(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tt");
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  return arguments_of(static_cast<int>(pointers.size()), pointers.data());
-}
 
 struct Parsed {
   ModelOptions model;

@@ -1,0 +1,18 @@
+// A command line as main() gets it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/command_line.h"
+
+namespace tt {
+
+inline std::vector<std::string> long_names(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tt");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return arguments_of(static_cast<int>(pointers.size()), pointers.data());
+}
+
+}  // namespace tt
