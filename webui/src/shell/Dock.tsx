@@ -127,11 +127,12 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
   const { store, panel, session } = props;
   const info = session.info.value;
   const active = session.active.value;
+  const unrecorded = session.unrecorded.value;
   const hasSteps = usePart(() => {
     void session.feed.version.value;
     return session.data.rows() > 0;
   });
-  if (info.is === 'failed' && !active && !hasSteps) {
+  if (info.is === 'failed' && !active && !unrecorded && !hasSteps) {
     return (
       <Failed
         what="This session cannot be shown."
@@ -153,7 +154,8 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
     }
     return (
       <Empty>
-        This session has no steps: it was recorded with the trace off, or it ended before the first.
+        This session has no steps: its trace was off, it ended before the first, or its file was
+        deleted.
       </Empty>
     );
   }

@@ -31,6 +31,8 @@ export class OpenSession {
   readonly run: ReadonlySignal<Run | null>;
   readonly active: ReadonlySignal<boolean>;
   readonly stopping: ReadonlySignal<boolean>;
+  // A run that left no file: what was heard of it is all there is.
+  readonly unrecorded: ReadonlySignal<boolean>;
   readonly step: ReadonlySignal<number | null>; // that is shown
   readonly following: ReadonlySignal<boolean>; // the shown step is the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
@@ -52,6 +54,11 @@ export class OpenSession {
     const { view } = around.navigation;
     this.active = computed(() => isActive(this.latestRun.value?.state));
     this.stopping = computed(() => this.asked.value && this.active.value);
+    this.unrecorded = computed(() => {
+      const info = this.latestInfo.value;
+      const missing = info.is === 'failed' && isMissing(info.error);
+      return missing && this.latestRun.value !== null && !this.active.value;
+    });
     this.step = computed(() => view.value.step ?? this.newest.value);
     this.following = computed(() => view.value.step === null);
     this.stopWatching = effect(() => {

@@ -68,6 +68,24 @@ describe('a run', () => {
       .waitFor();
   });
 
+  it('that is not recorded leaves its answer on the page', async () => {
+    const { page } = stage;
+    const settings = page.getByText('Settings', { exact: true });
+    await settings.click();
+    await page.getByRole('combobox', { name: 'Trace' }).selectOption('off');
+    await settings.click();
+    await stage.text('Nobody writes this down', 12);
+    await stage.done();
+    await expect.poll(() => page.getByText('This session has no steps').count()).toBeGreaterThan(1);
+    const answer = stage.log.locator('[data-part=answer]');
+    const text = await answer.innerText();
+    expect(text).not.toBe('');
+    expect(await page.getByText('cannot be shown').count()).toBe(0);
+    await stage.inspector.getByText('What you select is described here').waitFor();
+    await page.reload();
+    await expect.poll(() => answer.innerText()).toBe(text);
+  });
+
   it('refuses an empty prompt in words', async () => {
     await stage.run.click();
     await stage.page.getByRole('alert').getByText('Write a message first').waitFor();

@@ -173,6 +173,31 @@ describe('an open session', () => {
     expect(open?.stopping.value).toBe(false);
   });
 
+  it('that left no file keeps what was heard of it', async () => {
+    const runs = new Map([['a', run('a', { state: 'running' })]]);
+    const none = {
+      ...server({ runs }),
+      tokens: () => fails(refused(404)),
+      steps: () => fails(refused(404)),
+    };
+    const store = await started(none, new FakeBrowser('#1&session=a'));
+    const open = store.open.value;
+    store.event({ type: 'token', session: 'a', ...token(0, { generated: true }) });
+    expect(open?.unrecorded.value).toBe(false);
+    runs.set('a', run('a', { state: 'done', text: 't0' }));
+    store.event({ type: 'state', session: 'a', state: 'done' });
+    await vi.advanceTimersByTimeAsync(50);
+    expect(open?.unrecorded.value).toBe(true);
+    expect(open?.data.tokens).toHaveLength(1);
+    // Another page finds the answer in its run.
+    const other = await started(none, new FakeBrowser('#1&session=a'));
+    expect(other.open.value?.unrecorded.value).toBe(true);
+    expect(other.open.value?.run.value?.text).toBe('t0');
+    const third = await started(none, new FakeBrowser('#1&session=b'));
+    expect(third.open.value?.unrecorded.value).toBe(false);
+    expect(third.open.value?.info.value.is).toBe('failed');
+  });
+
   it('selects a token with the step that computed it', async () => {
     const steps = [step(0, { n_tokens: 2, first_token: 0 }), step(1, { first_token: 2 })];
     const has = { sessions: [session('a')], steps };

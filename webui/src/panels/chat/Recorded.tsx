@@ -12,7 +12,7 @@ import { PromptTokens, TokenText } from './TokenText';
 
 export function Recorded({ store, session }: { store: Store; session: OpenSession }) {
   const info = session.info.value;
-  if (info.is === 'failed' && !session.active.value) {
+  if (info.is === 'failed' && !session.active.value && !session.unrecorded.value) {
     return <Failed what="This session cannot be shown." error={info.error} />;
   }
   return (

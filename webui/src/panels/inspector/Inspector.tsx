@@ -50,10 +50,10 @@ interface Props {
 function OfSession({ store, session }: Props) {
   const info = session.info.value;
   if (info.is === 'ready') return <Shown store={store} what={inspectSession(info.value)} />;
-  return session.active.value ? (
-    <Empty>What you select is described here.</Empty>
-  ) : (
+  return info.is === 'loading' && !session.active.value ? (
     <Loading>Loading the session…</Loading>
+  ) : (
+    <Empty>What you select is described here.</Empty>
   );
 }
 
