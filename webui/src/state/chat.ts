@@ -3,7 +3,7 @@
 // the server keeps the beginning in its cache. Kept for this tab (so that a
 // reload loses nothing), never in an address.
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
-import { sentence, type Api } from '../net/api';
+import { isMissing, sentence, type Api } from '../net/api';
 import type { Message, Model, Run, Session } from '../net/types';
 import { isActive } from './open_session';
 import {
@@ -140,7 +140,7 @@ export class Chat {
       if (!turn || turn.run) return;
       const answer = await this.parts.api.run(session);
       if (answer.ok && !isActive(answer.value.state)) this.settle(answer.value);
-      if (!answer.ok && answer.error.kind === 'refused') {
+      if (!answer.ok && isMissing(answer.error)) {
         const error = 'The server does not know this answer any more.';
         this.settle({ ...EMPTY_RUN, id: session, state: 'failed', error });
       }

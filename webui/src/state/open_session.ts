@@ -16,7 +16,7 @@ export interface Surroundings {
   readonly api: Api;
   readonly navigation: Navigation;
   readonly back: ReadonlySignal<number>; // counts how often the server came back
-  readonly ended: (run: Run | null) => void;
+  readonly ended: (run: Run | null) => void; // null: it could not be read
   readonly fault: (text: string) => void;
 }
 
@@ -88,16 +88,10 @@ export class OpenSession {
   }
 
   async refreshRun(): Promise<void> {
+    const answer = await this.around.api.run(this.id);
     const wasActive = this.active.peek();
-    const result = await this.around.api.run(this.id);
-    if (this.closed) return;
-    if (result.ok) {
-      this.latestRun.value = result.value;
-      if (wasActive && !isActive(result.value.state)) await this.ended();
-    } else if (isMissing(result.error)) {
-      // Recorded by an earlier run of the server: nothing runs any more.
-      this.latestRun.value = null;
-    }
+    const run = this.take(answer);
+    if (wasActive && run && !isActive(run.state)) await this.ended(run);
   }
 
   async stop(): Promise<void> {
@@ -105,8 +99,9 @@ export class OpenSession {
     const answer = await this.around.api.cancel(this.id);
     if (this.closed) return;
     if (answer.ok) {
+      const wasActive = this.active.peek();
       this.latestRun.value = answer.value;
-      if (!isActive(answer.value.state)) await this.ended();
+      if (wasActive && !isActive(answer.value.state)) await this.ended(answer.value);
     } else {
       this.asked.value = false;
       this.around.fault('The run could not be stopped.');
@@ -139,7 +134,10 @@ export class OpenSession {
         const { state, position = 0, error = null } = event;
         const wasActive = this.active.peek();
         this.changeRun({ state, position, error });
-        if (wasActive && !isActive(state)) void this.refreshRun().then(() => this.ended());
+        if (wasActive && !isActive(state)) {
+          // The whole answer is in the run alone.
+          void this.around.api.run(this.id).then((answer) => this.ended(this.take(answer)));
+        }
         return;
       }
       default:
@@ -155,9 +153,21 @@ export class OpenSession {
     if (run) this.latestRun.value = { ...run, ...change };
   }
 
-  private async ended(): Promise<void> {
+  // Null where it could not be read.
+  private take(answer: Awaited<ReturnType<Api['run']>>): Run | null {
+    if (this.closed) return null;
+    if (answer.ok) {
+      this.latestRun.value = answer.value;
+      return answer.value;
+    }
+    // Recorded by an earlier run of the server: nothing runs any more.
+    if (isMissing(answer.error)) this.latestRun.value = null;
+    return null;
+  }
+
+  private async ended(run: Run | null): Promise<void> {
     if (this.closed) return;
-    this.around.ended(this.latestRun.peek());
+    this.around.ended(run);
     await Promise.all([this.refreshInfo(), this.feed.pull()]);
   }
 

@@ -198,6 +198,25 @@ describe('an open session', () => {
     expect(third.open.value?.info.value.is).toBe('failed');
   });
 
+  it('tells its end once', async () => {
+    const runs = new Map([['a', run('a', { state: 'running' })]]);
+    let listed = 0;
+    const api: Partial<Api> = {
+      ...server({ sessions: [session('a')], runs }),
+      sessions: () => {
+        listed += 1;
+        return gives({ total: 0, sessions: [] });
+      },
+    };
+    const store = await started(api, new FakeBrowser('#1&session=a'));
+    listed = 0;
+    runs.set('a', run('a', { state: 'done' }));
+    void store.open.value?.refreshRun();
+    store.event({ type: 'state', session: 'a', state: 'done' });
+    await vi.advanceTimersByTimeAsync(50);
+    expect(listed).toBe(1);
+  });
+
   it('selects a token with the step that computed it', async () => {
     const steps = [step(0, { n_tokens: 2, first_token: 0 }), step(1, { first_token: 2 })];
     const has = { sessions: [session('a')], steps };
@@ -343,6 +362,42 @@ describe('the chat', () => {
     store.chat.edit(0);
     expect(store.chat.turns.value).toEqual([]);
     expect(store.chat.draft.value.message).toBe('Hello');
+  });
+
+  const asked = async (part: Partial<Api>): Promise<Store> => {
+    const store = await started({ ...part, generate: () => gives(run('s1')) });
+    store.chat.write({ message: 'Hello' });
+    await store.chat.send();
+    return store;
+  };
+  const answer = (store: Store) => store.chat.turns.value[0]?.run;
+
+  it.each([AWAY, refused(401), refused(429), refused(502), refused(503)])(
+    'keeps the answer where one question for it fails: %j',
+    async (error) => {
+      const runs = new Map([['s1', run('s1', { state: 'running' })]]);
+      let fault = false;
+      const part = server({ runs });
+      const store = await asked({
+        ...part,
+        run: (id) => (fault ? fails(error) : (part.run?.(id) ?? fails(AWAY))),
+      });
+      runs.set('s1', run('s1', { state: 'done', text: 'Hi!' }));
+      fault = true;
+      store.event({ type: 'state', session: 's1', state: 'done' });
+      await vi.advanceTimersByTimeAsync(3100);
+      expect(store.open.value?.active.value).toBe(false);
+      expect(answer(store)).toBeNull();
+      fault = false;
+      await vi.advanceTimersByTimeAsync(1100);
+      expect(answer(store)?.text).toBe('Hi!');
+    },
+  );
+
+  it('gives an answer up that the server does not know', async () => {
+    const store = await asked(server({}));
+    await vi.advanceTimersByTimeAsync(1100);
+    expect(answer(store)).toMatchObject({ state: 'failed' });
   });
 
   it('leaves out a message that got no answer', () => {
