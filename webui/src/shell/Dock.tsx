@@ -128,20 +128,16 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
   const info = session.info.value;
   const active = session.active.value;
   const unrecorded = session.unrecorded.value;
+  const stepsError = session.feed.stepsError.value;
   const hasSteps = usePart(() => {
     void session.feed.version.value;
     return session.data.rows() > 0;
   });
+  const again = (): void => {
+    void session.refresh();
+  };
   if (info.is === 'failed' && !active && !unrecorded && !hasSteps) {
-    return (
-      <Failed
-        what="This session cannot be shown."
-        error={info.error}
-        again={() => {
-          void session.refresh();
-        }}
-      />
-    );
+    return <Failed what="This session cannot be shown." error={info.error} again={again} />;
   }
   if (info.is === 'ready' && info.value.state === 'unreadable') {
     const detail = info.value.error ?? 'Its file is damaged.';
@@ -149,7 +145,11 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
   }
   if (panel.needs === 'steps' && !hasSteps) {
     if (active) return <Loading>Waiting for the first step…</Loading>;
-    if (info.is === 'loading' || (info.is === 'ready' && (info.value.steps ?? 0) > 0)) {
+    if (info.is === 'loading') return <Loading>Loading the session…</Loading>;
+    if (stepsError && !unrecorded) {
+      return <Failed what="The steps cannot be read." error={stepsError} again={again} />;
+    }
+    if (info.is === 'ready' && (info.value.steps ?? 0) > 0) {
       return <Loading>Loading the session…</Loading>;
     }
     return (

@@ -187,6 +187,7 @@ export class OpenSession {
     const { step, session } = navigation.view.peek();
     const info = this.latestInfo.peek();
     if (this.closed || session !== this.id || step === null || this.active.peek()) return;
+    if (this.feed.stepsError.peek()) return; // it may have it
     if (info.is !== 'ready' || step < Math.max(this.data.steps.length, 1)) return;
     this.around.fault(`This session has no step ${step}.`);
     navigation.toStep(null, 'replace');

@@ -2,7 +2,7 @@
 // HTTP what lacks: after opening, after a loss, at the end. Live events come by
 // the thousand; views hear of them once per frame.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { Api } from '../net/api';
+import type { Api, ApiError } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { StepSummary, Token } from '../net/types';
 import { TraceData } from './trace_data';
@@ -18,9 +18,14 @@ export class SessionFeed {
   readonly lost: ReadonlySignal<number>; // live messages that did not reach this page
   // Steps that the file has, as far as it can be read; null: not all were asked for.
   readonly readable: ReadonlySignal<number | null>;
+  // Why the last reading of them ended early; null: it did not.
+  readonly tokensError: ReadonlySignal<ApiError | null>;
+  readonly stepsError: ReadonlySignal<ApiError | null>;
   private readonly counted = signal(0);
   private readonly missed = signal(0);
   private readonly stepsRead = signal<number | null>(null);
+  private readonly tokensFailed = signal<ApiError | null>(null);
+  private readonly stepsFailed = signal<ApiError | null>(null);
   private readonly api: Pick<Api, 'tokens' | 'steps'>;
   private readonly id: string;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -35,6 +40,8 @@ export class SessionFeed {
     this.version = this.counted;
     this.lost = this.missed;
     this.readable = this.stepsRead;
+    this.tokensError = this.tokensFailed;
+    this.stepsError = this.stepsFailed;
   }
 
   close(): void {
@@ -91,7 +98,9 @@ export class SessionFeed {
     const { data } = this;
     for (let from = data.missingToken(0); !this.closed;) {
       const page = await this.api.tokens(this.id, from, TOKENS_PAGE);
-      if (!page.ok || this.isClosed()) return;
+      if (this.isClosed()) return;
+      this.tokensFailed.value = page.ok ? null : page.error;
+      if (!page.ok) return;
       for (const token of page.value.tokens) data.addToken(token);
       this.touch();
       const last = page.value.tokens.at(-1);
@@ -104,7 +113,9 @@ export class SessionFeed {
     const { data } = this;
     for (let from = data.missingStep(0); !this.closed;) {
       const page = await this.api.steps(this.id, from, STEPS_PAGE);
-      if (!page.ok || this.isClosed()) return;
+      if (this.isClosed()) return;
+      this.stepsFailed.value = page.ok ? null : page.error;
+      if (!page.ok) return;
       for (const step of page.value.steps) data.addStep(step);
       this.touch();
       const last = page.value.steps.at(-1);

@@ -134,6 +134,23 @@ describe('a session', () => {
     await stage.ops.waitFor();
   });
 
+  it('whose steps cannot be read says so, and is read again when asked', async () => {
+    const { page } = stage;
+    await stage.textToEnd('Hard to read', 4);
+    const problem = { code: 'session_damaged', title: 'Damaged', detail: 'A row is damaged.' };
+    const steps = /\/steps\?/;
+    await page.route(steps, (route) =>
+      route.fulfill({ status: 500, body: JSON.stringify(problem) }),
+    );
+    await page.reload();
+    const failed = page.getByRole('alert').filter({ hasText: 'The steps cannot be read.' });
+    await failed.first().getByText('A row is damaged.').waitFor();
+    await page.unroute(steps);
+    await failed.first().getByRole('button', { name: 'Try again' }).click();
+    await stage.ops.waitFor();
+    stage.complaints = stage.complaints.filter((text) => !text.includes(' 500 '));
+  });
+
   it('that is none is refused with the file’s name and the reason', async () => {
     const { page } = stage;
     const transfer = await page.evaluateHandle(() => {

@@ -198,6 +198,23 @@ describe('an open session', () => {
     expect(third.open.value?.info.value.is).toBe('failed');
   });
 
+  it('says why its steps or tokens cannot be read, until they can', async () => {
+    const has = { sessions: [session('a')], tokens: [token(0)], steps: [step(0), step(1)] };
+    const there = server(has);
+    const api = { ...there, steps: () => fails(refused(500, 'Its row is damaged.')) };
+    const store = await started(api, new FakeBrowser('#1&session=a&step=1'));
+    const feed = store.open.value?.feed;
+    expect(feed?.stepsError.value).toMatchObject({ detail: 'Its row is damaged.' });
+    expect(feed?.tokensError.value).toBeNull();
+    // The link's step may be there.
+    expect(store.navigation.view.value.step).toBe(1);
+    Object.assign(api, { ...there, tokens: () => fails(refused(503)) });
+    await store.open.value?.refresh();
+    expect(feed?.stepsError.value).toBeNull();
+    expect(feed?.tokensError.value).toMatchObject({ status: 503 });
+    expect(store.open.value?.data.steps).toHaveLength(2);
+  });
+
   it('tells its end once', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     let listed = 0;

@@ -7,6 +7,7 @@ import { EMPTY_RUN, saidIn } from '../../state/chat';
 import type { OpenSession } from '../../state/open_session';
 import { titleOf } from '../../state/session_list';
 import type { Store } from '../../state/store';
+import { usePart } from '../../ui/hooks';
 import { Failed } from '../../ui/States';
 import { PromptTokens, TokenText } from './TokenText';
 
@@ -18,12 +19,26 @@ export function Recorded({ store, session }: { store: Store; session: OpenSessio
   return (
     <>
       {info.is === 'ready' && <Head store={store} session={info.value} />}
+      <Unread session={session} />
       <PromptTokens store={store} session={session} open />
       <div class="said said-model">
         <TokenText store={store} session={session} part="answer" />
       </div>
     </>
   );
+}
+
+// Nothing of the text could be read, and no run has it either.
+function Unread({ session }: { session: OpenSession }) {
+  const error = usePart(() => {
+    void session.feed.version.value;
+    const known = session.data.tokens.length > 0 || session.run.value !== null;
+    return known ? null : session.feed.tokensError.value;
+  });
+  const again = (): void => {
+    void session.refresh();
+  };
+  return error && <Failed what="The tokens cannot be read." error={error} again={again} />;
 }
 
 // A recorded conversation can go on, where the model takes messages.
