@@ -28,6 +28,10 @@ export function ModelPicker({ store }: { store: Store }) {
         ref={menu}
         role="dialog"
         aria-label="Models"
+        onToggle={(event) => {
+          // Files come and go, and other pages load and unload.
+          if (event.newState === 'open') void store.models.watch();
+        }}
       >
         <List store={store} />
       </div>

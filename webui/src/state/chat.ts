@@ -44,6 +44,7 @@ interface Parts {
   readonly several: () => boolean; // models: a request has to say which
   readonly settings: ReadonlySignal<Settings>;
   readonly open: (run: Run) => void;
+  readonly refused: () => void; // the model may not be what this page takes it for
   readonly storage: Pick<Storage, 'getItem' | 'setItem'> | null;
 }
 
@@ -114,6 +115,7 @@ export class Chat {
     this.busy.value = false;
     if (!answer.ok) {
       this.wrong.value = sentence(answer.error);
+      if (answer.error.kind === 'refused') this.parts.refused();
       return;
     }
     const run = { ...EMPTY_RUN, ...answer.value };

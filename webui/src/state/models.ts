@@ -23,6 +23,7 @@ export class Models {
   private readonly api: ModelsApi;
   private readonly toasts: Toasts;
   private watching = false;
+  private wishes = 0;
 
   constructor(api: ModelsApi, toasts: Toasts) {
     this.api = api;
@@ -35,13 +36,16 @@ export class Models {
     });
   }
 
-  // Asks until nothing moves any more: every model loaded, failed or at rest.
+  // Asks until nothing moves any more: every model loaded, failed or at rest. An
+  // answer to a question from before the last wish does not end it.
   async watch(): Promise<void> {
+    this.wishes += 1;
     if (this.watching) return;
     this.watching = true;
     for (;;) {
+      const { wishes } = this;
       const moving = await this.refresh();
-      if (moving === false) break;
+      if (moving === false && wishes === this.wishes) break;
       const wait = moving === null ? POLL_MS : MOVING_MS;
       await new Promise((done) => setTimeout(done, wait));
     }

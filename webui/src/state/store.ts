@@ -87,6 +87,9 @@ export class Store implements LiveSink {
         this.navigation.toSession(run.id);
         void this.sessions.refresh();
       },
+      refused: () => {
+        void this.models.watch();
+      },
       storage: tab,
     });
   }

@@ -42,11 +42,20 @@ describe('a mixture of experts', () => {
 });
 
 describe('a folder of models', () => {
+  let folder = '';
   const stage = Stage.use(async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tt-models-'));
+    folder = await mkdtemp(join(tmpdir(), 'tt-models-'));
     folders.push(folder);
     const [dense] = await Promise.all([makeModel(folder, 'small'), makeModel(folder, 'mamba')]);
     return ['--models-dir', folder, '-m', dense];
+  });
+
+  it('is read again when its list is opened', async () => {
+    const { page } = stage;
+    await makeModel(folder, 'moe');
+    await page.locator('.model-button').click();
+    const models = page.getByRole('dialog', { name: 'Models' });
+    await models.getByRole('button', { name: 'Load moe' }).waitFor();
   });
 
   it('is a list from which one is loaded, used and unloaded', async () => {

@@ -4,6 +4,7 @@ import type { Api } from '../../src/net/api';
 import type { Model, Run, Session, StepSummary, Token } from '../../src/net/types';
 import { EMPTY_RUN, messagesOf, saidIn } from '../../src/state/chat';
 import { currentModel } from '../../src/state/models';
+import { ok } from '../../src/result';
 import type { Store } from '../../src/state/store';
 import { AWAY, FakeBrowser, fails, fakeStore, gives, refused } from './fakes';
 import { step, token } from './make';
@@ -449,6 +450,54 @@ describe('the chat', () => {
     await store.chat.send();
     expect(store.chat.complaint.value).toBe('The queue is full.');
     expect(store.chat.draft.value.message).toBe('Hello');
+  });
+});
+
+describe('the models', () => {
+  const shelf = (state: Model['state']) => ({ models: [{ ...MODEL, state }] });
+  const current = (store: Store) => store.models.current.value?.state;
+
+  it('are asked for again where a request is refused', async () => {
+    let state: Model['state'] = 'loaded';
+    const api: Partial<Api> = {
+      ...server({}),
+      models: () => gives(shelf(state)),
+      generate: () => fails(refused(409, 'No model is loaded.')),
+    };
+    const store = await started(api);
+    state = 'available'; // another page unloaded it
+    store.chat.write({ message: 'Hello' });
+    await store.chat.send();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(current(store)).toBe('available');
+  });
+
+  it('are asked for until none moves, also where an older answer says so', async () => {
+    let state: Model['state'] = 'available';
+    const api: Partial<Api> = {
+      ...server({}),
+      models: () => {
+        const said = shelf(state);
+        return new Promise((done) => {
+          setTimeout(() => {
+            done(ok(said));
+          }, 100);
+        });
+      },
+      load: () => {
+        state = 'loading';
+        return gives({ ...MODEL, state });
+      },
+    };
+    const store = await started(api);
+    await vi.advanceTimersByTimeAsync(1000);
+    void store.models.watch();
+    void store.models.load(MODEL); // before the answer
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(current(store)).toBe('loading');
+    state = 'loaded';
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(current(store)).toBe('loaded');
   });
 });
 
