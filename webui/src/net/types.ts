@@ -41,6 +41,7 @@ export const model = object<Model>({
   path: str,
   size_bytes: num,
   state: oneOf('available', 'loading', 'loaded', 'unloading', 'failed'),
+  load_progress: num,
 });
 export const models = object<{ folder?: string | null; models: readonly Model[] }>({
   models: list(model),

@@ -50,12 +50,12 @@ function Current({ store }: { store: Store }) {
     case 'failed':
       return <span class="bad">{model.name} could not be loaded</span>;
     case 'loading': {
-      const share = shareOf(model, store);
+      const { load_progress } = model;
       return (
         <>
           <b>{model.name}</b>
-          <span>{Math.round(100 * share)} %</span>
-          <progress max={1} value={share} aria-label="Loading the model" />
+          <span>{Math.round(100 * load_progress)} %</span>
+          <progress max={1} value={load_progress} aria-label="Loading the model" />
         </>
       );
     }
@@ -71,10 +71,6 @@ function Current({ store }: { store: Store }) {
         </>
       );
   }
-}
-
-function shareOf(model: Model, store: Store): number {
-  return Math.max(model.load_progress, store.models.health.peek()?.load_progress ?? 0);
 }
 
 function List({ store }: { store: Store }) {
@@ -132,7 +128,7 @@ function Row({ store, model }: { store: Store; model: Model }) {
         {model.state === 'loaded' ? modelFacts(model).join(' · ') : STATES[model.state]}
       </div>
       {model.state === 'loading' && (
-        <progress max={1} value={shareOf(model, store)} aria-label={`Loading ${model.name}`} />
+        <progress max={1} value={model.load_progress} aria-label={`Loading ${model.name}`} />
       )}
       {model.error !== null && <p class="bad">{model.error}</p>}
       {model.warning && <p class="warn">{model.warning}</p>}

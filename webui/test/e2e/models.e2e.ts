@@ -58,6 +58,18 @@ describe('a folder of models', () => {
     await models.getByRole('button', { name: 'Load moe' }).waitFor();
   });
 
+  it('says of each how far it is loaded', async () => {
+    const { page } = stage;
+    const shelf = await page.evaluate(() => fetch('api/v1/models').then((one) => one.text()));
+    const answer = JSON.parse(shelf) as { models: { name: string }[] };
+    const mamba = answer.models.find(({ name }) => name === 'mamba');
+    Object.assign(mamba ?? {}, { state: 'loading', load_progress: 0.25 });
+    await page.route('**/api/v1/models', (route) => route.fulfill({ json: answer }));
+    await page.locator('.model-button').click();
+    const bar = page.getByRole('progressbar', { name: 'Loading mamba' });
+    await expect.poll(() => bar.getAttribute('value')).toBe('0.25');
+  });
+
   it('is a list from which one is loaded, used and unloaded', async () => {
     const { page } = stage;
     await page.locator('.model-button').click();
