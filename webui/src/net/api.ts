@@ -9,7 +9,7 @@ export type { Answer, ApiError } from './call';
 export { isMissing, sentence } from './call';
 
 const id = encodeURIComponent;
-const LONGEST_PAGE = 10_000;
+export const LONGEST_PAGE = 10_000; // that the server gives
 
 export const api = {
   health: () => call('GET', 'health', wire.health),

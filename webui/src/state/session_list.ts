@@ -1,9 +1,9 @@
 // The recorded sessions that match what is searched for, and what is done with
 // them: rename, delete with a way back, upload.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { sentence, type Api, type ApiError } from '../net/api';
-import type { Session, SessionPage, SessionSort, SessionState } from '../net/types';
-import { loading, settled, type Loadable } from '../result';
+import { LONGEST_PAGE, sentence, type Answer, type Api, type ApiError } from '../net/api';
+import type { Session, SessionPage, SessionQuery, SessionSort, SessionState } from '../net/types';
+import { loading, ok, settled, type Loadable } from '../result';
 import type { Toasts } from './toasts';
 
 export interface SessionFilter {
@@ -24,6 +24,7 @@ export const anySession: SessionFilter = { q: '', state: '', model: '', sort: '-
 
 const PAGE = 100;
 const TYPING_MS = 200;
+const NONE: SessionPage = { total: 0, sessions: [] };
 
 type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
 
@@ -37,6 +38,7 @@ export class SessionList {
   private readonly api: SessionsApi;
   private readonly toasts: Toasts;
   private control: AbortController | null = null;
+  private listed: SessionFilter | null = null; // that `page` is of
   private timer: ReturnType<typeof setTimeout> | null = null;
   private uploadNumber = 0;
 
@@ -67,10 +69,11 @@ export class SessionList {
 
   more(): Promise<void> {
     const page = this.latest.peek();
-    if (page.is !== 'ready' || page.value.sessions.length >= page.value.total) {
+    const wanted = this.listed === this.wanted.peek(); // else another list is on its way
+    if (!wanted || page.is !== 'ready' || page.value.sessions.length >= page.value.total) {
       return Promise.resolve();
     }
-    return this.ask(page.value.sessions.length + PAGE);
+    return this.ask(page.value.sessions.length + PAGE, page.value);
   }
 
   find(id: string): Session | undefined {
@@ -158,23 +161,40 @@ export class SessionList {
       .map((one) => (one.id === id ? { ...one, share } : one));
   }
 
-  private async ask(limit: number): Promise<void> {
+  // The first `count`, of which those of `known` are there already.
+  private async ask(count: number, known: SessionPage = NONE): Promise<void> {
     this.control?.abort();
     const control = new AbortController();
     this.control = control;
-    const { q, state, model, sort } = this.wanted.peek();
-    const query = {
-      limit,
-      ...(q.trim() === '' ? {} : { q: q.trim() }),
-      ...(state === '' ? {} : { state }),
-      ...(model === '' ? {} : { model }),
-      ...(sort === '-start' ? {} : { sort }),
-    };
-    const result = await this.api.sessions(query, control.signal);
+    const filter = this.wanted.peek();
+    const result = await this.read(filter, count, known, control.signal);
     if (control.signal.aborted) return;
+    if (result.ok) this.listed = filter;
     // A refresh that fails does not take away what is shown.
     if (result.ok || this.latest.peek().is !== 'ready') this.latest.value = settled(result);
     else if (result.error.kind === 'refused') this.toasts.fault(sentence(result.error));
+  }
+
+  private async read(
+    filter: SessionFilter,
+    count: number,
+    known: SessionPage,
+    signal: AbortSignal,
+  ): Answer<SessionPage> {
+    const all = new Map(known.sessions.map((one) => [one.id, one]));
+    for (let offset = all.size; ;) {
+      const limit = Math.min(LONGEST_PAGE, count - offset);
+      const page = await this.api.sessions({ ...queryOf(filter), ...from(offset), limit }, signal);
+      if (!page.ok) return page;
+      const { total, sessions } = page.value;
+      const moved = total !== known.total || sessions.some(({ id }) => all.has(id));
+      if (known !== NONE && moved) return this.read(filter, count, NONE, signal);
+      for (const one of sessions) all.set(one.id, one);
+      offset += sessions.length;
+      if (sessions.length === 0 || offset >= Math.min(count, total)) {
+        return ok({ total, sessions: [...all.values()] });
+      }
+    }
   }
 
   private change(edit: (sessions: readonly Session[]) => readonly Session[]): void {
@@ -193,5 +213,14 @@ export class SessionList {
     this.change((all) => all.filter((one) => one.id !== id));
   }
 }
+
+const from = (offset: number): SessionQuery => (offset === 0 ? {} : { offset });
+
+const queryOf = ({ q, state, model, sort }: SessionFilter): SessionQuery => ({
+  ...(q.trim() === '' ? {} : { q: q.trim() }),
+  ...(state === '' ? {} : { state }),
+  ...(model === '' ? {} : { model }),
+  ...(sort === '-start' ? {} : { sort }),
+});
 
 export const titleOf = (session: Session): string => session.title || session.id;

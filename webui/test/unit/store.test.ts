@@ -339,6 +339,56 @@ describe('sessions', () => {
     ]);
   });
 
+  it('are listed on and on, of which a page has 10,000 at most', async () => {
+    const list = Array.from({ length: 10_150 }, (_, i) => session(String(i)));
+    const api: Partial<Api> = {
+      ...server({}),
+      sessions: ({ offset = 0, limit = 100 }) =>
+        limit > 10_000
+          ? fails(refused(400, 'At most 10000.'))
+          : gives({ total: list.length, sessions: list.slice(offset, offset + limit) }),
+    };
+    const store = await started(api);
+    const listed = (): readonly string[] => {
+      const page = store.sessions.page.value;
+      return page.is === 'ready' ? page.value.sessions.map(({ id }) => id) : [];
+    };
+    for (let pages = 0; pages < 102; pages += 1) await store.sessions.more();
+    expect(listed()).toEqual(list.map(({ id }) => id));
+    expect(store.toasts.list.value).toEqual([]);
+    list.unshift(session('new'));
+    await store.sessions.refresh();
+    expect(listed()).toEqual(list.slice(0, 10_150).map(({ id }) => id));
+  });
+
+  it('are listed anew where they are others by now', async () => {
+    const list = Array.from({ length: 300 }, (_, i) => session(String(i)));
+    const asked: unknown[] = [];
+    const api: Partial<Api> = {
+      ...server({}),
+      sessions: (query) => {
+        asked.push(query);
+        const { offset = 0, limit = 100 } = query;
+        return gives({ total: list.length, sessions: list.slice(offset, offset + limit) });
+      },
+    };
+    const store = await started(api);
+    await store.sessions.more();
+    list.unshift(session('new'));
+    await store.sessions.more();
+    expect(asked).toEqual([
+      { limit: 100 },
+      { limit: 100, offset: 100 },
+      { limit: 100, offset: 200 },
+      { limit: 300 },
+    ]);
+    expect(store.sessions.find('new')).toBeDefined();
+    // What another filter finds is not put below what this one found.
+    store.sessions.setFilter({ q: 'frog' });
+    await store.sessions.more();
+    expect(asked).toHaveLength(4);
+  });
+
   it('say which file was refused, and why', async () => {
     const api = { ...server({}), upload: () => fails(refused(422, 'Not a session.')) };
     const store = await started(api);
