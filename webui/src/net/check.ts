@@ -7,7 +7,6 @@
 export class Mismatch extends Error {}
 
 export type Check<T> = (value: unknown, path: string) => T;
-export type Checked<C> = C extends Check<infer T> ? T : never;
 
 function wrong(path: string, wanted: string, value: unknown): never {
   const got = value === null ? 'null' : Array.isArray(value) ? 'a list' : typeof value;

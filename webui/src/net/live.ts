@@ -2,9 +2,8 @@
 // reconnects with growing patience, says so, and goes on where it was: each
 // subscription is a position, so what happened meanwhile comes too, and nothing
 // comes twice.
-import type { Result } from '../result';
 import { Mismatch } from './check';
-import { decodeLiveFrame, type LiveFrame, type OpsFrame, type RoutingFrame } from './frames';
+import { decodeOpsFrame, type OpsFrame } from './frames';
 import { liveEvent, type LiveEvent, type LiveKind } from './live_events';
 import { afterEvent, afterFrame, type LivePosition } from './live_position';
 
@@ -17,12 +16,10 @@ export interface LiveSink {
   status(status: LiveStatus): void;
   event(event: LiveEvent): void;
   opsFrame(session: string, frame: OpsFrame): void;
-  routingFrame?(session: string, frame: RoutingFrame): void;
   fault(detail: string): void; // a message that could not be understood
 }
 
 export interface WatchOptions {
-  readonly from?: LivePosition; // without it: from what comes next
   // Behind, skip to the newest step instead of hearing everything, later.
   readonly thin?: 'none' | 'latest';
 }
@@ -67,22 +64,13 @@ export class Live {
     this.socket = socket;
     this.received = this.acknowledged = 0;
     socket.onmessage = (message: MessageEvent<unknown>) => {
-      if (this.socket !== socket) return;
       this.receive(message.data);
       this.acknowledge();
     };
     // An error is always followed by close, so close alone decides.
     socket.onclose = () => {
-      if (this.socket === socket) this.retryLater();
+      this.retryLater();
     };
-  }
-
-  close(): void {
-    this.cancelRetry();
-    const socket = this.socket;
-    this.socket = null;
-    this.greeted = false;
-    socket?.close();
   }
 
   // Replaces every earlier subscription: the page looks at one session.
@@ -93,14 +81,9 @@ export class Live {
     this.wanted.clear();
     this.sessionOf.clear();
     if (session === null) return;
-    const watched = { ...options, kinds, at: options.from ?? null };
+    const watched = { ...options, kinds, at: null };
     this.wanted.set(session, watched);
     this.subscribe(session, watched);
-  }
-
-  // Where a session that is watched would go on; null before the server said so.
-  position(session: string): LivePosition | null {
-    return this.wanted.get(session)?.at ?? null;
   }
 
   private subscribe(session: string, { kinds, at, thin }: Watched): void {
@@ -116,7 +99,7 @@ export class Live {
   private receive(data: unknown): void {
     if (data instanceof ArrayBuffer) {
       this.received += data.byteLength;
-      const frame: Result<LiveFrame, string> = decodeLiveFrame(data);
+      const frame = decodeOpsFrame(data);
       if (frame.ok) this.acceptFrame(frame.value);
       else this.sink.fault(frame.error);
       return;
@@ -127,15 +110,14 @@ export class Live {
     else if (event) this.acceptEvent(event);
   }
 
-  private acceptFrame(frame: LiveFrame): void {
+  private acceptFrame(frame: OpsFrame): void {
     const session = this.sessionOf.get(frame.subscription);
     const watched = session === undefined ? undefined : this.wanted.get(session);
     if (session === undefined || !watched?.at) return;
     const at = afterFrame(watched.at, frame);
     if (!at) return;
     watched.at = at;
-    if (frame.kind === 'op') this.sink.opsFrame(session, frame);
-    else this.sink.routingFrame?.(session, frame);
+    this.sink.opsFrame(session, frame);
   }
 
   private acceptEvent(event: LiveEvent): void {

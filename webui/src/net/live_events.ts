@@ -3,7 +3,7 @@ import { num, object, optional, str, type Check } from './check';
 import type { LivePosition } from './live_position';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
-export type LiveKind = 'token' | 'step' | 'op' | 'routing' | 'progress';
+export type LiveKind = 'token' | 'step' | 'op' | 'progress';
 
 interface OfSession {
   readonly session: string;
@@ -39,14 +39,13 @@ export type LiveEvent =
       readonly generated: number;
       readonly max_tokens: number;
     } & OfSession)
-  // What did not come since the subscription: ops and routing by steps that lack
-  // some. `frames`: all of it.
+  // What did not come since the subscription: ops by steps that lack some.
+  // `frames`: all of it.
   | ({
       readonly type: 'loss';
       readonly tokens: number;
       readonly steps: number;
       readonly ops: number;
-      readonly routing: number;
       readonly frames: number;
     } & OfSession)
   // The rest of the answer, which belongs to no token; `index`: how many there are.
@@ -56,17 +55,15 @@ export type LiveEvent =
 
 const ofSession = object<OfSession>({ session: str });
 const typed = object<{ type: string }>({ type: str });
-const position = object<LivePosition>({ token: num, step: num, op: num, routing: num });
+const position = object<LivePosition>({ token: num, step: num, op: num });
 
 // Of "*" it counts sessions, which this page does not ask for.
-const losses = object<{ session: string } & { [K in keyof LivePosition as Lost<K>]?: number }>({
+const losses = object<OfSession & { [K in keyof LivePosition as `${K}s`]?: number }>({
   session: str,
   tokens: optional(num),
   steps: optional(num),
   ops: optional(num),
-  routing: optional(num),
 });
-type Lost<K extends string> = K extends 'routing' ? K : `${K}s`;
 
 const liveState = object<Event<'state'>>({
   session: str,
@@ -97,12 +94,8 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     max_tokens: num,
   }),
   loss: (v, path) => {
-    const lost = losses(v, path);
-    const [tokens, steps] = [lost.tokens ?? 0, lost.steps ?? 0];
-    const [ops, routing] = [lost.ops ?? 0, lost.routing ?? 0];
-    const { session } = lost;
-    const frames = tokens + steps + ops + routing;
-    return { type: 'loss', session, tokens, steps, ops, routing, frames };
+    const { session, tokens = 0, steps = 0, ops = 0 } = losses(v, path);
+    return { type: 'loss', session, tokens, steps, ops, frames: tokens + steps + ops };
   },
   text: object<Event<'text'>>({ session: str, index: num, text: str }),
   token: (v, path) => ({ ...ofSession(v, path), ...token(v, path), type: 'token' }),

@@ -24,11 +24,11 @@ class FakeSocket {
 const HELLO = { type: 'hello', protocol: 2, server: 'tensor-trace 0.1.0', window: 524288 };
 const FROM = { token: 3, step: 2, op: 0, routing: 0 };
 
-// A frame of `rows` ops (kind 1, 20 bytes a row) or of routing (kind 2, 16).
-function frame(subscription: number, step: number, first: number, rows = 2, kind = 1): ArrayBuffer {
-  const view = new DataView(new ArrayBuffer(32 + rows * (kind === 1 ? 20 : 16)));
+// A frame of `rows` ops.
+function frame(subscription: number, step: number, first: number, rows = 2): ArrayBuffer {
+  const view = new DataView(new ArrayBuffer(32 + rows * 20));
   view.setUint32(0, 0x31465454, true);
-  view.setUint16(4, kind, true);
+  view.setUint16(4, 1, true);
   view.setUint32(8, subscription, true);
   view.setUint32(12, step, true);
   view.setUint32(16, first, true);
@@ -52,7 +52,6 @@ describe('Live', () => {
     status: vi.fn<LiveSink['status']>(),
     event: vi.fn<LiveSink['event']>(),
     opsFrame: vi.fn<LiveSink['opsFrame']>(),
-    routingFrame: vi.fn<NonNullable<LiveSink['routingFrame']>>(),
     fault: vi.fn<LiveSink['fault']>(),
   };
   const socket = (): FakeSocket => {
@@ -108,7 +107,7 @@ describe('Live', () => {
     const live = new Live('ws://x', sink);
     live.connect();
     socket().says(HELLO);
-    live.watch('s1', ['token'], { from: FROM });
+    live.watch('s1', ['token']);
     socket().says({ type: 'subscribed', number: 1, session: 's1', kinds: ['token'], from: FROM });
     socket().says(token(3));
     const before = socket().sent.length;
@@ -145,7 +144,7 @@ describe('Live', () => {
     const live = new Live('ws://x', sink);
     live.connect();
     socket().says(HELLO);
-    live.watch('s1', ['token', 'op', 'routing', 'step']);
+    live.watch('s1', ['token', 'op', 'step']);
     socket().says({ type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM });
     return live;
   };
@@ -153,34 +152,32 @@ describe('Live', () => {
   it('gives frames to the session of their subscription', () => {
     watching();
     socket().says(frame(4, 2, 0));
-    socket().says(frame(4, 2, 0, 4, 2));
     socket().says(frame(5, 2, 2));
     expect(sink.opsFrame).toHaveBeenCalledTimes(1);
     expect(sink.opsFrame.mock.calls[0]?.[0]).toBe('s1');
-    expect(sink.routingFrame).toHaveBeenCalledTimes(1);
   });
 
-  it('begins where it is told', () => {
+  // Where the subscription goes on that the next connection begins with.
+  const afterReconnect = (): unknown => {
+    socket().close();
+    vi.advanceTimersByTime(500);
+    socket().says(HELLO);
+    return heard()[0];
+  };
+
+  it('says how it wants to fall behind', () => {
     const live = new Live('ws://x', sink);
     live.connect();
     socket().says(HELLO);
-    live.watch('s1', ['op'], { from: FROM, thin: 'latest' });
-    expect(heard()).toEqual([
-      { type: 'subscribe', session: 's1', kinds: ['op'], from: FROM, thin: 'latest' },
-    ]);
-    expect(live.position('s1')).toEqual(FROM);
-    expect(live.position('s2')).toBeNull();
+    live.watch('s1', ['op'], { thin: 'latest' });
+    expect(heard()).toEqual([{ type: 'subscribe', session: 's1', kinds: ['op'], thin: 'latest' }]);
   });
 
   it('goes on after a reconnect where it was, and passes nothing on twice', () => {
-    const live = watching();
+    watching();
     socket().says(token(3));
     socket().says(frame(4, 2, 0, 4));
-    socket().close();
-    expect(live.position('s1')).toEqual({ token: 4, step: 2, op: 4, routing: 0 });
-    vi.advanceTimersByTime(500);
-    socket().says(HELLO);
-    expect(heard()).toMatchObject([{ from: { token: 4, step: 2, op: 4, routing: 0 } }]);
+    expect(afterReconnect()).toMatchObject({ from: { token: 4, step: 2, op: 4 } });
     socket().says({
       type: 'subscribed',
       session: 's1',
@@ -193,28 +190,27 @@ describe('Live', () => {
     socket().says(frame(9, 1, 4, 4));
     socket().says(token(4));
     socket().says(frame(9, 2, 4, 4));
-    socket().says(frame(9, 2, 0, 2, 2));
-    expect(live.position('s1')).toEqual({ token: 5, step: 2, op: 8, routing: 2 });
+    expect(afterReconnect()).toMatchObject({ from: { token: 5, step: 2, op: 8 } });
     socket().says({ type: 'text', session: 's1', index: 5, text: 'rest' });
     const layers = { ns: [], bytes: [] };
     const step = { step: 2, phase: 'generate', timing: 'fast', template: 1, begin_ns: 0, layers };
     const sizes = { end_ns: 1, first_token: 4, n_tokens: 1, ops: 8, accesses: 0 };
     const rest = { bytes_read: 0, bytes_written: 0, dropped: false, aborted: false };
     socket().says({ type: 'step', session: 's1', ...step, ...sizes, ...rest });
-    expect(live.position('s1')).toEqual({ token: 6, step: 3, op: 0, routing: 0 });
+    expect(afterReconnect()).toMatchObject({ from: { token: 6, step: 3, op: 0 } });
     const tokens = sink.event.mock.calls.map(([event]) => event).filter((e) => e.type === 'token');
     expect(tokens.map((event) => event.index)).toEqual([3, 4]);
     expect(sink.opsFrame.mock.calls.map(([, ops]) => ops.firstOp)).toEqual([0, 4]);
   });
 
   it('takes what replaces ops that were withdrawn', () => {
-    const live = watching();
+    watching();
     socket().says(frame(4, 2, 0, 4));
     const instead = frame(4, 2, 0, 2);
     new DataView(instead).setUint16(6, 3, true);
     socket().says(instead);
     expect(sink.opsFrame).toHaveBeenCalledTimes(2);
-    expect(live.position('s1')).toMatchObject({ step: 2, op: 2 });
+    expect(afterReconnect()).toMatchObject({ from: { step: 2, op: 2 } });
   });
 
   it('acknowledges what it received, in bytes of UTF-8, of this connection', () => {
@@ -254,8 +250,8 @@ describe('Live', () => {
 
   it('adds up what was lost', () => {
     watching();
-    socket().says({ type: 'loss', session: 's1', tokens: 1, steps: 2, ops: 3, routing: 4 });
-    expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'loss', ops: 3, frames: 10 });
+    socket().says({ type: 'loss', session: 's1', tokens: 1, steps: 2, ops: 3, routing: 0 });
+    expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'loss', ops: 3, frames: 6 });
   });
 
   it('reports what it cannot understand and passes over what is new', () => {

@@ -39,7 +39,6 @@ describe('columnsOf', () => {
     const data = dataOf(2, [step(0)]);
     data.learnTemplate(1, [op(0), op(1, { layer: 0 }), op(2, { layer: 1 })]);
     data.addOps({
-      kind: 'op' as const,
       subscription: 1,
       step: 1,
       firstOp: 0,
