@@ -27,6 +27,7 @@ StepBuffer* StepPool::try_acquire() {
   // A live view that still reads the old step sees the generation move.
   buffer->generation.fetch_add(1, std::memory_order_acq_rel);
   buffer->ops_done.store(0, std::memory_order_release);
+  buffer->first_op_ns.store(0, std::memory_order_release);
   buffer->header = {};
   buffer->arena_used = 0;
   buffer->captured.clear();

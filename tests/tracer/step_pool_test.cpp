@@ -48,6 +48,7 @@ TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
   StepBuffer* buffer = pool.try_acquire();
   const std::uint64_t generation = buffer->generation.load();
   buffer->ops_done.store(7);
+  buffer->first_op_ns.store(8);
   buffer->arena_used = 32;
   buffer->captured.push_back({.slot = 1, .count = 2, .offset = 0});
   buffer->stats.push_back({.op = OpId{3}});
@@ -60,6 +61,7 @@ TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
   ASSERT_EQ(again, buffer);
   EXPECT_GT(again->generation.load(), generation) << "a live view cannot tell the steps apart";
   EXPECT_EQ(again->ops_done.load(), 0U);
+  EXPECT_EQ(again->first_op_ns.load(), 0) << "of a step that fails before its graph is listed";
   EXPECT_EQ(again->arena_used, 0U);
   EXPECT_TRUE(again->captured.empty());
   EXPECT_TRUE(again->stats.empty());
