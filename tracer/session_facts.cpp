@@ -4,15 +4,28 @@
 #include <array>
 #include <chrono>
 #include <format>
+#include <string_view>
 #include <utility>
 
 #include "tracer/engine_state.h"
 #include "tracer/recorded_answer.h"
 #include "tracer/text_stream.h"
+#include "tracer/utf8.h"
 
 namespace tt {
 
 namespace {
+
+// As many whole characters from the start as fit into so many bytes.
+std::string_view start_of(std::string_view text, std::size_t most) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t next = end + utf8_character_at(text.substr(end)).length;
+    if (next > most) break;
+    end = next;
+  }
+  return text.substr(0, end);
+}
 
 std::string title_of(const Prompt& prompt) {
   constexpr std::size_t kLength = 80;
@@ -27,8 +40,7 @@ std::string title_of(const Prompt& prompt) {
     text = std::format("{} token ids", std::get<std::vector<std::int32_t>>(prompt).size());
   }
   std::ranges::replace(text, '\n', ' ');
-  if (text.size() > kLength) text = text.substr(0, kLength);
-  return to_valid_utf8(text);
+  return to_valid_utf8(start_of(text, kLength));
 }
 
 }  // namespace

@@ -375,6 +375,23 @@ TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
             "<|im_start|>assistant\n");
 }
 
+TEST(EngineOutput, ATitleEndsWithAWholeCharacter) {
+  TracedModel traced(shape("small"));
+  const auto title_of = [&](const std::string& prompt) {
+    return traced.engine().describe(text_request(prompt, 1)).title;
+  };
+  const auto times = [](int n, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(title_of(times(100, "\u6D77")), times(26, "\u6D77"));
+  EXPECT_EQ(title_of(times(100, "\U0001F30A")), times(20, "\U0001F30A"));
+  EXPECT_EQ(title_of(times(100, "s")), times(80, "s"));
+  EXPECT_EQ(title_of("two\nlines"), "two lines");
+  EXPECT_EQ(title_of(times(100, "\x80")), times(80, "\uFFFD")) << "what is no character is shown";
+}
+
 // ---------------------------------------------------------------- threads
 
 // Of a step the library itself says with how many it ran.
