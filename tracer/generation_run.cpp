@@ -248,7 +248,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   if (whole) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());
-    if (phase != Phase::Encode) {
+    if (phase != Phase::Encode && llama_get_memory(engine_.context.get()) != nullptr) {
       engine_.cached.insert(engine_.cached.end(), tokens.begin(), tokens.end());
     }
     return cancelled ? Outcome::Cancelled : Outcome::Ok;

@@ -1,5 +1,6 @@
 // What a request may ask for, and what it is told: prompts, limits, sampling, text.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -468,6 +469,24 @@ TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
   const auto tokens = traced.engine().tokens_of("the old sea and the wind");
   ASSERT_TRUE(tokens.has_value());
   EXPECT_EQ(run.result.embedding, plain.embedding(*tokens));
+}
+
+// There is nothing to continue from, so that nothing has to be remembered for it.
+TEST(EnginePhases, AnEmbeddingModelKeepsNothingOfItsRequests) {
+  constexpr int kRequests = 100;
+  constexpr std::size_t kTokens = 200;
+  TracedModel traced(shape("bert"));
+  GenerationRequest request = greedy_tokens(kTokens, 1);
+  request.level = Level::Off;
+  const auto held_after = [&](int requests) {
+    for (int i = 0; i < requests; ++i) {
+      EXPECT_EQ(traced.run(request).result.reason, StopReason::Embedded);
+    }
+    const struct mallinfo2 heap = mallinfo2();
+    return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);
+  };
+  const std::int64_t before = held_after(3);
+  EXPECT_LT(held_after(kRequests) - before, kRequests * kTokens * sizeof(std::int32_t) / 2);
 }
 
 }  // namespace
