@@ -44,17 +44,10 @@ llama_load_mode load_mode(const ModelOptions& options) {
   return options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
 }
 
-// A number of the model's metadata: exact key, else "<architecture>.<key>".
-std::uint32_t metadata_number(const GgufIndex& index, std::string_view suffix) {
-  for (const GgufEntry& entry : index.metadata()) {
-    if (!entry.key.ends_with(suffix)) continue;
-    try {
-      return static_cast<std::uint32_t>(std::stoul(value_text(entry)));
-    } catch (const std::exception&) {
-      return 0;  // an array: differs by layer
-    }
-  }
-  return 0;
+// A number of the model's metadata; 0: it has none, or one per layer.
+std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
+  const auto value = value_of<std::uint64_t>(index.metadata(), key).value_or(0);
+  return std::in_range<std::uint32_t>(value) ? static_cast<std::uint32_t>(value) : 0;
 }
 
 }  // namespace
@@ -222,8 +215,8 @@ void Engine::Impl::read_facts() {
   facts.n_heads = number(llama_model_n_head(loaded));
   facts.n_heads_kv = number(llama_model_n_head_kv(loaded));
   facts.n_vocab = number(llama_vocab_n_tokens(vocab()));
-  facts.n_experts = metadata_number(index, ".expert_count");
-  facts.n_experts_used = metadata_number(index, ".expert_used_count");
+  facts.n_experts = metadata_number(index, facts.architecture + ".expert_count");
+  facts.n_experts_used = metadata_number(index, facts.architecture + ".expert_used_count");
   facts.context = llama_n_ctx(context.get());
   facts.context_trained = number(llama_model_n_ctx_train(loaded));
   facts.ubatch = llama_n_ubatch(context.get());

@@ -81,24 +81,51 @@ TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
   EXPECT_EQ(traced.run(greedy_tokens(3, 2)).result.generated, 2U) << "and works on";
 }
 
-// The same weights, and nothing said about text.
-std::filesystem::path without_vocabulary(const std::filesystem::path& model,
-                                         const std::filesystem::path& out) {
+// The same weights, and what `say` takes over into the new metadata from the old.
+template <class Say>
+std::filesystem::path with_metadata(const std::filesystem::path& model,
+                                    const std::filesystem::path& out, Say say) {
   ggml_context* tensors = nullptr;
   const GgufContext whole(gguf_init_from_file(model.c_str(), {.no_alloc = false, .ctx = &tensors}));
   const GgmlContext owner(tensors);
-  const GgufContext bare(gguf_init_empty());
-  gguf_set_kv(bare.get(), whole.get());
-  for (std::int64_t i = 0; i < gguf_get_n_kv(whole.get()); ++i) {
-    const char* key = gguf_get_key(whole.get(), i);
-    if (std::string_view(key).starts_with("tokenizer.")) gguf_remove_key(bare.get(), key);
-  }
-  gguf_set_val_str(bare.get(), "tokenizer.ggml.model", "no_vocab");
+  const GgufContext other(gguf_init_empty());
+  say(other.get(), whole.get());
   for (std::int64_t i = 0; i < gguf_get_n_tensors(whole.get()); ++i) {
-    gguf_add_tensor(bare.get(), ggml_get_tensor(tensors, gguf_get_tensor_name(whole.get(), i)));
+    gguf_add_tensor(other.get(), ggml_get_tensor(tensors, gguf_get_tensor_name(whole.get(), i)));
   }
-  EXPECT_TRUE(gguf_write_to_file(bare.get(), out.c_str(), false));
+  EXPECT_TRUE(gguf_write_to_file(other.get(), out.c_str(), false));
   return out;
+}
+
+// Nothing is said about text.
+std::filesystem::path without_vocabulary(const std::filesystem::path& model,
+                                         const std::filesystem::path& out) {
+  return with_metadata(model, out, [](gguf_context* bare, const gguf_context* whole) {
+    gguf_set_kv(bare, whole);
+    for (std::int64_t i = 0; i < gguf_get_n_kv(whole); ++i) {
+      const char* key = gguf_get_key(whole, i);
+      if (std::string_view(key).starts_with("tokenizer.")) gguf_remove_key(bare, key);
+    }
+    gguf_set_val_str(bare, "tokenizer.ggml.model", "no_vocab");
+  });
+}
+
+TEST(EngineLoad, TakesNumbersOfTheModelsOwnArchitecture) {
+  const TempFolder folder;
+  const auto experts_of = [&](const std::filesystem::path& model) {
+    const auto out = with_metadata(model, folder / "model.gguf",
+                                   [](gguf_context* other, const gguf_context* whole) {
+                                     gguf_set_val_u32(other, "elsewhere.expert_count", 77);
+                                     gguf_set_val_u32(other, "elsewhere.expert_used_count", 7);
+                                     gguf_set_kv(other, whole);
+                                   });
+    const ModelFacts facts = TracedModel(out).engine().facts();
+    return std::pair(facts.n_experts, facts.n_experts_used);
+  };
+  EXPECT_EQ(experts_of(shape("small")), std::pair(0U, 0U));
+  const ModelFacts routed = TracedModel(shape("gpt-oss-like")).engine().facts();
+  EXPECT_GT(routed.n_experts, routed.n_experts_used);
+  EXPECT_EQ(experts_of(shape("gpt-oss-like")), std::pair(routed.n_experts, routed.n_experts_used));
 }
 
 // Deeper, they end the process.
