@@ -15,15 +15,6 @@ namespace tt {
 
 namespace {
 
-// How long a model may take to load before it counts as damaged: some time for its
-// tables, and its bytes from a slow disk. Loading can be cancelled meanwhile.
-std::chrono::milliseconds check_patience(const std::filesystem::path& model) {
-  constexpr std::uint64_t kBytesPerMs = 10'000;
-  std::error_code none;
-  const std::uintmax_t bytes = std::filesystem::file_size(model, none);
-  return std::chrono::minutes(2) + std::chrono::milliseconds(none ? 0 : bytes / kBytesPerMs);
-}
-
 constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
 
 struct Job {

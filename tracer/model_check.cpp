@@ -14,6 +14,8 @@
 #include <format>
 #include <utility>
 
+#include "tracer/gguf_index.h"
+
 extern char** environ;
 
 namespace tt {
@@ -74,6 +76,15 @@ std::string last_line(std::string text) {
 }
 
 }  // namespace
+
+std::chrono::milliseconds check_patience(const std::filesystem::path& model) {
+  constexpr std::uint64_t kBytesPerMs = 10'000;
+  std::uint64_t bytes = 0;
+  if (const auto index = GgufIndex::open(model)) {
+    for (const ModelFile& file : index->files()) bytes += file.size;
+  }
+  return std::chrono::minutes(2) + std::chrono::milliseconds(bytes / kBytesPerMs);
+}
 
 std::expected<void, std::string> check_model(const std::filesystem::path& checker,
                                              const std::filesystem::path& model,

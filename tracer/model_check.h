@@ -10,6 +10,10 @@
 
 namespace tt {
 
+// How long a model may take to load before it counts as damaged: some time for its
+// tables, and the bytes of all its files from a slow disk. Loading can be cancelled meanwhile.
+std::chrono::milliseconds check_patience(const std::filesystem::path& model);
+
 // Runs `checker` (the program tt-check-model), which loads `model` and makes a
 // small context. The error says why the model cannot be used and what to do.
 // Any thread; the child is ended when it exceeds `timeout` or a stop is asked for.

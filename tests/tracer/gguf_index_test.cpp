@@ -14,6 +14,7 @@
 #include "tests/format/temp_folder.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/mapped_files.h"
+#include "tracer/model_check.h"
 
 namespace tt::testing {
 namespace {
@@ -126,6 +127,24 @@ TEST(GgufIndex, NamesTheMissingPart) {
   const auto renamed = GgufIndex::open(folder / "renamed.gguf");
   ASSERT_FALSE(renamed.has_value());
   EXPECT_TRUE(renamed.error().contains("Give the parts their names back")) << renamed.error();
+}
+
+TEST(CheckPatience, IsForTheBytesOfEveryPart) {
+  const TempFolder folder;
+  const auto first = in_three_parts();
+  std::uint64_t bytes = 0;
+  for (const ModelFile& part : GgufIndex::open(first)->files()) {
+    std::filesystem::copy(part.path, folder.path());
+    bytes += part.size;
+  }
+  const auto last =
+      folder.path() / std::filesystem::path(GgufIndex::open(first)->files()[2].path).filename();
+  constexpr std::uint64_t kMore = 40'000'000'000;
+  std::filesystem::resize_file(last, std::filesystem::file_size(last) + kMore);  // sparse
+  const auto patience = check_patience(folder.path() / first.filename());
+  EXPECT_EQ(patience,
+            std::chrono::minutes(2) + std::chrono::milliseconds((bytes + kMore) / 10'000));
+  EXPECT_EQ(check_patience(folder / "none.gguf"), std::chrono::minutes(2));
 }
 
 // Header bytes at random: a value comes back, whatever they say.
