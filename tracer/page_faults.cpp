@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -31,7 +32,7 @@ int open_event(int processor) {
   event.type = PERF_TYPE_SOFTWARE;
   event.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
   event.sample_period = 1;
-  event.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
+  event.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
   event.disabled = 1;
   event.inherit = 1;
   event.inherit_thread = 1;  // not by programs that are started
@@ -89,7 +90,7 @@ struct PageFaults::Ring {
     while (at < end) {
       perf_event_header header{};
       copy(at, &header, sizeof header);
-      std::array<std::uint64_t, 2> numbers{};
+      std::array<std::uint64_t, 3> numbers{};
       copy(at + sizeof header, &numbers,
            std::min(sizeof numbers, std::size_t{header.size} - sizeof header));
       record(header.type, numbers);
@@ -130,10 +131,14 @@ void PageFaults::stop() {
 }
 
 void PageFaults::take(std::vector<PageFault>& out) {
+  const auto self = static_cast<std::uint32_t>(gettid());
   for (Ring& ring : rings_) {
-    ring.read([&](std::uint32_t type, const std::array<std::uint64_t, 2>& numbers) {
-      if (type == PERF_RECORD_SAMPLE)  // time, address
-        out.push_back({.at = Ns{static_cast<std::int64_t>(numbers[0])}, .address = numbers[1]});
+    ring.read([&](std::uint32_t type, const std::array<std::uint64_t, 3>& numbers) {
+      if (type == PERF_RECORD_SAMPLE) {  // process and thread, time, address
+        const auto [process, thread] = std::bit_cast<std::array<std::uint32_t, 2>>(numbers[0]);
+        if (thread == self) return;
+        out.push_back({.at = Ns{static_cast<std::int64_t>(numbers[1])}, .address = numbers[2]});
+      }
       if (type == PERF_RECORD_LOST) lost_ += numbers[1];  // id, how many
     });
   }

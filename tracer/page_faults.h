@@ -21,7 +21,8 @@ namespace tt {
 class PageFaults {
  public:
   // Of the calling thread and of every thread that it, or one of these, starts from now
-  // on: called on the inference thread before llama.cpp has made its workers.
+  // on: called on the inference thread before llama.cpp has made its workers. The thread
+  // that takes is left out, as it may be one of these and evaluates nothing.
   static std::unique_ptr<PageFaults> watch();
   ~PageFaults();
   PageFaults(const PageFaults&) = delete;
@@ -45,7 +46,7 @@ class PageFaults {
   // Of the process so far. Any thread.
   static std::uint64_t count();
 
-  static constexpr std::size_t kRoom = 5'000;  // faults, about; one ring per processor
+  static constexpr std::size_t kRoom = 4'000;  // faults, about; one ring per processor
 
  private:
   struct Ring;

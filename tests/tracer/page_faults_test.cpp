@@ -199,43 +199,93 @@ TEST(PageFaults, AreCountedWhereTheKernelDoesNotTell) {
       .join();
 }
 
+// Pages of a file that are not in memory: each is waited for once.
+class ColdPages {
+ public:
+  explicit ColdPages(std::size_t count) : bytes_(count * kPage) {
+    std::ofstream(file_.path) << std::string(bytes_, 'x');
+    file_.sync();
+    const int fd = open(file_.path.c_str(), O_RDONLY);
+    at_ = static_cast<const volatile char*>(mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0));
+    close(fd);
+    forget(file_.path);
+  }
+  ~ColdPages() { munmap(const_cast<char*>(at_), bytes_); }
+  ColdPages(const ColdPages&) = delete;
+  ColdPages& operator=(const ColdPages&) = delete;
+
+  void touch(std::size_t begin, std::size_t end) const {
+    for (std::size_t i = begin; i < end; ++i) (void)at_[i * kPage];
+  }
+  std::uint64_t address(std::size_t page) const {
+    return reinterpret_cast<std::uint64_t>(at_) + page * kPage;
+  }
+
+ private:
+  OnDisk file_;
+  std::size_t bytes_;
+  const volatile char* at_;
+};
+
 // More at once than there is room for: what is not told is counted.
 TEST(PageFaults, WhatIsLostIsCounted) {
   constexpr std::size_t kPages = 3 * PageFaults::kRoom;
-  const OnDisk file;
-  std::ofstream(file.path) << std::string(kPages * kPage, 'x');
-  file.sync();
-  const int fd = open(file.path.c_str(), O_RDONLY);
-  const auto* bytes = static_cast<const volatile char*>(
-      mmap(nullptr, kPages * kPage, PROT_READ, MAP_SHARED, fd, 0));
-  close(fd);
-  forget(file.path);
+  const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
+  std::vector<PageFault> told;
+  std::size_t at_first = 0;
   std::thread([&] {
     // A processor tells what it lost with its next fault.
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
     ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+    const auto take = [&] { std::thread([&] { faults->take(told); }).join(); };
     const std::uint64_t before = PageFaults::count();
     faults->start();
-    for (std::size_t i = 0; i + 10 < kPages; ++i) (void)bytes[i * kPage];
-    std::vector<PageFault> told;
-    faults->take(told);
-    const std::size_t at_first = told.size();
-    for (std::size_t i = kPages - 10; i < kPages; ++i) (void)bytes[i * kPage];
-    faults->take(told);
+    pages.touch(0, kPages - 10);
+    take();
+    at_first = told.size();
+    pages.touch(kPages - 10, kPages);
+    take();
     faults->stop();
     EXPECT_GE(PageFaults::count() - before, kPages);
-    if (!faults->told()) {
-      EXPECT_TRUE(told.empty());
-      return;
-    }
-    EXPECT_GT(at_first, PageFaults::kRoom / 2);
-    EXPECT_LT(at_first, kPages - 10);
-    EXPECT_EQ(told.size() + faults->lost(), kPages);
-    EXPECT_TRUE(std::ranges::is_sorted(told, {}, [](const PageFault& f) { return f.at.v; }));
   }).join();
+  if (!faults->told()) {
+    EXPECT_TRUE(told.empty());
+    return;
+  }
+  EXPECT_GT(at_first, PageFaults::kRoom / 2);
+  EXPECT_LT(at_first, kPages - 10);
+  EXPECT_EQ(told.size() + faults->lost(), kPages);
+  EXPECT_TRUE(std::ranges::is_sorted(told, {}, [](const PageFault& f) { return f.at.v; }));
+}
+
+// A recorder's thread is started from a watched one, and waits for pages of its own.
+TEST(PageFaults, OfTheThreadThatTakesThemAreNoOnesElse) {
+  constexpr std::size_t kPages = 40;
+  const ColdPages pages(kPages);
+  const auto faults = PageFaults::watch();
+  std::vector<PageFault> told;
+  faults->start();
+  pages.touch(0, kPages / 2);
+  std::thread([&] {
+    pages.touch(kPages / 2, kPages);
+    faults->take(told);
+  }).join();
+  faults->stop();
+  if (!faults->told()) {
+    EXPECT_TRUE(told.empty());
+    return;
+  }
+  std::set<std::uint64_t> waited_for, expected;
+  for (std::size_t page = 0; page < kPages / 2; ++page) expected.insert(pages.address(page));
+  for (const PageFault& fault : told) {
+    if (fault.address >= pages.address(0) && fault.address < pages.address(kPages)) {
+      waited_for.insert(fault.address);
+    }
+  }
+  EXPECT_EQ(waited_for, expected);
 }
 
 }  // namespace
