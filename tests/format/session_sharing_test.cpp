@@ -199,6 +199,31 @@ TEST(Recovery, LeavesALiveWriterAlone) {
   EXPECT_TRUE(recover_sessions(folder.path())->empty());
 }
 
+// A session whose rows could not be counted is none that is done with 0 of them.
+TEST(Recovery, WritesTheTotalsThatTheEndCouldNot) {
+  TempFolder folder;
+  const fs::path file = folder / "s.ttrace";
+  const RandomSession session = random_session(33);
+  auto writer = begin(file, session);
+  ASSERT_TRUE(add_all(*writer, session).has_value());
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &db), SQLITE_OK);
+  const auto run = [&](const char* sql) {
+    return sqlite3_exec(db, sql, nullptr, nullptr, nullptr);
+  };
+  ASSERT_EQ(run("ALTER TABLE tt_token RENAME TO elsewhere"), SQLITE_OK);
+  EXPECT_FALSE(writer->finish(session.info, session.losses).has_value());
+  ASSERT_EQ(run("ALTER TABLE elsewhere RENAME TO tt_token"), SQLITE_OK);
+  sqlite3_close(db);
+
+  const auto recovered = recover_sessions(folder.path());
+  ASSERT_EQ(recovered->size(), 1u);
+  const auto reader = SessionReader::open(file);
+  EXPECT_EQ(reader->info()->state, SessionState::Recovered);
+  EXPECT_EQ(reader->step_count().value(), session.steps.size());
+  EXPECT_EQ(reader->token_count().value(), session.tokens.size());
+}
+
 TEST(Recovery, TakesAWriterThatGaveUpForDead) {
   TempFolder folder;
   const RandomSession session = random_session(25);

@@ -184,14 +184,15 @@ void SessionWriter::Impl::fail(const TraceError& error) {
 }
 
 Done SessionWriter::Impl::write_end(const SessionInfo& info, const LossCounters& losses) {
-  const auto total = [&](const char* sql) { return db->ask(sql).value_or("0"); };
+  const auto write_total = [&](const char* key, const char* sql) {
+    return db->ask(sql).and_then(
+        [&](const std::string& rows) { return write_meta(*db, Meta{{key, rows}}); });
+  };
   return db->run("BEGIN IMMEDIATE")
       .and_then([&] { return write_info(*db, info); })
       .and_then([&] { return write_losses(*db, losses); })
-      .and_then([&] {
-        return write_meta(*db, {{"steps", total("SELECT count(*) FROM tt_step")},
-                                {"tokens", total("SELECT count(*) FROM tt_token")}});
-      })
+      .and_then([&] { return write_total("steps", "SELECT count(*) FROM tt_step"); })
+      .and_then([&] { return write_total("tokens", "SELECT count(*) FROM tt_token"); })
       .and_then([&] { return db->run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
 }
 
