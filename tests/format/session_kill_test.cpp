@@ -199,6 +199,40 @@ TEST(FullDisk, EndsTheRecordingAndLosesNothingCommitted) {
   expect_to_end_well(disk.path(), FullBy::Disk);
 }
 
+// What was kept for the end of a recording serves the recovery of one that had no end.
+TEST(FullDisk, HasRoomForTheRecoveryOfAKilledRecording) {
+  const SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
+  const fs::path file = disk / "s.ttrace";
+  const RandomSession session = random_session(44, {1, 10, 10, 2, 5, 5});
+  SharedTold told;
+  ChildProcess child([&] {
+    SessionInfo info = session.info;
+    info.state = SessionState::Running;
+    const auto writer = SessionWriter::create(file, info);
+    if (!writer || !add_all(**writer, session)) return 1;
+    told->created = true;
+    pause();
+    return 2;
+  });
+  while (!told->created) usleep(1000);
+  child.kill_now();
+  ASSERT_GT(fs::file_size(file.string() + "-wal"), 0U);
+  ASSERT_LT(fs::file_size(file.string() + "-wal"), 60'000U);
+  std::ofstream filler(disk / "filler");
+  while (filler.put('x').flush()) {
+  }
+  ASSERT_EQ(fs::space(disk.path()).available, 0U);
+
+  const auto recovered = recover_sessions(disk.path());
+  ASSERT_EQ(recovered->size(), 1u);
+  EXPECT_EQ(recovered->front().steps, session.steps.size());
+  EXPECT_EQ(check_session(file).value(), std::vector<std::string>{});
+  EXPECT_EQ(SessionReader::open(file)->info()->state, SessionState::Recovered);
+  for (const char* suffix : {"-wal", "-shm", "-reserve"})
+    EXPECT_FALSE(fs::exists(file.string() + suffix)) << suffix;
+}
+
 TEST(FileSizeLimit, EndsTheRecordingAndLosesNothingCommitted) {
   const TempFolder folder;
   expect_to_end_well(folder.path(), FullBy::FileSizeLimit);

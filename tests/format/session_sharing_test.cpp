@@ -251,6 +251,7 @@ TEST(Recovery, TrustsLocksMoreThanProcessIds) {
   ChildProcess other([&] { return recover_sessions(folder.path())->empty() ? 0 : 1; });
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(SessionReader::open(file)->info()->state, SessionState::Running);
+  EXPECT_TRUE(fs::exists(folder / "s.ttrace-reserve")) << "the room that its end may need";
   ASSERT_TRUE(add_all(*writer, session).has_value());
 }
 

@@ -35,12 +35,17 @@ bool recover(const fs::path& path) {
   const bool running = state != meta->end() && state->second == to_text(SessionState::Running);
   if (owner_state(*meta) == Owner::Alive) return false;
 
-  // Room first: the disk may still be full.
-  remove_quietly(path.string() + "-reserve");
   // Leaving WAL mode needs the file for oneself: refused while any process has
   // it open, also one in another container, whose process id tells us nothing.
-  const auto mode = db->ask("PRAGMA journal_mode=DELETE");
+  const auto leave_wal = [&] { return db->ask("PRAGMA journal_mode=DELETE"); };
+  const auto give_up_reserve = [&] { remove_quietly(path.string() + "-reserve"); };
+  auto mode = leave_wal();
+  if (!mode && mode.error().kind == TraceError::Kind::DiskFull) {
+    give_up_reserve();  // only who has the file for himself gets as far as to write
+    mode = leave_wal();
+  }
   if (!mode || *mode != "delete") return false;
+  give_up_reserve();
   return running && mark_recovered(*db).has_value();
 }
 
