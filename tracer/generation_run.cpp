@@ -32,7 +32,8 @@ Ns GenerationRun::now() const { return Ns{ns_between(epoch_, std::chrono::steady
 
 GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   if (request_.level == Level::Verbose && !request_.stats_pattern.empty()) {
-    stats_.emplace(request_.stats_pattern);  // Engine::check() has tried it
+    // Engine::check() has tried it.
+    stats_ = std::make_shared<const std::regex>(request_.stats_pattern);
   }
   result_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
   if (engine_.facts.embedding_only) {
@@ -228,9 +229,8 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   batch.token = ids.data();
   batch.logits = logits.data();
 
-  engine_.probe->begin_step(
-      buffer,
-      {.exact = request_.exact_timing, .stats_of = stats_ ? &*stats_ : nullptr, .epoch = epoch_});
+  engine_.probe->begin_step(buffer,
+                            {.exact = request_.exact_timing, .stats_of = stats_, .epoch = epoch_});
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   const bool cancelled = engine_.probe->cancel_requested();

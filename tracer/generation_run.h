@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <expected>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ class GenerationRun {
   Recorder* recorder_;
   GenerationListener& listener_;
   GenerationResult result_;
-  std::optional<std::regex> stats_;
+  std::shared_ptr<const std::regex> stats_;
   std::chrono::steady_clock::time_point epoch_;
   std::uint32_t token_count_ = 0;  // of the session so far
   std::uint32_t evaluated_ = 0;    // index of the first token of the next step

@@ -333,7 +333,7 @@ void Probe::learn_range(std::int64_t now_ns) {
   if (mode_options_.stats_of != nullptr && !spans_.empty() && predicted > 0) {
     const OpSpan& last = spans_.back();
     const ggml_tensor& output = *nodes_[last.first + last.nodes - 1];
-    if (named_for_stats(output)) {
+    if (named_for_stats(output.name)) {
       take_stats(static_cast<std::uint32_t>(spans_.size()) - 1, output);
     }
   }
@@ -394,8 +394,8 @@ void Probe::adopt_learned() {
 
 // ---------------------------------------------------------------- value statistics
 
-bool Probe::named_for_stats(const ggml_tensor& tensor) const {
-  return std::regex_search(tensor.name, *mode_options_.stats_of);
+bool Probe::named_for_stats(const std::string& name) const {
+  return std::regex_search(name, *mode_options_.stats_of);
 }
 
 // Names are matched once per graph and pattern, not in every step.
@@ -407,8 +407,11 @@ void Probe::prepare_stats() {
   stats_of_instance_ = instance_;
   stats_pattern_ = mode_options_.stats_of;
   stats_nodes_.assign(instance_->node_count(), false);
-  for (std::uint32_t i = 0; i < instance_->node_count(); ++i) {
-    stats_nodes_[i] = instance_->op_ending_at(i) != kNone && named_for_stats(*instance_->node(i));
+  // Not of its nodes in memory: those to come may be another graph's.
+  const GraphTemplate& graph = instance_->graph()->graph;
+  for (const Op& op : graph.ops) {
+    stats_nodes_[op.last().v] =
+        named_for_stats(graph.tensor(graph.node(op.last()).output).name);
   }
 }
 

@@ -177,6 +177,28 @@ TEST(Levels, VerboseDescribesTheOutputsThatItsPatternNames) {
   }
 }
 
+// Also where a request's graphs are known from its first step on.
+TEST(Levels, VerboseDescribesWhatThisRequestNames) {
+  TracedModel traced(small());
+  GenerationRequest request = greedy_tokens(20, 4);
+  request.reuse_prefix = true;
+  request.level = Level::Verbose;
+  for (const std::string name : {"ffn_out", "l_out", "ffn_out"}) {
+    SCOPED_TRACE(name);
+    request.stats_pattern = "^" + name;
+    const auto run = traced.run(request);
+    for (const Step& step : run.steps()) {
+      const auto graph = graph_of(run.reader(), step);
+      EXPECT_GE(step.stats.size(), 11U) << "one a layer; the last asks for one token";
+      for (const ValueStats& stats : step.stats) {
+        const Node& node = graph->node(graph->op(stats.op).last());
+        EXPECT_TRUE(graph->tensor(node.output).name.starts_with(name))
+            << graph->tensor(node.output).name;
+      }
+    }
+  }
+}
+
 TEST(Levels, AWrongPatternIsRefused) {
   TracedModel traced(small());
   GenerationRequest request = greedy_tokens(3, 2);
