@@ -293,8 +293,10 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
       ->type_name("LEVEL");
   command->add_flag("--exact", request.exact_timing, "Time every op by a cut after it: slower");
   command
-      ->add_option("--stats-pattern", request.stats_pattern,
-                   "With --level verbose: regular expression of the tensors to describe")
+      ->add_option(
+          "--stats-pattern", request.stats_pattern,
+          "With --level verbose: regular expression of the tensors to describe, without back "
+          "references and look-aheads")
       ->check(utf8_text());
   command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
   command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");

@@ -11,6 +11,7 @@
 #include "tracer/engine_state.h"
 #include "tracer/generation_run.h"
 #include "tracer/host_facts.h"
+#include "tracer/name_pattern.h"
 #include "tracer/request_bounds.h"
 #include "tracer/sampler.h"
 
@@ -311,15 +312,8 @@ std::expected<void, EngineError> Engine::check(const GenerationRequest& request)
       return error(Kind::BadGrammar, sampler.error());
     }
   }
-  if (request.stats_pattern.size() > kMostPatternBytes) {
-    return error(Kind::BadOption, std::format("stats_pattern has {} bytes; {} are allowed.",
-                                              request.stats_pattern.size(), kMostPatternBytes));
-  }
-  try {
-    [[maybe_unused]] const std::regex pattern(request.stats_pattern);
-  } catch (const std::regex_error& wrong) {
-    return error(Kind::BadOption,
-                 std::format("stats_pattern is not a regular expression: {}", wrong.what()));
+  if (auto pattern = NamePattern::compile(request.stats_pattern); !pattern) {
+    return error(Kind::BadOption, "stats_pattern " + pattern.error());
   }
   return {};
 }

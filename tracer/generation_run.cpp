@@ -32,8 +32,12 @@ Ns GenerationRun::now() const { return Ns{ns_between(epoch_, std::chrono::steady
 
 GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
   if (request_.level == Level::Verbose && !request_.stats_pattern.empty()) {
-    // Engine::check() has tried it.
-    stats_ = std::make_shared<const std::regex>(request_.stats_pattern);
+    auto pattern = NamePattern::compile(request_.stats_pattern);
+    if (!pattern) {
+      fail("stats_pattern " + pattern.error());
+      return std::move(result_);
+    }
+    stats_ = std::make_shared<const NamePattern>(*std::move(pattern));
   }
   result_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
   if (engine_.facts.embedding_only) {

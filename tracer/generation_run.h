@@ -11,6 +11,7 @@
 
 #include "tracer/engine_state.h"
 #include "tracer/generation.h"
+#include "tracer/name_pattern.h"
 #include "tracer/recorder.h"
 
 namespace tt {
@@ -45,7 +46,7 @@ class GenerationRun {
   Recorder* recorder_;
   GenerationListener& listener_;
   GenerationResult result_;
-  std::shared_ptr<const std::regex> stats_;
+  std::shared_ptr<const NamePattern> stats_;
   std::chrono::steady_clock::time_point epoch_;
   std::uint32_t token_count_ = 0;  // of the session so far
   std::uint32_t evaluated_ = 0;    // index of the first token of the next step

@@ -333,7 +333,7 @@ void Probe::learn_range(std::int64_t now_ns) {
   if (mode_options_.stats_of != nullptr && !spans_.empty() && predicted > 0) {
     const OpSpan& last = spans_.back();
     const ggml_tensor& output = *nodes_[last.first + last.nodes - 1];
-    if (named_for_stats(output.name)) {
+    if (mode_options_.stats_of->is_in(output.name)) {
       take_stats(static_cast<std::uint32_t>(spans_.size()) - 1, output);
     }
   }
@@ -394,10 +394,6 @@ void Probe::adopt_learned() {
 
 // ---------------------------------------------------------------- value statistics
 
-bool Probe::named_for_stats(const std::string& name) const {
-  return std::regex_search(name, *mode_options_.stats_of);
-}
-
 // Names are matched once per graph and pattern, not in every step.
 void Probe::prepare_stats() {
   if (mode_options_.stats_of == nullptr ||
@@ -410,8 +406,9 @@ void Probe::prepare_stats() {
   // Not of its nodes in memory: those to come may be another graph's.
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
+    if (cancel_requested()) return;
     stats_nodes_[op.last().v] =
-        named_for_stats(graph.tensor(graph.node(op.last()).output).name);
+        stats_pattern_->is_in(graph.tensor(graph.node(op.last()).output).name);
   }
 }
 

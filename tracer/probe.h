@@ -19,11 +19,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <regex>
 #include <span>
 #include <vector>
 
 #include "tracer/graph_instance.h"
+#include "tracer/name_pattern.h"
 #include "tracer/step_buffer.h"
 #include "tracer/template_builder.h"
 
@@ -33,7 +33,7 @@ namespace tt {
 
 struct ProbeMode {
   bool exact = false;                           // cut after every op, not only in new graphs
-  std::shared_ptr<const std::regex> stats_of;   // VERBOSE: value statistics of outputs so named
+  std::shared_ptr<const NamePattern> stats_of;  // VERBOSE: value statistics of outputs so named
   std::chrono::steady_clock::time_point epoch;  // the session's Ns{0}
 };
 
@@ -81,7 +81,6 @@ class Probe {
   void capture_learning();
   void capture_known(std::uint32_t op);
   void adopt_learned();
-  bool named_for_stats(const std::string& name) const;
   void prepare_stats();
   void take_stats(std::uint32_t op, const ggml_tensor& tensor);
   void end_op(std::uint32_t op, std::int64_t ns);
@@ -122,7 +121,7 @@ class Probe {
 
   // VERBOSE: which nodes of instance_ the pattern names.
   const GraphInstance* stats_of_instance_ = nullptr;
-  std::shared_ptr<const std::regex> stats_pattern_;  // kept: no later one has its address
+  std::shared_ptr<const NamePattern> stats_pattern_;  // kept: no later one has its address
   std::vector<bool> stats_nodes_;
   std::vector<float> stats_scratch_;
 };

@@ -34,7 +34,7 @@ consteval NumberBounds bounds_of(std::string_view name) {
 
 inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMostInt32};  // of each id
 inline constexpr std::size_t kMostStops = 32;
-// Regular expressions and grammars are read by functions that call themselves for
+// Regular expressions (name_pattern.h) and grammars are read by functions that call themselves for
 // each parenthesis, or rule: beyond these the stack would end.
 inline constexpr std::size_t kMostPatternBytes = 1000;
 inline constexpr std::size_t kMostGrammarBytes = 64U << 10, kDeepestGrammar = 500;

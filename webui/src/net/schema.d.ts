@@ -1643,7 +1643,7 @@ export interface components {
              * @enum {unknown}
              */
             readonly timing?: "fast" | "exact";
-            /** @description With level verbose: regular expression of the tensors to describe */
+            /** @description With level verbose: regular expression of the tensors to describe, without back references and look-aheads */
             readonly stats_pattern?: string;
         } & (unknown | unknown | unknown);
         readonly Generation: {
