@@ -38,7 +38,7 @@ AddressesPtr addresses_of(const BuiltGraph& built, const KnownGraphPtr& graph,
 GraphInstance::GraphInstance(std::span<const ggml_tensor* const> nodes, BuiltGraph built,
                              bool exact_only_graph,
                              std::span<const std::unique_ptr<GraphInstance>> known)
-    : exact_only(exact_only_graph), coverage_(built.coverage) {
+    : exact_only(exact_only_graph) {
   for (const ggml_tensor* node : nodes) nodes_.push_back(image_of(node));
   for (std::size_t i = 0; i < built.tensors.size(); ++i) {
     const Tensor& tensor = built.graph.tensors[i];

@@ -51,7 +51,6 @@ class GraphInstance {
 
   const KnownGraphPtr& graph() const { return graph_; }
   const AddressesPtr& addresses() const { return addresses_; }
-  const OffsetCoverage& coverage() const { return coverage_; }
 
   // The abort clock cannot be trusted for it: another device, or counts that vary.
   bool exact_only = false;
@@ -72,7 +71,6 @@ class GraphInstance {
   std::vector<Capture> captures_;
   KnownGraphPtr graph_;
   AddressesPtr addresses_;
-  OffsetCoverage coverage_;
 };
 
 }  // namespace tt

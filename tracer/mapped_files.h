@@ -19,7 +19,6 @@ class MappedFiles {
 
   // The file bytes behind [address, address + length); none when it is not mapped.
   std::optional<FileRange> locate(const void* address, std::uint64_t length) const;
-  bool empty() const { return stretches_.empty(); }
 
  private:
   struct Stretch {

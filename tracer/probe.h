@@ -60,7 +60,6 @@ class Probe {
   // The step in flight for a live view (any thread); null between steps. See StepBuffer.
   const StepBuffer* in_flight() const { return in_flight_.load(std::memory_order_acquire); }
 
-  std::size_t known_graphs() const { return instances_.size(); }
   const OffsetCoverage& coverage() const { return coverage_; }  // of the largest graph so far
   std::size_t memory_bytes() const;                             // about, of all instances
 

@@ -20,10 +20,7 @@ StepBuffer* StepPool::try_acquire() {
       free_.pop_back();
     }
   }
-  if (buffer == nullptr) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
-    return nullptr;
-  }
+  if (buffer == nullptr) return nullptr;
   // A live view that still reads the old step sees the generation move.
   buffer->generation.fetch_add(1, std::memory_order_acq_rel);
   buffer->ops_done.store(0, std::memory_order_release);

@@ -1,11 +1,9 @@
 // The buffers that carry steps from the inference thread to the writer thread,
-// allocated up front. With none free a step's times are dropped and counted,
-// its tokens kept: the inference thread never waits for a disk.
+// allocated up front. With none free a step's times are dropped (and counted,
+// LossCounters), its tokens kept: the inference thread never waits for a disk.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,14 +18,11 @@ class StepPool {
 
   StepBuffer* try_acquire();         // inference thread, between steps; null when none is free
   void release(StepBuffer* buffer);  // any thread: back to the free ones
-  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
-  std::size_t capacity() const { return buffers_.size(); }
 
  private:
   std::vector<std::unique_ptr<StepBuffer>> buffers_;
   std::mutex mutex_;  // held for a push or a pop, never while a graph runs
   std::vector<StepBuffer*> free_;
-  std::atomic<std::uint64_t> dropped_{0};
 };
 
 }  // namespace tt

@@ -67,7 +67,7 @@ class Naive {
   bool is_infrastructure(TensorId t) const {
     if (is_external(t)) return true;
     if (layer(t) != kNoLayer) return false;
-    return category_of(graph_, t) == Category::Infrastructure;
+    return categories_of(graph_)[t.v] == Category::Infrastructure;
   }
 
  private:
@@ -147,7 +147,7 @@ Expected expected_members(const GraphTemplate& graph, const Naive& naive, const 
 // What a tensor of a chosen layer, or of none, is in as.
 Category own_category(const GraphTemplate& graph, const Naive& naive, TensorId t) {
   if (naive.is_external(t)) return Category::Infrastructure;
-  return naive.layer(t) == kNoLayer ? category_of(graph, t) : Category::Layer;
+  return naive.layer(t) == kNoLayer ? categories_of(graph)[t.v] : Category::Layer;
 }
 
 void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {

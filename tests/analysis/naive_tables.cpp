@@ -173,13 +173,14 @@ Lines naive_experts(const Everything& all) {
 Lines naive_tensors(const Everything& all) {
   Lines lines;
   for (const auto& [id, graph] : all.graphs) {
+    const std::vector<Category> categories = categories_of(graph);
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       const Tensor& t = graph.tensors[i];
       const bool view = t.view_of != kNoTensor, in_file = !t.file.empty();
       Line line;
       line.number(id.v).number(i).text(t.name).text(t.type).text(to_text(t.kind)).layer(t.layer);
       line.text(to_text(t.component)).text(to_text(t.role));
-      line.text(to_text(category_of(graph, TensorId{i})));
+      line.text(to_text(categories[i]));
       line.text(t.input == InputLabel::None ? "NULL" : to_text(t.input));
       line.text(to_text(t.source)).text(t.buffer).u64(size_of(t).v);
       for (const auto ne : t.ne) line.number(ne);

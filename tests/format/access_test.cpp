@@ -381,15 +381,16 @@ TEST(Category, FollowsKindLayerAndPlaceInTheGraph) {
   const TensorId last = m.node("MUL", "node_2", {8, 3}, {query, norm});
   m.graph.ops[1].layer = LayerId{0};
 
-  EXPECT_EQ(category_of(m.graph, tokens), Category::Infrastructure);
-  EXPECT_EQ(category_of(m.graph, cache), Category::Infrastructure);
-  EXPECT_EQ(category_of(m.graph, freqs), Category::Infrastructure);
-  EXPECT_EQ(category_of(m.graph, table), Category::Embedding);
-  EXPECT_EQ(category_of(m.graph, q), Category::Layer);
-  EXPECT_EQ(category_of(m.graph, norm), Category::Output);
-  EXPECT_EQ(category_of(m.graph, embd), Category::Embedding) << "before the first layer";
-  EXPECT_EQ(category_of(m.graph, query), Category::Layer);
-  EXPECT_EQ(category_of(m.graph, last), Category::Output) << "after the last layer";
+  const std::vector<Category> categories = categories_of(m.graph);
+  EXPECT_EQ(categories[tokens.v], Category::Infrastructure);
+  EXPECT_EQ(categories[cache.v], Category::Infrastructure);
+  EXPECT_EQ(categories[freqs.v], Category::Infrastructure);
+  EXPECT_EQ(categories[table.v], Category::Embedding);
+  EXPECT_EQ(categories[q.v], Category::Layer);
+  EXPECT_EQ(categories[norm.v], Category::Output);
+  EXPECT_EQ(categories[embd.v], Category::Embedding) << "before the first layer";
+  EXPECT_EQ(categories[query.v], Category::Layer);
+  EXPECT_EQ(categories[last.v], Category::Output) << "after the last layer";
 }
 
 TEST(Category, WhatIsMadeFromInputsAloneIsInfrastructure) {

@@ -13,23 +13,19 @@
 namespace tt::testing {
 namespace {
 
-// Against a naive model: a count of free buffers, and of refusals.
-TEST(StepPool, MatchesACounterWithDrops) {
+// Against a naive model: a count of free buffers.
+TEST(StepPool, MatchesACounter) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const std::size_t capacity = 1 + random() % 6;
     StepPool pool(capacity, 16, 64);
-    ASSERT_EQ(pool.capacity(), capacity);
     std::vector<StepBuffer*> out;
-    std::uint64_t drops = 0;
     for (int i = 0; i < 200; ++i) {
       if (random() % 2 == 0) {
         StepBuffer* buffer = pool.try_acquire();
         ASSERT_EQ(buffer == nullptr, out.size() == capacity);
-        if (buffer == nullptr) {
-          ++drops;
-        } else {
+        if (buffer != nullptr) {
           EXPECT_TRUE(std::ranges::find(out, buffer) == out.end()) << "one buffer given out twice";
           out.push_back(buffer);
         }
@@ -38,7 +34,6 @@ TEST(StepPool, MatchesACounterWithDrops) {
         pool.release(*which);
         out.erase(which);
       }
-      ASSERT_EQ(pool.dropped(), drops);
     }
   }
 }
@@ -73,7 +68,8 @@ TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
 }
 
 TEST(StepPool, TakesBuffersBackFromAnotherThread) {
-  StepPool pool(4, 16, 64);
+  constexpr std::size_t kBuffers = 4;
+  StepPool pool(kBuffers, 16, 64);
   std::mutex mutex;
   std::vector<StepBuffer*> handed;
   std::atomic<bool> done{false};
@@ -98,11 +94,9 @@ TEST(StepPool, TakesBuffersBackFromAnotherThread) {
     }
   });
   std::uint64_t taken = 0;
-  std::uint64_t refused = 0;
   while (taken < 20'000) {
     StepBuffer* buffer = pool.try_acquire();
     if (buffer == nullptr) {
-      ++refused;
       std::this_thread::yield();
       continue;
     }
@@ -112,10 +106,9 @@ TEST(StepPool, TakesBuffersBackFromAnotherThread) {
   }
   done = true;
   writer.join();
-  EXPECT_EQ(pool.dropped(), refused);
   std::set<StepBuffer*> all;
   while (StepBuffer* buffer = pool.try_acquire()) all.insert(buffer);
-  EXPECT_EQ(all.size(), pool.capacity());
+  EXPECT_EQ(all.size(), kBuffers);
 }
 
 }  // namespace

@@ -112,7 +112,6 @@ enum class Category : std::uint8_t {
 };
 // Per tensor, O(tensors + nodes). CrossLayer* are given by layer_subgraph only.
 std::vector<Category> categories_of(const GraphTemplate& graph);
-Category category_of(const GraphTemplate& graph, TensorId tensor);
 
 const char* to_text(Category);
 

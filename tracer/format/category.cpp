@@ -90,6 +90,4 @@ std::vector<Category> categories_of(const GraphTemplate& graph) {
   return out;
 }
 
-Category category_of(const GraphTemplate& graph, TensorId id) { return categories_of(graph)[id.v]; }
-
 }  // namespace tt
