@@ -1,24 +1,18 @@
 #pragma once
 
 #include <ggml.h>
-#include <gguf.h>
 
 #include <expected>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tracer/llama_handles.h"
 #include "tracer/modelgen/model_spec.h"
 
 // A model before any weight exists: metadata and the tensors in file order.
 // Planning the 637 MiB of tinyllama-1.1b takes milliseconds.
 namespace tt::modelgen {
-
-struct GgufDeleter {
-  void operator()(gguf_context* gguf) const noexcept { gguf_free(gguf); }
-};
-using GgufContext = std::unique_ptr<gguf_context, GgufDeleter>;
 
 // Weights are drawn from a bell of this mean and deviation (0: a constant).
 struct Draw {

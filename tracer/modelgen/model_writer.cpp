@@ -24,11 +24,6 @@ struct FileCloser {
 };
 using File = std::unique_ptr<std::FILE, FileCloser>;
 
-struct GgmlDeleter {
-  void operator()(ggml_context* context) const noexcept { ggml_free(context); }
-};
-using GgmlContext = std::unique_ptr<ggml_context, GgmlDeleter>;
-
 std::unexpected<ModelError> io_error(const fs::path& path, int code) {
   return std::unexpected(
       ModelError{Kind::Io, std::format("{}: {}", path.string(), std::strerror(code))});
