@@ -42,7 +42,12 @@ function OfSession({ session }: { session: OpenSession }) {
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
       {info?.level !== undefined && <span>trace {info.level}</span>}
-      <Losses info={info} dropped={counts.dropped} damaged={damagedSteps(session, info)} />
+      <Losses
+        info={info}
+        dropped={counts.dropped}
+        damaged={damagedSteps(session, info)}
+        unread={session.feed.stepsError.value !== null}
+      />
       {lost > 0 && (
         <span class="warn" title="This page was too slow for them; what they said was read again.">
           {plural(lost, 'live message')} missed
@@ -60,13 +65,19 @@ function damagedSteps(session: OpenSession, info: Session | null): number {
 }
 
 // What the recording lost: as the file says once it does, before that as the
-// steps themselves say. And what the file has lost since.
-function Losses(props: { info: Session | null; dropped: number; damaged: number }) {
-  const { info, dropped, damaged } = props;
+// steps themselves say. And what the file has lost since, as far as that is known.
+function Losses(props: {
+  info: Session | null;
+  dropped: number;
+  damaged: number;
+  unread: boolean;
+}) {
+  const { info, dropped, damaged, unread } = props;
   const counted = Object.entries(info?.losses ?? {}).filter(([, n]) => n > 0);
   const texts = counted.map(([what, n]) => `${formatCount(n)} ${what.replaceAll('_', ' ')}`);
   if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
   if (damaged > 0) texts.push(`file damaged: its last ${plural(damaged, 'step')} not shown`);
+  if (unread) texts.push('steps could not be read');
   return texts.length === 0 ? (
     <span class="dim">nothing lost</span>
   ) : (

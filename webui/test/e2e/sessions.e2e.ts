@@ -171,10 +171,15 @@ describe('a damaged file', () => {
     const { page } = stage;
     await stage.textToEnd('A long story about a file', 120);
     const whole = await readFile(join(stage.server.data, `${stage.session ?? ''}.ttrace`));
-    await writeFile(
-      join(stage.server.data, 'cut.ttrace'),
-      whole.subarray(0, Math.floor(whole.length * 0.7)),
-    );
+    // What lies where differs from run to run: not every cut leaves steps that can be read.
+    for (const left of [0.7, 0.75, 0.8, 0.85, 0.9]) {
+      await writeFile(
+        join(stage.server.data, 'cut.ttrace'),
+        whole.subarray(0, Math.floor(whole.length * left)),
+      );
+      const steps = await fetch(`${stage.server.url}/api/v1/sessions/cut/steps?limit=1000`);
+      if (Number(steps.headers.get('X-Whole-Steps') ?? 0) > 10) break;
+    }
     await page.goto(`${stage.server.url}#1&session=cut`);
     await page.reload();
     const status = page.getByRole('contentinfo');
