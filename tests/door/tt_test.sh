@@ -144,6 +144,10 @@ test_fuzz_gives_each_target_its_seconds() {
   equals "$(calls_of ctest)" 0
   refused "$tree/tt" test --fuzz soon
   contains "$said" 'a number of seconds'
+  mkdir -p "$tree/tests/fuzz"
+  : >"$tree/tests/fuzz/sql_fuzz.cpp"
+  refused "$tree/tt" test --fuzz 7 sqll
+  contains "$said" "no fuzz target 'sqll': sql"
   echo 'exit 1' >>"$tree/build/fuzz/bin/sql_fuzz"
   refused "$tree/tt" test --fuzz 7 sql
   contains "$said" 'found in sql'
