@@ -2,6 +2,11 @@
 # has to be there and how new; what is missing or old stops here, with the
 # package's name and the command that mends it (./tt asks for the same, and builds
 # in an environment of its own when something is not here).
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -109,10 +114,4 @@ option(TT_BENCH "Build the benchmarks" OFF)
 if(TT_BENCH)
   tt_require(bench)
   find_package(benchmark REQUIRED)
-endif()
-
-find_program(CCACHE ccache)
-if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()
