@@ -52,8 +52,11 @@ std::expected<IndexShelf::Lease, TraceError> IndexShelf::lend(const std::string&
     // Of another state of an ended session nothing is known; one that grows only grows.
     if (!entry->index || entry->tag) entry->index.emplace();
     entry->tag.reset();
-    if (auto done = entry->index->extend(reader, keep_going); !done)
+    if (auto done = entry->index->extend(reader, keep_going); !done) {
+      // The half of it would go on with whatever has this id by then.
+      if (tag) entry->index.reset();
       return std::unexpected(done.error());
+    }
     entry->tag = tag;
     extended = true;
     weigh(entry);

@@ -49,11 +49,11 @@ std::expected<FormatWord, Problem> format_of(const Request& request) {
 // A session with its index, as long as somebody looks at it.
 struct Lent {
   SessionReader reader;
-  IndexShelf::Lease shelved;
+  std::shared_ptr<const IndexShelf::Lease> shelved;
   std::optional<SessionIndex> before_damage{};
   std::optional<std::uint32_t> whole_steps{};
 
-  const SessionIndex& index() const { return before_damage ? *before_damage : *shelved; }
+  const SessionIndex& index() const { return before_damage ? *before_damage : **shelved; }
 
   // The shelf's index knows steps behind the damage, the reader then no more.
   std::expected<void, TraceError> end_at_damage(const KeepGoing& keep_going) {
@@ -73,7 +73,33 @@ std::expected<Lent, TraceError> lend(SessionStore& sessions, IndexShelf& indexes
   if (!reader) return std::unexpected(reader.error());
   auto index = indexes.lend(id, sessions.tag(id), *reader, keep_going);
   if (!index) return std::unexpected(index.error());
-  return Lent{.reader = *std::move(reader), .shelved = *std::move(index)};
+  return Lent{.reader = *std::move(reader),
+              .shelved = std::make_shared<const IndexShelf::Lease>(*std::move(index))};
+}
+
+// An index that grows waits for those who hold it: a session beside itself holds it once,
+// and two are lent in one order, so that no two comparisons wait for each other.
+std::expected<std::pair<Lent, Lent>, TraceError> lend_two(SessionStore& sessions,
+                                                          IndexShelf& indexes,
+                                                          const std::string& left_id,
+                                                          const std::string& right_id,
+                                                          const KeepGoing& keep_going) {
+  if (right_id < left_id) {
+    auto lent = lend_two(sessions, indexes, right_id, left_id, keep_going);
+    if (lent) std::swap(lent->first, lent->second);
+    return lent;
+  }
+  auto left = lend(sessions, indexes, left_id, keep_going);
+  if (!left) return std::unexpected(left.error());
+  if (right_id == left_id) {
+    auto reader = sessions.open(right_id);
+    if (!reader) return std::unexpected(reader.error());
+    Lent right{.reader = *std::move(reader), .shelved = left->shelved};
+    return std::pair(*std::move(left), std::move(right));
+  }
+  auto right = lend(sessions, indexes, right_id, keep_going);
+  if (!right) return std::unexpected(right.error());
+  return std::pair(*std::move(left), *std::move(right));
 }
 
 void answer_validation(SessionStore& sessions, const Request& request, Response& response) {
@@ -98,22 +124,20 @@ void answer_comparison(SessionStore& sessions, IndexShelf& indexes, const Reques
   if (left_tag && right_tag) tag = *left_tag + "-" + *right_tag;
   if (unchanged(request, response, tag)) return;
   const KeepGoing keep_going = while_connected(request);
-  auto left = lend(sessions, indexes, left_id, keep_going);
-  if (!left) return answer(response, problem_of(left.error()));
-  auto right = lend(sessions, indexes, right_id, keep_going);
-  if (!right) return answer(response, problem_of(right.error()));
+  auto lent = lend_two(sessions, indexes, left_id, right_id, keep_going);
+  if (!lent) return answer(response, problem_of(lent.error()));
+  auto& [left, right] = *lent;
   const auto ask = [&] {
-    return compare({.index = left->index(), .reader = left->reader},
-                   {.index = right->index(), .reader = right->reader}, tokens, keep_going);
+    return compare({.index = left.index(), .reader = left.reader},
+                   {.index = right.index(), .reader = right.reader}, tokens, keep_going);
   };
   auto comparison = ask();
-  if (is_damaged(comparison) && left->end_at_damage(keep_going) &&
-      right->end_at_damage(keep_going)) {
+  if (is_damaged(comparison) && left.end_at_damage(keep_going) && right.end_at_damage(keep_going)) {
     comparison = ask();
-    tell_damage(response, left->whole_steps ? left->whole_steps : right->whole_steps);
+    tell_damage(response, left.whole_steps ? left.whole_steps : right.whole_steps);
   }
   if (!comparison) return answer(response, problem_of(comparison.error()));
-  answer(response, to_json(*comparison, left->index().info(), right->index().info()));
+  answer(response, to_json(*comparison, left.index().info(), right.index().info()));
 }
 
 void answer_report(SessionStore& sessions, IndexShelf& indexes, const Request& request,

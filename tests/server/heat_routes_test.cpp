@@ -190,5 +190,16 @@ TEST(IndexShelf, AnIndexGrowsWithItsSession) {
   EXPECT_EQ((**ended).steps().size(), 3U);
 }
 
+TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
+  const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
+  const SessionReader of_first = first.reader(), of_next = next.reader();
+  IndexShelf shelf;
+  int asked = 0;
+  ASSERT_FALSE(shelf.lend("s", "first", of_first, [&] { return ++asked < 3; }).has_value());
+  const auto lease = shelf.lend("s", "next", of_next, always);
+  ASSERT_TRUE(lease.has_value());
+  EXPECT_EQ((**lease).steps().size(), 1U);
+}
+
 }  // namespace
 }  // namespace tt::test
