@@ -89,8 +89,12 @@ std::optional<Problem> Retention::refuse_file(std::uint64_t bytes, std::uint64_t
                                "have. Start the server with a larger --keep-bytes.",
                                size_text(bytes), size_text(*options_.keep_bytes))};
   }
+  return refuse_scratch(bytes - std::min(bytes, written));
+}
+
+std::optional<Problem> Retention::refuse_scratch(std::uint64_t bytes) {
   const std::scoped_lock lock(sweeping_);
-  return make_disk_room(bytes - std::min(bytes, written));
+  return make_disk_room(bytes);
 }
 
 void Retention::purge_due() {

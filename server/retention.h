@@ -62,6 +62,8 @@ class Retention {
   // Before and while a file of `bytes` is written into the data folder, of which
   // `written` are there: an upload, a snapshot. No session has to go for it.
   std::optional<Problem> refuse_file(std::uint64_t bytes, std::uint64_t written);
+  // Before `bytes` more are written that are given up again: what a session is made of.
+  std::optional<Problem> refuse_scratch(std::uint64_t bytes);
 
   DataRoom room() const;
   const RetentionOptions& options() const { return options_; }

@@ -53,6 +53,18 @@ const char* name_of(ImportForm form) {
   return "";
 }
 
+std::expected<void, Problem> unless(std::optional<Problem> refused) {
+  if (refused) return std::unexpected(*std::move(refused));
+  return {};
+}
+
+// The quota is for sessions, not for what they are made of.
+std::expected<void, Problem> find_room(Retention& retention, ImportForm form, std::uint64_t bytes,
+                                       std::uint64_t written) {
+  return unless(form == ImportForm::File ? retention.refuse_file(bytes, written)
+                                         : retention.refuse_scratch(bytes - written));
+}
+
 Problem damaged(const std::vector<std::string>& problems) {
   return {
       Fault::Damaged,
@@ -70,8 +82,8 @@ std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& session
                                                            Retention& retention,
                                                            std::uint64_t announced,
                                                            ImportForm form) {
-  if (auto refused = retention.refuse_file(announced, 0))
-    return std::unexpected(*std::move(refused));
+  if (auto room = find_room(retention, form, announced, 0); !room)
+    return std::unexpected(room.error());
   auto folder = WorkFolder::make(sessions.folder());
   if (!folder) return std::unexpected(problem_of(folder.error()));
   const std::filesystem::path path = folder->path() / name_of(form);
@@ -105,7 +117,7 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   bytes_ += bytes.size();
   if (bytes_ - room_looked_at_ >= kLookAtRoomEvery) {
     room_looked_at_ = bytes_;
-    if (auto room = refuse(bytes_, bytes_); !room) return room;
+    if (auto room = find_room(retention_, form_, bytes_, bytes_); !room) return room;
   }
   while (!bytes.empty()) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
@@ -116,17 +128,10 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   return {};
 }
 
-std::expected<void, Problem> SessionImport::refuse(std::uint64_t bytes,
-                                                   std::uint64_t written) const {
-  auto refused = retention_.refuse_file(bytes, written);
-  if (refused) return std::unexpected(*std::move(refused));
-  return {};
-}
-
 // From here on it is the file of a session that is looked at.
 std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
   // A session is smaller than what it is made of, but for one that was made not to be.
-  if (auto room = refuse(2 * bytes_, bytes_); !room) return room;
+  if (auto room = unless(retention_.refuse_scratch(bytes_)); !room) return room;
   const auto session = folder_.path() / "imported.ttrace";  // its id, where it is told none
   if (form_ == ImportForm::Log) {
     const auto made = exchange::import_log(path_, session, keep_going);
@@ -141,7 +146,10 @@ std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going)
     }
   }
   path_ = session;
-  return {};
+  std::error_code failed;
+  const std::uint64_t bytes = std::filesystem::file_size(session, failed);
+  return failed ? std::unexpected(problem_of(file_error(session, failed)))
+                : unless(retention_.refuse_file(bytes, bytes));
 }
 
 // The folder that the archive was unpacked into, instead of it.
@@ -153,8 +161,8 @@ std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGo
   std::expected<void, Problem> room;
   const auto read = exchange::read_tar(
       path_, exchange::kImportedFiles, run,
-      [&](std::uint64_t bytes) -> std::expected<void, TraceError> {
-        room = refuse(bytes_ + bytes, bytes_ + bytes);
+      [&](std::uint64_t) -> std::expected<void, TraceError> {
+        room = unless(retention_.refuse_scratch(0));
         if (room) return {};
         return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
       },

@@ -23,7 +23,8 @@ enum class ImportForm : std::uint8_t { File, Log, RunFolder };
 class SessionImport {
  public:
   // `announced`: how large the file will be, when that is known; 507 when there
-  // is no room for it. What it is given outlives it.
+  // is no room for it, or it is a session that the quota has none for. What it is
+  // given outlives it.
   static std::expected<SessionImport, Problem> begin(SessionStore& sessions, Retention& retention,
                                                      std::uint64_t announced, ImportForm form);
   SessionImport(SessionImport&& other) noexcept;
@@ -39,7 +40,6 @@ class SessionImport {
  private:
   SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder, int file,
                 ImportForm form);
-  std::expected<void, Problem> refuse(std::uint64_t bytes, std::uint64_t written) const;
   std::expected<void, Problem> convert(const KeepGoing& keep_going);
   std::expected<std::filesystem::path, Problem> unpack(const KeepGoing& keep_going);
 

@@ -160,6 +160,31 @@ TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
   EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
 }
 
+TEST_F(RunArchive, TheQuotaIsForTheSessionNotForWhatItIsMadeOf) {
+  std::string bytes;
+  std::uint64_t session_bytes = 0;
+  {
+    TestServer server;
+    ASSERT_TRUE(server.loaded());
+    const std::string id = record(server);
+    bytes = archive_of(server, id);
+    session_bytes = fs::file_size(server.folder.path() / (id + ".ttrace"));
+  }
+  ASSERT_GT(bytes.size(), 2 * session_bytes);
+  const auto imported_under = [&](std::uint64_t quota) {
+    TestServer server(
+        {.model = {}, .retention = {.keep_for = {}, .keep_bytes = quota, .disk_reserve = 0}});
+    const Answer answer = send_archive(server, bytes);
+    EXPECT_EQ(files_below(server.data).size(), answer.status == 201 ? 1U : 0U);
+    return answer;
+  };
+  const Answer taken = imported_under(2 * session_bytes);
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  const Answer refused = imported_under(session_bytes / 4);
+  EXPECT_EQ(refused.status, 507) << refused.body;
+  EXPECT_EQ(refused.body["code"], "quota_reached");
+}
+
 TEST_F(RunArchive, ComesBackAsTheSession) {
   TestServer from;
   ASSERT_TRUE(from.loaded());
