@@ -35,9 +35,6 @@ class WebSocketHandler {
   // One whole message, put together from its fragments; valid during the call.
   // Text is valid UTF-8.
   virtual void on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) = 0;
-  // The client's queue has run empty: a good moment to make the newest frame
-  // for a client that cannot keep up with every one.
-  virtual void on_drained(ClientId client) { (void)client; }
   // Gone, for whatever reason; the id is not valid any more after the call.
   virtual void on_close(ClientId client) = 0;
 };

@@ -57,7 +57,6 @@ class Recorder : public WebSocketHandler {
     EXPECT_TRUE(door->send(client, opcode, message));
     if (const auto time = pause.load(); time > 0ms) door->pause(client, time);
   }
-  void on_drained(ClientId) override { ++drained; }
   void on_close(ClientId) override { ++closed; }
 
   ClientId wait_for_open(std::size_t index = 0) {
@@ -74,7 +73,6 @@ class Recorder : public WebSocketHandler {
     return opened_.size();
   }
 
-  std::atomic<std::size_t> drained = 0;
   std::atomic<std::size_t> closed = 0;
   std::atomic<std::chrono::milliseconds> pause = 0ms;  // after each message
 

@@ -345,11 +345,7 @@ int WebSocketService::on_writable(Client& client) {
   }
   const auto kind = frame->opcode == Opcode::Text ? LWS_WRITE_TEXT : LWS_WRITE_BINARY;
   if (lws_write(client.wsi, &frame->bytes[LWS_PRE], frame->message_size(), kind) < 0) return -1;
-  if (more || close_code != 0) {
-    lws_callback_on_writable(client.wsi);
-  } else {
-    handler_.on_drained(client.id);
-  }
+  if (more || close_code != 0) lws_callback_on_writable(client.wsi);
   return 0;
 }
 
