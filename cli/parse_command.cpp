@@ -16,6 +16,7 @@
 #include "analysis/session_layers.h"
 #include "analysis/session_statistics.h"
 #include "analysis/validation.h"
+#include "api/plain_text.h"
 #include "api/statistics_json.h"
 #include "api/trace_json.h"
 #include "api/validation_json.h"
@@ -70,7 +71,7 @@ void print_checks(const Validation& validation) {
                           : check.verdict == Verdict::Failed ? "FAILED"
                                                              : "-";
     say_line("{:<12} {:<7} {}", to_text(check.check), verdict, check.summary);
-    for (const std::string& wrong : check.evidence) say_line("{:<20} {}", "", wrong);
+    for (const std::string& wrong : check.evidence) say_line("{:<20} {}", "", plain_text(wrong));
     if (check.wrong > check.evidence.size())
       say_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
   }

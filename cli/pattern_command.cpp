@@ -9,6 +9,7 @@
 #include "analysis/pattern.h"
 #include "api/exchange/byte_sink.h"
 #include "api/pattern_json.h"
+#include "api/plain_text.h"
 #include "cli/options/command_line.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
@@ -35,7 +36,7 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
     const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
     say_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
              to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
-             first.tensor);
+             plain_text(first.tensor));
   }
   std::uint64_t routed = 0;
   for (const PatternEntry& entry : pattern.entries)

@@ -8,6 +8,8 @@
 #include <print>
 #include <utility>
 
+#include "api/plain_text.h"
+
 namespace tt::cli {
 
 Shown shown_beside(bool json) {
@@ -69,7 +71,7 @@ void Progress::warn_of_damage(std::optional<std::uint32_t> whole_steps) {
 
 void Progress::warn(const std::string& message) {
   line_.clear();
-  std::println(stderr, "tt {}: {}", verb_, message);
+  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
   warned_ = true;
 }
 
@@ -88,7 +90,7 @@ int Progress::failed(const TraceError& error) { return failed(error.message); }
 int Progress::failed(const std::string& message) {
   end();
   if (was_interrupted()) return 130;
-  std::println(stderr, "tt {}: {}", verb_, message);
+  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
   return 1;
 }
 

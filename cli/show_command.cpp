@@ -15,6 +15,7 @@
 #include "analysis/figure_text.h"
 #include "analysis/session_overview.h"
 #include "analysis/template_list.h"
+#include "api/plain_text.h"
 #include "api/session_json.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
@@ -97,7 +98,7 @@ std::string lost(const LossCounters& losses) {
 void print_people(const Shown& shown, bool with_facts) {
   const SessionInfo& info = shown.overview.info;
   const auto line = [](const char* name, const std::string& value) {
-    if (!value.empty()) say_line("{:<10} {}", name, value);
+    if (!value.empty()) say_line("{:<10} {}", name, plain_text(value));
   };
   line("session", info.id);
   line("title", info.title);
@@ -146,10 +147,11 @@ void print_people(const Shown& shown, bool with_facts) {
                    std::to_string(row.layers)});
   }
   templates.print();
-  if (!shown.answer.empty()) say_line("\nanswer\n{}", shown.answer);
+  if (!shown.answer.empty()) say_line("\nanswer\n{}", plain_text(shown.answer, "\n\t"));
   if (!with_facts) return;
   put("\n");
-  for (const auto& [name, value] : info.facts) say_line("{:<32} {}", name, value);
+  for (const auto& [name, value] : info.facts)
+    say_line("{:<32} {}", plain_text(name), plain_text(value, "\n\t"));
 }
 
 int run(const ShowOptions& options) {

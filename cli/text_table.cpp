@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "api/plain_text.h"
 #include "cli/standard_output.h"
 
 namespace tt::cli {
@@ -20,8 +21,7 @@ std::size_t width_of(const std::string& text) {
 
 void TextTable::add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
-  for (std::string& cell : cells)
-    std::ranges::replace_if(cell, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  for (std::string& cell : cells) cell = plain_text(cell);
   rows_.push_back(std::move(cells));
 }
 

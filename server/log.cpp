@@ -9,6 +9,8 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "api/plain_text.h"
+
 namespace tt {
 
 namespace {
@@ -38,44 +40,22 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// C0, DEL, and of C1 the two bytes that UTF-8 makes of it.
-std::size_t control_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
-  return byte(0) == 0xC2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) <= 0x9F ? 2 : 0;
-}
-
-// No line break, and nothing that a terminal would obey.
-std::string without_controls(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t control = control_bytes(text);
-    for (std::size_t i = 0; i < control; ++i) {
-      out += std::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
-    }
-    if (control == 0) out += text.front();
-    text.remove_prefix(std::max<std::size_t>(control, 1));
-  }
-  return out;
-}
-
 // As it is where it is one word, else in quotes.
 std::string text_value(std::string_view text) {
   const bool is_word = !text.empty() && std::ranges::none_of(text, [](char c) {
     return c == ' ' || c == '"' || c == '=' || c == '\\';
   });
-  if (is_word) return without_controls(text);
+  if (is_word) return plain_text(text);
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
-  return without_controls(quoted + '"');
+  return plain_text(quoted + '"');
 }
 
 std::string text_of_fields(std::string_view component, std::string_view message, LogFields fields) {
-  std::string line = without_controls(message);
+  std::string line = plain_text(message);
   if (!component.empty()) line += " component=" + text_value(component);
   for (const LogField& field : fields) {
     line += std::format(" {}=", field.name);
