@@ -137,7 +137,8 @@ int run(ExportCommand& command) {
   if (!steps) return progress.failed(steps.error());
   const ExportRange& range = command.options.range;
   if (const auto complaint = range_complaint(range, *steps)) return progress.failed(*complaint);
-  const std::uint64_t end = range.last ? std::min(range.last->v + 1, *steps) : *steps;
+  const std::uint64_t end =
+      range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
   const std::uint64_t wanted = end - std::min<std::uint64_t>(range.first.v, end);
   const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
   if (!output_taken()) {

@@ -9,6 +9,7 @@
 
 #include "api/exchange/arrow_rows.h"
 #include "api/exchange/parquet_file.h"
+#include "api/exchange/session_facts.h"
 #include "api/exchange/sink_stream.h"
 #include "api/exchange/step_columns.h"
 
@@ -104,7 +105,8 @@ Written export_parquet_folder(const SessionReader& reader, ExportRange range,
     if (!schema) return std::unexpected(schema.error());
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    auto output = OutputFolder::create(folder / ("session=" + rows->session().id));
+    auto output =
+        OutputFolder::create(folder / ("session=" + usable_id(rows->session().id, "unnamed")));
     if (!output) return std::unexpected(output.error());
 
     std::optional<Part> part;

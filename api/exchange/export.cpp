@@ -46,8 +46,9 @@ Written read_through(const SessionReader& reader, const ExportRange& range,
     }
     return sound.has_value();
   };
-  const std::uint32_t last = range.last ? range.last->v : UINT32_MAX - 1;
-  const std::uint32_t count = last < range.first.v ? 0 : last - range.first.v + 1;
+  const std::uint32_t end =
+      range.last && range.last->v != UINT32_MAX ? range.last->v + 1 : UINT32_MAX;
+  const std::uint32_t count = end - std::min(end, range.first.v);
   const auto walked = reader.for_each_step(range.first, count, look);
   return sound ? walked : sound;
 }

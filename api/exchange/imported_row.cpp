@@ -111,18 +111,6 @@ std::vector<Token> tokens_from(const Json& json) {
   return tokens;
 }
 
-std::string usable_id(const std::string& id, const std::string& otherwise) {
-  const auto usable = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  constexpr std::size_t kLongest = 100;
-  if (!id.empty() && id.size() <= kLongest && std::ranges::all_of(id, usable)) return id;
-  std::string made;
-  for (const char c : otherwise.substr(0, kLongest)) made += usable(c) ? c : '-';
-  return made.empty() ? "imported" : made;
-}
-
 TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what) {
   return {TraceError::Kind::Damaged, std::format("{}:{}: {}", file.string(), line, what)};
 }

@@ -18,9 +18,6 @@ void begin_step_from(const Json& json, Step& step);
 void end_step_from(const Json& json, Step& step);
 std::vector<Token> tokens_from(const Json& json);  // of the list under "tokens"
 
-// An id that can name a file: that of the session, else `otherwise`.
-std::string usable_id(const std::string& id, const std::string& otherwise);
-
 TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what);
 
 }  // namespace tt::exchange

@@ -46,6 +46,18 @@ std::expected<Json, TraceError> session_facts(const SessionRows& rows) {
   return json;
 }
 
+std::string usable_id(const std::string& id, const std::string& otherwise) {
+  const auto usable = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  constexpr std::size_t kLongest = 100;
+  if (!id.empty() && id.size() <= kLongest && std::ranges::all_of(id, usable)) return id;
+  std::string made;
+  for (const char c : otherwise.substr(0, kLongest)) made += usable(c) ? c : '-';
+  return made.empty() ? "imported" : made;
+}
+
 std::string text_in(const Json& json, const char* name, std::string otherwise) {
   const auto found = json.find(name);
   return found == json.end() || !found->is_string() ? std::move(otherwise)

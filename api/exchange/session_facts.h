@@ -22,6 +22,10 @@ std::expected<Json, TraceError> session_facts(const SessionRows& rows);
 SessionInfo session_from(const Json& json);
 LossCounters losses_from(const Json& json);
 
+// An id that can name a file: that of the session, which may come from anybody, else
+// `otherwise` as far as it can.
+std::string usable_id(const std::string& id, const std::string& otherwise);
+
 // A field, or `otherwise` when it is absent, of another type, or a number that does
 // not fit.
 std::string text_in(const Json& json, const char* name, std::string otherwise = {});

@@ -100,6 +100,9 @@ class DamagedSessions : public ::testing::Test {
       EXPECT_EQ(damaged.body, sound.body);
       EXPECT_EQ(sound.whole_steps, "");
     }
+    const Raw ranged = get(id, "/export?format=csv&last_step=4294967295");
+    EXPECT_EQ(ranged.whole_steps, told);
+    EXPECT_EQ(ranged.body, get(before, "/export?format=csv").body);
     const Raw report = get(id, "/report?format=md"), comparison = get(id, "/comparison/" + before);
     EXPECT_EQ(report.status, 200) << report.body;
     EXPECT_EQ(report.whole_steps, told);
