@@ -210,6 +210,7 @@ TEST(TemplateBlob, RefusesIndicesThatPointNowhere) {
       {"op", [](GraphTemplate& g) { g.ops.back().nodes = 3; }},
       {"empty op", [](GraphTemplate& g) { g.ops[0].nodes = 0; }},
       {"far op", [](GraphTemplate& g) { g.ops[0] = {NodeId{5}, 0xFFFFFFFFu, "", kNoLayer}; }},
+      {"op twice", [](GraphTemplate& g) { g.ops.push_back(g.ops.back()); }},
       {"slot tensor", [](GraphTemplate& g) { g.slots[0].tensor = TensorId{9999}; }},
       {"slot op", [](GraphTemplate& g) { g.slots[0].read_at = OpId{9999}; }},
   };
@@ -330,6 +331,23 @@ TEST(Blobs, AnOpHasItsBounds) {
   graph.nodes[0].src.clear();
   graph.nodes.resize(kMaxOpParts + 1, graph.nodes[0]);
   graph.ops[0].nodes = kMaxOpParts + 1;
+  EXPECT_FALSE(pack_template(graph).has_value());
+}
+
+// A few kilobytes could else stand for a graph whose accesses take minutes to tell.
+TEST(Blobs, AllOpsTogetherHaveTheirBounds) {
+  constexpr std::size_t kMost = kMaxOpPairs / (kMaxOpParts * kMaxOpParts);
+  GraphTemplate graph;
+  graph.tensors.resize(1);
+  graph.nodes.resize(kMost);
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    graph.nodes[i].output = TensorId{0};
+    graph.nodes[i].src.assign(kMaxOpParts - 1, TensorId{0});
+    graph.ops.push_back({.first = NodeId{i}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
+  }
+  EXPECT_TRUE(pack_template(graph).has_value());
+  graph.nodes.push_back({.output = TensorId{0}});
+  graph.ops.push_back({.first = NodeId{kMost}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
   EXPECT_FALSE(pack_template(graph).has_value());
 }
 

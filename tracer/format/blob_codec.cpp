@@ -44,12 +44,11 @@ std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame) {
 // ---------------------------------------------------------------------------
 // Template
 
-// What an op touches is told from each pair of its sources.
-bool is_too_large(const GraphTemplate& graph, const Op& op) {
+std::size_t size_of(const GraphTemplate& graph, const Op& op) {
   std::size_t parts = op.nodes;
   for (std::uint32_t n = op.first.v; parts <= kMaxOpParts && n <= op.last().v; ++n)
     parts += graph.nodes[n].src.size();
-  return parts > kMaxOpParts;
+  return parts;
 }
 
 // Whether every index points into its list; the word for what does not.
@@ -62,11 +61,18 @@ const char* fault_of(const GraphTemplate& graph) {
     for (const TensorId src : n.src)
       if (src != kNoTensor && no_tensor(src)) return "a source that is no tensor";
   }
+  std::size_t end = 0, pairs = 0;
   for (const Op& op : graph.ops) {
     if (op.nodes == 0 || op.first.v >= graph.nodes.size() ||
         op.nodes > graph.nodes.size() - op.first.v)
       return "an op without its nodes";
-    if (is_too_large(graph, op)) return "an op of more nodes and sources than there can be";
+    if (op.first.v < end) return "an op of nodes that ran before";
+    end = std::size_t{op.last().v} + 1;
+    // What an op touches is told from each pair of its parts.
+    const std::size_t parts = size_of(graph, op);
+    pairs += parts * parts;
+    if (parts > kMaxOpParts || pairs > kMaxOpPairs)
+      return "ops of more nodes and sources than there can be";
   }
   for (const Slot& s : graph.slots) {
     if (no_tensor(s.tensor)) return "a slot of no tensor";

@@ -19,6 +19,7 @@ namespace tt {
 
 inline constexpr std::size_t kMaxUnpackedBytes = std::size_t{4} << 20;  // template, allocation
 inline constexpr std::size_t kMaxOpParts = 1024;                        // nodes and sources
+inline constexpr std::size_t kMaxOpPairs = std::size_t{1} << 26;        // of parts, in all ops
 inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot values of one step
 inline constexpr std::size_t kMaxStepFaults = std::size_t{1} << 20;     // page faults of one step
 
