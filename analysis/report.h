@@ -60,8 +60,6 @@ struct ReportFigures {
   std::vector<DeviceTime> devices;  // the busiest first
   Validation validation;
 };
-// One of the facts as a number; none: it is not there, or not one.
-std::optional<double> fact_number(const SessionInfo& info, std::string_view name);
 
 // Told what is gathered next, "replaying reads": it may take a minute.
 using Telling = std::function<void(const char* what)>;

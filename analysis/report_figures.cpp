@@ -1,6 +1,5 @@
 // Gathers what a report tells.
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <limits>
 #include <map>
@@ -16,14 +15,18 @@ namespace {
 
 constexpr std::uint32_t kCapacities = 20;
 
-// Times and tokens of the steps.
+// Times and tokens of the steps. Where evaluations were joined to one, each token took its
+// share.
 void gather_steps(const SessionIndex& index, ReportFigures& figures) {
+  constexpr std::size_t kMostTokens = std::size_t{1} << 24;  // a file may say anything
   for (const IndexedStep& step : index.steps()) {
     const Ns took = step.end - step.begin;
     if (step.phase == Phase::Generate) {
       figures.generated_tokens += step.n_tokens;
       figures.generate_time = figures.generate_time + took;
-      figures.token_ms.push_back(static_cast<double>(took.v) / 1e6);
+      const std::size_t room = kMostTokens - figures.token_ms.size();
+      figures.token_ms.insert(figures.token_ms.end(), std::min<std::size_t>(step.n_tokens, room),
+                              static_cast<double>(took.v) / 1e6 / step.n_tokens);
     } else if (step.phase == Phase::Prompt) {
       figures.prompt_tokens += step.n_tokens;
       figures.prompt_time = figures.prompt_time + took;
@@ -66,9 +69,8 @@ std::expected<void, TraceError> gather_devices(const SessionIndex& index,
 
 // What of `distinct` bytes there is memory for; where for all, half of them.
 Bytes room_for(Bytes distinct, const SessionInfo& info) {
-  const auto memory = fact_number(info, "host.ram_bytes");
-  if (!memory || !(*memory < static_cast<double>(distinct.v))) return Bytes{distinct.v / 2};
-  return Bytes{static_cast<std::uint64_t>(std::max(*memory, 0.0))};
+  const auto memory = info.fact_number("host.ram_bytes");
+  return memory && *memory < distinct.v ? Bytes{*memory} : Bytes{distinct.v / 2};
 }
 
 std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportFigures& figures,
@@ -102,14 +104,6 @@ std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
 }
 
 }  // namespace
-
-std::optional<double> fact_number(const SessionInfo& info, std::string_view name) {
-  const std::string_view text = info.fact(name);
-  double value = 0;
-  const char* end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value).ptr != end) return std::nullopt;
-  return value;
-}
 
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
                                                         const SessionIndex& index,

@@ -117,14 +117,14 @@ std::string pinned_names(const PinPlan& plan) {
 
 void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
   if (f.weights_read.v == 0) return;
-  const auto ram = fact_number(f.info, "host.ram_bytes");
+  const auto ram = f.info.fact_number("host.ram_bytes");
   const auto distinct = static_cast<double>(f.weights_distinct.v);
   const std::string need = bytes_text(distinct);
   const PinPlan& pins = f.room.pins;
   const auto saved = [&](Bytes bytes) {
     return share_text(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
   };
-  if (ram && *ram < distinct) {
+  if (ram && *ram < f.weights_distinct.v) {
     if (pins.weights.empty()) return;
     out.push_back(
         {.advice = std::format("Pin {}: {}.", bytes_text(static_cast<double>(pins.held.v)),
@@ -132,8 +132,8 @@ void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
          .because = std::format(
              "The session reads {} of weights and the machine has {} of memory. Keeping what "
              "was used last saves {} of the bytes read, pinning {}; no policy saves more than {}.",
-             need, bytes_text(*ram), saved(f.room.lru.bytes), saved(pins.saved),
-             saved(f.room.belady.bytes))});
+             need, bytes_text(static_cast<double>(*ram)), saved(f.room.lru.bytes),
+             saved(pins.saved), saved(f.room.belady.bytes))});
     return;
   }
   std::string because = std::format(
@@ -161,11 +161,11 @@ void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
 }
 
 void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
-  const auto threads = fact_number(f.info, "context.threads"),
-             cores = fact_number(f.info, "host.cores");
+  const auto threads = f.info.fact_number("context.threads"),
+             cores = f.info.fact_number("host.cores");
   if (!threads || !cores || *threads >= *cores) return;
-  out.push_back({.advice = std::format("Try more threads (-t {:.0f}).", *cores),
-                 .because = std::format("It ran with {:.0f} of {:.0f} cores.", *threads, *cores)});
+  out.push_back({.advice = std::format("Try more threads (-t {}).", *cores),
+                 .because = std::format("It ran with {} of {} cores.", *threads, *cores)});
 }
 
 void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {

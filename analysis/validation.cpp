@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <format>
 #include <memory>
 #include <optional>
@@ -62,22 +61,13 @@ CheckResult check_losses(const LossCounters& losses) {
   return std::move(check).done("what the recorder says it lost");
 }
 
-std::optional<std::uint64_t> number_fact(const SessionInfo& info, std::string_view name) {
-  for (const auto& [key, value] : info.facts) {
-    std::uint64_t number = 0;
-    const char* end = value.data() + value.size();
-    if (key == name && std::from_chars(value.data(), end, number).ptr == end) return number;
-  }
-  return std::nullopt;
-}
-
 // The counts are those of the graph with the most weights (engine, trace.*).
 CheckResult check_offset_ways(const SessionInfo& info) {
   Checking check(Check::OffsetWays);
-  const auto weights = number_fact(info, "trace.weights");
-  const auto named = number_fact(info, "trace.offsets_by_name");
-  const auto addressed = number_fact(info, "trace.offsets_by_address");
-  const auto agree = number_fact(info, "trace.offsets_agree");
+  const auto weights = info.fact_number("trace.weights");
+  const auto named = info.fact_number("trace.offsets_by_name");
+  const auto addressed = info.fact_number("trace.offsets_by_address");
+  const auto agree = info.fact_number("trace.offsets_agree");
   if (!weights || !named || !addressed || !agree)
     return std::move(check).done("the session does not say how weights were found");
   // At least so many were found in both ways.

@@ -57,7 +57,8 @@ Walked walked(const SessionReader& reader) {
     if (step.phase == Phase::Generate) {
       out.generated += step.n_tokens;
       out.generate_time.v += took.v;
-      out.token_ms.push_back(static_cast<double>(took.v) / 1e6);
+      for (std::uint32_t i = 0; i < step.n_tokens; ++i)
+        out.token_ms.push_back(static_cast<double>(took.v) / 1e6 / step.n_tokens);
     }
     if (step.graph.v == 0) return true;
     const auto graph = reader.graph(step.graph).value();
@@ -129,9 +130,9 @@ Held held_in(const Walked& session, std::uint64_t memory) {
 
 void expect_pins(const ReportFigures& figures, const Walked& session) {
   const PinPlan& plan = figures.room.pins;
-  const auto memory = fact_number(figures.info, "host.ram_bytes");
-  const bool scarce = memory && *memory < static_cast<double>(session.distinct);
-  EXPECT_EQ(plan.memory.v, scarce ? static_cast<std::uint64_t>(*memory) : session.distinct / 2);
+  const auto memory = figures.info.fact_number("host.ram_bytes");
+  const bool scarce = memory && *memory < session.distinct;
+  EXPECT_EQ(plan.memory.v, scarce ? *memory : session.distinct / 2);
   Held held = held_in(session, plan.memory.v);
   EXPECT_EQ(plan.saved.v, held.saved);
   EXPECT_EQ(plan.weights.size(), held.by_tensor.size());
@@ -174,13 +175,13 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
   for (const auto& [tensor, sums] : tensors)
     if (!tensor.empty() && sums.bytes_read > 0.01 * all.bytes_read)
       fastest = std::max(fastest, sums.bytes_per_second());
-  const auto memory = fact_number(figures.info, "host.ram_bytes");
-  const auto cores = fact_number(figures.info, "host.cores");
-  const auto threads = fact_number(figures.info, "context.threads");
+  const auto memory = figures.info.fact_number("host.ram_bytes");
+  const auto cores = figures.info.fact_number("host.cores");
+  const auto threads = figures.info.fact_number("context.threads");
   double waited = 0;
   for (const NaiveFault& of : naive_faults(reader))
     if (of.step.phase == Phase::Generate) waited += static_cast<double>(of.count);
-  const bool scarce = memory && *memory < static_cast<double>(session.distinct);
+  const bool scarce = memory && *memory < session.distinct;
   const auto attention = parts.find("attention");
   double computed = 0;
   for (const auto& [device, times] : session.devices) computed += sum_of(times);

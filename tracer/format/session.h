@@ -2,9 +2,12 @@
 // recording without the machine it was made on. A value.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,13 +41,22 @@ struct SessionInfo {
   std::uint32_t n_experts = 0, n_experts_used = 0;
   // Everything else, in a fixed order: hyper-parameters ("model."), prompt and
   // sampling ("request."), host ("host."), library versions ("library."),
-  // recorder facts ("trace."): name -> text.
+  // recorder facts ("trace."), how the context was made ("context."), how it
+  // ended ("result."): name -> text.
   std::vector<std::pair<std::string, std::string>> facts;
   // The text of one; empty: it is not there.
   std::string_view fact(std::string_view name) const {
     for (const auto& [key, value] : facts)
       if (key == name) return value;
     return {};
+  }
+  // One of them as a number; none: it is not there, or not one.
+  std::optional<std::uint64_t> fact_number(std::string_view name) const {
+    const std::string_view text = fact(name);
+    std::uint64_t number = 0;
+    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return number;
   }
   friend bool operator==(const SessionInfo&, const SessionInfo&) = default;
 };
