@@ -77,11 +77,17 @@ Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep
     if (!taken) return taken;
     if (read) return {};
     if (read.error().kind != TraceError::Kind::Damaged) return read;
-    // A writer may have put rows behind the damaged one.
-    const auto count = reader.step_count();
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    // A writer may have put rows behind the damaged one. Behind the last row all that the
+    // file counts is lost, as far as it can be believed.
+    constexpr std::uint64_t kMostLost = 1U << 20;
+    const auto count = reader.step_count(), rows = reader.step_rows();
     if (!count) return std::unexpected(count.error());
-    if (steps_.size() >= *count) return {};
-    add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
+    const bool behind_all = rows && *rows <= steps_.size();
+    const std::uint64_t end =
+        std::min<std::uint64_t>(*count, behind_all ? *rows + kMostLost : steps_.size() + 1);
+    if (steps_.size() >= end) return {};
+    while (steps_.size() < end) add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
   }
 }
 

@@ -242,7 +242,8 @@ struct StepChecks {
 bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing& keep_going,
           GraphChecks& graphs, StepChecks& steps) {
   std::set<TemplateId> seen;
-  const std::uint32_t n_steps = reader.step_count().value_or(0);
+  const std::uint32_t n_steps =
+      std::min(reader.step_count().value_or(0), reader.step_rows().value_or(UINT32_MAX));
   for (std::uint32_t i = 0; i < n_steps; ++i) {
     if (!keep_going()) return false;
     const auto step = reader.step(StepId{i});

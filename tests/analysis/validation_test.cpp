@@ -5,7 +5,10 @@
 #include <set>
 #include <string>
 
+#include "analysis/session_index.h"
 #include "tests/analysis/small_session.h"
+#include "tracer/format/session_tables.h"
+#include "tracer/format/sqlite_handle.h"
 
 namespace tt::test {
 namespace {
@@ -130,6 +133,27 @@ TEST(Validation, RoutersChooseExpertsThatThereAre) {
 TEST(Validation, AFileThatIsNoneIsAnError) {
   tt::testing::TempFolder folder;
   EXPECT_EQ(validate(folder.path() / "none.ttrace").error().kind, TraceError::Kind::NotFound);
+}
+
+// A total with a right checksum, behind which there is nothing.
+TEST(Validation, MoreStepsThanThereAreEndIt) {
+  const SmallSession session({small_step(0), small_step(1)}, sound_info());
+  {
+    const auto db = Database::open(session.path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(write_meta(*db, {{"steps", "4294967295"}}).has_value());
+  }
+  const auto validation = validate(session.path);
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  EXPECT_FALSE(validation->passed());
+  // As far as it can be believed all that the file counts is lost.
+  const SessionReader reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  EXPECT_EQ(index->damaged().front(), StepId{2});
+  EXPECT_EQ(index->damaged().size(), 1U << 20);
+  EXPECT_EQ(SessionIndex::build(reader, [] { return false; }).error().kind,
+            TraceError::Kind::Cancelled);
 }
 
 TEST(Validation, CanBeWithdrawn) {

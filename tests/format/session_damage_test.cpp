@@ -10,6 +10,8 @@
 #include "tests/format/random_session.h"
 #include "tests/format/temp_folder.h"
 #include "tracer/format/session_reader.h"
+#include "tracer/format/session_tables.h"
+#include "tracer/format/sqlite_handle.h"
 
 namespace tt {
 namespace {
@@ -250,6 +252,33 @@ TEST(DamagedSession, ACheckCanBeWithdrawn) {
 }
 
 // Rows that somebody else's program changed or removed.
+// As the end of a session writes it, with a right checksum.
+TEST(DamagedSession, ATotalOfMoreThanThereIsEndsTheCheck) {
+  const TempFolder folder;
+  const fs::path file = folder / "s.ttrace";
+  RandomSession session;
+  for (std::uint64_t seed = 1; session.steps.empty() || session.tokens.empty(); ++seed)
+    session = random_session(seed);
+  for (const char* total : {"steps", "tokens"}) {
+    SCOPED_TRACE(total);
+    fs::remove(file);
+    ASSERT_TRUE(write_session(file, session).has_value());
+    {
+      const auto db = Database::open(file, Database::Mode::ReadWrite);
+      ASSERT_TRUE(db.has_value());
+      ASSERT_TRUE(write_meta(*db, {{total, "4294967295"}}).has_value());
+    }
+    const auto problems = check_session(file);
+    ASSERT_TRUE(problems.has_value()) << problems.error().message;
+    EXPECT_FALSE(problems->empty());
+    int asked = 0;
+    const auto withdrawn = check_session(file, [&] { return ++asked < 20; });
+    if (asked >= 20) {
+      EXPECT_EQ(withdrawn.error().kind, Kind::Cancelled);
+    }
+  }
+}
+
 TEST(DamagedSession, NoticesRowsThatChanged) {
   const std::pair<const char*, const char*> cases[] = {
       {"UPDATE tt_step SET begin_ns = begin_ns + 1 WHERE id = 3", "step 3"},

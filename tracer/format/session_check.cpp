@@ -88,14 +88,22 @@ std::expected<std::vector<std::string>, TraceError> check_session(
 
   const auto templates = reader->template_ids();
   if (!templates) told(templates.error());
-  for (const TemplateId id : templates.value_or(std::vector<TemplateId>{}))
+  for (const TemplateId id : templates.value_or(std::vector<TemplateId>{})) {
+    if (!keep_going()) return std::unexpected(cancelled_error());
     if (const auto graph = reader->graph(id); !graph) told(graph.error());
+  }
 
   const auto n_tokens = reader->token_count();
   if (!n_tokens) told(n_tokens.error());
   constexpr std::uint32_t kTokensAtOnce = 4096;
-  for (std::uint32_t first = 0; n_tokens && first < *n_tokens; first += kTokensAtOnce)
-    if (const auto tokens = reader->tokens(first, kTokensAtOnce); !tokens) told(tokens.error());
+  // Up to the first that is wrong: where many are missing, no file has to have them.
+  bool all = true;
+  for (std::uint64_t first = 0; n_tokens && all && first < *n_tokens; first += kTokensAtOnce) {
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    const auto tokens = reader->tokens(static_cast<std::uint32_t>(first), kTokensAtOnce);
+    all = tokens.has_value();
+    if (!all) told(tokens.error());
+  }
 
   const auto n_steps = reader->step_count();
   if (!n_steps) told(n_steps.error());

@@ -66,6 +66,11 @@ std::expected<std::uint32_t, TraceError> SessionReader::Impl::count(const char* 
     const auto n = meta_number(*meta, total);
     if (n && std::in_range<std::uint32_t>(*n)) return static_cast<std::uint32_t>(*n);
   }
+  return rows(table, id);
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::Impl::rows(const char* table,
+                                                                   const char* id) const {
   const auto last = db.ask(std::format("SELECT max({}) + 1 FROM {}", id, table).c_str());
   if (!last) return std::unexpected(last.error());
   std::uint32_t n = 0;
@@ -212,6 +217,11 @@ std::expected<LossCounters, TraceError> SessionReader::losses() const {
 std::expected<std::uint32_t, TraceError> SessionReader::step_count() const {
   if (impl_->whole) return impl_->whole->steps;
   return impl_->count("tt_step", "id", "steps");
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::step_rows() const {
+  if (impl_->whole) return impl_->whole->steps;
+  return impl_->rows("tt_step", "id");
 }
 
 std::expected<std::uint32_t, TraceError> SessionReader::token_count() const {

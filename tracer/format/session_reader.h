@@ -33,7 +33,10 @@ class SessionReader {
 
   std::expected<SessionInfo, TraceError> info() const;
   std::expected<LossCounters, TraceError> losses() const;
+  // What the file says; while it is recorded, step_rows().
   std::expected<std::uint32_t, TraceError> step_count() const;
+  // One behind the last step that has a row. What the file counts behind it is lost.
+  std::expected<std::uint32_t, TraceError> step_rows() const;
   std::expected<std::uint32_t, TraceError> token_count() const;
   std::expected<std::vector<TemplateId>, TraceError> template_ids() const;
 

@@ -48,6 +48,7 @@ struct SessionReader::Impl {
 
   std::expected<std::uint32_t, TraceError> count(const char* table, const char* id,
                                                  const char* total) const;
+  std::expected<std::uint32_t, TraceError> rows(const char* table, const char* id) const;
   std::expected<std::shared_ptr<const GraphTemplate>, TraceError> read_template(TemplateId id);
   std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
                                            StepRow& row) const;
