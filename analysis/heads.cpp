@@ -123,9 +123,7 @@ std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,
       StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
         cancelled = !keep_going();
         if (cancelled) return false;
-        const bool whole = step.op_ends.empty() && !step.aborted;
-        const std::size_t ops =
-            whole ? std::numeric_limits<std::size_t>::max() : step.op_ends.size();
+        const std::size_t ops = step.ops_run(std::numeric_limits<std::size_t>::max());
         if (step.graph.v != 0) ++runs[step.graph][ops];
         return true;
       });

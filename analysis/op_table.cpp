@@ -18,7 +18,7 @@ OpRow row_of(const GraphTemplate& graph, const Step& step, OpId id) {
   OpRow row{.op = id,
             .name = op_name(graph, op),
             .output = graph.node(op.last()).output,
-            .begin = timed ? op_begin(step, id) : step.begin,
+            .begin = step.op_begin(id),
             .end = timed ? step.op_ends[id.v] : step.end,
             .read = {},
             .written = {},
@@ -73,9 +73,7 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
 
   const GraphTemplate& graph = *(*derived)->graph;
   table.graph = (*derived)->graph;
-  const bool all_ran = step->op_ends.empty() && !step->aborted;
-  const std::size_t ran =
-      all_ran ? graph.ops.size() : std::min(step->op_ends.size(), graph.ops.size());
+  const std::size_t ran = step->ops_run(graph.ops.size());
   std::vector<OpRow> rows;
   rows.reserve(ran);
   for (std::uint32_t i = 0; i < ran; ++i) rows.push_back(row_of(graph, *step, OpId{i}));

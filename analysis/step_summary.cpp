@@ -22,10 +22,6 @@ std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_lay
 
 }  // namespace
 
-Ns op_begin(const Step& step, OpId op) {
-  return op.v == 0 ? step.first_op : step.op_ends[op.v - 1];
-}
-
 StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> accesses,
                          const Step& step, std::uint32_t n_layers) {
   StepSummary out{.step = step.id,
@@ -45,7 +41,7 @@ StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> acc
   out.ops = std::min(step.op_ends.size(), graph->ops.size());
   for (std::uint32_t i = 0; i < out.ops; ++i) {
     Ns& ns = out.layer_ns[layer_entry(*graph, OpId{i}, n_layers)];
-    ns = ns + (step.op_ends[i] - op_begin(step, OpId{i}));
+    ns = ns + (step.op_ends[i] - step.op_begin(OpId{i}));
   }
   for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
     ++out.accesses;

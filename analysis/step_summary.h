@@ -31,10 +31,6 @@ struct StepSummary {
   friend bool operator==(const StepSummary&, const StepSummary&) = default;
 };
 
-// From the previous op's end on the calling thread to this op's: the wait at
-// the previous op's barrier is in it. `op` has a time in the step.
-Ns op_begin(const Step& step, OpId op);
-
 // `graph` is null for a step without a template: then only the step's own facts.
 // `accesses` are accesses_of(*graph).
 StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> accesses,

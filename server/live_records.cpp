@@ -31,7 +31,7 @@ std::uint32_t StepRecord::ops() const {
   return graph_ == nullptr ? 0 : static_cast<std::uint32_t>(step_.op_ends.size());
 }
 
-Ns StepRecord::begin(std::uint32_t op) const { return op_begin(step_, OpId{op}); }
+Ns StepRecord::begin(std::uint32_t op) const { return step_.op_begin(OpId{op}); }
 
 const std::string& StepRecord::message() {
   if (message_.empty()) {

@@ -95,12 +95,12 @@ constexpr std::array kColumns = {
                 [](R r, Out& o) { o.integer(r.picked.places[r.access().access]); }, Rows},
     Column<Row>{"part", "INTEGER", [](R r, Out& o) { o.integer(r.part()); }},
     Column<Row>{"timestamp_ns", "INTEGER",
-                [](R r, Out& o) { o.integer(begin_of(r.step, r.access().op).v); }, Chunks},
+                [](R r, Out& o) { o.integer(r.step.op_begin(r.access().op).v); }, Chunks},
     Column<Row>{"duration_ns", "INTEGER",
                 [](R r, Out& o) {
                   const OpId op = r.access().op;
                   if (!r.has_time()) return o.null();
-                  o.integer(minus(r.step.op_ends[op.v], begin_of(r.step, op)));
+                  o.integer((r.step.op_ends[op.v] - r.step.op_begin(op)).v);
                 }},
     Column<Row>{"token_id", "INTEGER", [](R r, Out& o) { o.integer(r.step.first_token); }, Chunks},
     Column<Row>{"token_count", "INTEGER", [](R r, Out& o) { o.integer(r.step.n_tokens); }},
@@ -268,8 +268,8 @@ class AccessCursor final : public Cursor {
     add_rows(*of_step_, *step_);
     // Accesses of an op go or stay together: part() counts those that are there.
     if (!time_.any()) {
-      std::erase_if(
-          rows_, [&](const StepAccess& row) { return !time_.holds(begin_of(*step_, row.op).v); });
+      std::erase_if(rows_,
+                    [&](const StepAccess& row) { return !time_.holds(step_->op_begin(row.op).v); });
     }
     return {};
   }
@@ -277,12 +277,9 @@ class AccessCursor final : public Cursor {
   // The rows of for_each_access() in its order, without asking it for what is the same
   // in every step, nor twice for what equal rules decide.
   void add_rows(const Picked& picked, const Step& step) {
-    const bool whole = step.op_ends.empty() && !step.aborted;
-    const auto ran_end =
-        whole ? picked.accesses.end()
-              : std::ranges::partition_point(picked.accesses, [&](const Access& access) {
-                  return access.op.v < step.op_ends.size();
-                });
+    const std::size_t ran = step.ops_run(picked.graph->graph().ops.size());
+    const auto ran_end = std::ranges::partition_point(
+        picked.accesses, [&](const Access& access) { return access.op.v < ran; });
     const auto end = static_cast<std::uint32_t>(ran_end - picked.accesses.begin());
     std::uint32_t from = 0;
     const auto add_fixed = [&](std::uint32_t to) {

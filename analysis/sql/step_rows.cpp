@@ -39,7 +39,7 @@ constexpr std::array kStepColumns = {
     Column<StepRow>{"begin_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->begin.v); }, Rows},
     Column<StepRow>{"end_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->end.v); }, Rows},
     Column<StepRow>{"duration_ns", "INTEGER",
-                    [](S r, Out& o) { o.integer(minus(r.step->end, r.step->begin)); }},
+                    [](S r, Out& o) { o.integer((r.step->end - r.step->begin).v); }},
     Column<StepRow>{"first_op_ns", "INTEGER", [](S r, Out& o) { o.integer(r.step->first_op.v); }},
     Column<StepRow>{"threads", "INTEGER", [](S r, Out& o) { o.integer(r.step->threads); }},
     Column<StepRow>{"ops_timed", "INTEGER", [](S r, Out& o) { o.u64(r.step->op_ends.size()); }},
@@ -115,11 +115,11 @@ constexpr std::array kOpColumns = {
     Column<OpRow>{"component", "TEXT", [](O r, Out& o) { o.kept(to_text(r.tensor().component)); },
                   Rows},
     Column<OpRow>{"timestamp_ns", "INTEGER",
-                  [](O r, Out& o) { o.integer(begin_of(*r.step, r.op).v); }, Chunks},
+                  [](O r, Out& o) { o.integer(r.step->op_begin(r.op).v); }, Chunks},
     Column<OpRow>{"duration_ns", "INTEGER",
                   [](O r, Out& o) {
                     if (r.op.v >= r.step->op_ends.size()) return o.null();
-                    o.integer(minus(r.step->op_ends[r.op.v], begin_of(*r.step, r.op)));
+                    o.integer((r.step->op_ends[r.op.v] - r.step->op_begin(r.op)).v);
                   }},
     Column<OpRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read.v); }},
     Column<OpRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written.v); }},
@@ -151,10 +151,7 @@ class OpCursor final : public ChunkCursor<OpRow> {
     graph_ = *std::move(graph);
     if (graph_ == nullptr) return true;
     const auto all = static_cast<std::uint32_t>(graph_->graph().ops.size());
-    const auto ran =
-        step_->op_ends.empty() && !step_->aborted
-            ? all
-            : static_cast<std::uint32_t>(std::min<std::size_t>(step_->op_ends.size(), all));
+    const std::size_t ran = step_->ops_run(all);
     std::vector<Bytes> read(bytes_ ? all : 0), written(read);
     if (bytes_) {
       for_each_access(graph_->graph(), graph_->derived->accesses, *step_,

@@ -4,16 +4,6 @@
 
 namespace tt::sql {
 
-Ns begin_of(const Step& step, OpId op) {
-  if (op.v >= step.op_ends.size()) return step.begin;
-  return op.v == 0 ? step.first_op : step.op_ends[op.v - 1];
-}
-
-std::int64_t minus(Ns a, Ns b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) -
-                                   static_cast<std::uint64_t>(b.v));
-}
-
 Done StepWalk::begin(const Conditions& conditions) {
   const auto wanted = [&](std::size_t column) {
     return column == kAbsent ? Wanted{} : conditions.of(column);

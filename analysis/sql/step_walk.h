@@ -32,10 +32,6 @@ class StepWalk {
   std::int64_t at_ = 0, end_ = 0;
 };
 
-// When an op began; of one whose time was not kept, when the step did.
-Ns begin_of(const Step& step, OpId op);
-// a - b in two's complement: a file may say any times.
-std::int64_t minus(Ns a, Ns b);
 // Row `i` of a step.
 inline std::int64_t step_row_id(StepId step, std::uint64_t i) {
   return static_cast<std::int64_t>((std::uint64_t{step.v} << 31) + i);

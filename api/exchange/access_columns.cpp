@@ -25,24 +25,15 @@ const Op& op_of(const RowScope& scope, const ExportRow& row) {
   return graph_of(scope).op(access_of(scope, row).op);
 }
 
-// In two's complement: a file may say any times.
-std::int64_t minus(Ns a, Ns b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) -
-                                   static_cast<std::uint64_t>(b.v));
-}
-
 Cell timestamp(const RowScope& scope, const ExportRow& row) {
-  const Step& step = *scope.step;
-  const std::uint32_t op = row.access.op.v;
-  if (op >= step.op_ends.size()) return number(step.begin.v);
-  return number(op == 0 ? step.first_op.v : step.op_ends[op - 1].v);
+  return number(scope.step->op_begin(row.access.op).v);
 }
 
 Cell duration(const RowScope& scope, const ExportRow& row) {
   const Step& step = *scope.step;
-  const std::uint32_t op = row.access.op.v;
-  if (op >= step.op_ends.size()) return kNull;
-  return number(minus(step.op_ends[op], op == 0 ? step.first_op : step.op_ends[op - 1]));
+  const OpId op = row.access.op;
+  if (op.v >= step.op_ends.size()) return kNull;
+  return number((step.op_ends[op.v] - step.op_begin(op)).v);
 }
 
 Cell layer_cell(LayerId layer) { return layer == kNoLayer ? Cell(kNull) : number(layer.v); }

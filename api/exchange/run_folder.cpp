@@ -238,12 +238,8 @@ class RunFolder {
       return std::unexpected(does_not_fit("Layer", tensor.layer.v));
     if (numbers.operation_types[access.access] > UINT16_MAX)
       return std::unexpected(does_not_fit("Kind of op", numbers.operation_types[access.access]));
-    const bool timed = access.op.v < step.op_ends.size();
-    const Ns begin = !timed             ? step.begin
-                     : access.op.v == 0 ? step.first_op
-                                        : step.op_ends[access.op.v - 1];
     return AccessRecord{
-        .timestamp_ns = begin.v,
+        .timestamp_ns = step.op_begin(access.op).v,
         .size_bytes = access.touched.v,
         .file_offset = access.range.empty() ? UINT64_MAX : access.range.offset,
         .tensor_ptr = address_of(scope, row),

@@ -59,7 +59,7 @@ NaiveSums naive_sums(const SessionReader& reader, Axis axis, std::optional<Phase
       TraceSums& of = sums[name_on(axis, *graph, step, graph->ops[i], main)];
       ++of.executions;
       if (whole) continue;
-      of.time_ns += static_cast<double>((step.op_ends[i] - op_begin(step, OpId{i})).v);
+      of.time_ns += static_cast<double>((step.op_ends[i] - step.op_begin(OpId{i})).v);
     }
     for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
       TraceSums& of = sums[name_on(axis, *graph, step, graph->op(row.op), &accesses[row.access])];

@@ -95,7 +95,8 @@ Access access_from(const GraphTemplate& graph, const SlotIndex& slots, OpId op,
     // Nobody recorded the list: at most so many parts, at most the whole view.
     const Tensor& index = graph.tensor(touch.index);
     const std::uint64_t whole = footprint(view);
-    const auto named = static_cast<std::uint64_t>(index.ne[0] * index.ne[1] * index.ne[2]);
+    std::uint64_t named = 1;  // a file may say numbers whose product does not fit
+    for (const std::size_t d : {0U, 1U, 2U}) named *= static_cast<std::uint64_t>(index.ne[d]);
     const bool bounded = touch.extent != Extent::Cells && named < whole / touch.unit;
     access.extent = Extent::All;
     access.stride = 0;
@@ -151,13 +152,6 @@ std::vector<std::int64_t> distinct_rows(const Tensor& view, std::vector<std::int
   const auto repeated = std::ranges::unique(rows);
   rows.erase(repeated.begin(), repeated.end());
   return rows;
-}
-
-// Ops are executed in order. Times that were not kept say nothing: such a step
-// ran whole unless it was cancelled.
-std::size_t ops_run(const GraphTemplate& graph, const Step& step) {
-  if (step.op_ends.empty() && !step.aborted) return graph.ops.size();
-  return std::min(step.op_ends.size(), graph.ops.size());
 }
 
 // Bytes that a list decides. The cells of a cache are the same for every layer that is as
@@ -240,7 +234,7 @@ const SlotValues* scores_of(const GraphTemplate& graph, const Step& step, SlotId
 
 void for_each_access(const GraphTemplate& graph, std::span<const Access> accesses, const Step& step,
                      const std::function<void(const StepAccess&)>& row) {
-  const std::size_t n_ops = ops_run(graph, step);
+  const std::size_t n_ops = step.ops_run(graph.ops.size());
   TouchedParts parts;
   for (std::uint32_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
@@ -289,7 +283,7 @@ void for_each_access(const GraphTemplate& graph, std::span<const Access> accesse
 AccessTotals totals_of(const GraphTemplate& graph, std::span<const Access> accesses,
                        const Step& step) {
   AccessTotals totals;
-  const std::size_t n_ops = ops_run(graph, step);
+  const std::size_t n_ops = step.ops_run(graph.ops.size());
   TouchedParts parts;
   for (const Access& access : accesses) {
     if (access.op.v >= n_ops) break;

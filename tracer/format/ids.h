@@ -31,8 +31,15 @@ inline constexpr LayerId kNoLayer{-1};
 
 // Nanoseconds since the session's start (steady clock).
 using Ns = Strong<struct NsTag, std::int64_t>;
-constexpr Ns operator-(Ns a, Ns b) { return Ns{a.v - b.v}; }
-constexpr Ns operator+(Ns a, Ns b) { return Ns{a.v + b.v}; }
+// Modulo 2^64: a file may say any times.
+constexpr Ns operator-(Ns a, Ns b) {
+  return Ns{
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) - static_cast<std::uint64_t>(b.v))};
+}
+constexpr Ns operator+(Ns a, Ns b) {
+  return Ns{
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) + static_cast<std::uint64_t>(b.v))};
+}
 
 using Bytes = Strong<struct BytesTag, std::uint64_t>;
 constexpr Bytes operator+(Bytes a, Bytes b) { return Bytes{a.v + b.v}; }

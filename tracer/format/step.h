@@ -2,6 +2,8 @@
 // facts that really vary. A value; on-disk layout: docs/trace-format.md.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,6 +51,18 @@ struct Step {
   bool aborted = false;           // cancelled or failed inside
   std::vector<SlotValues> slots;  // per slot of the template; empty when not recorded
   std::vector<ValueStats> stats;
+
+  // How many of its template's `ops` ran. They do so in order; times that were not kept
+  // say nothing: such a step ran whole unless it was cancelled.
+  std::size_t ops_run(std::size_t ops) const {
+    return op_ends.empty() && !aborted ? ops : std::min(op_ends.size(), ops);
+  }
+  // When an op began: where the one before it ended on the calling thread, so that the wait
+  // at that one's barrier is in its time. Of an op without a time, when the step did.
+  Ns op_begin(OpId op) const {
+    if (op.v >= op_ends.size()) return begin;
+    return op.v == 0 ? first_op : op_ends[op.v - 1];
+  }
   friend bool operator==(const Step&, const Step&) = default;
 };
 
