@@ -26,7 +26,8 @@ bool goes_up(std::span<const StepOutline::Run> runs) {
 std::uint64_t below(const StepOutline::Run& run, std::int64_t limit) {
   if (run.first >= limit) return 0;
   if (run.count == 1) return 1;
-  const auto fit = static_cast<std::uint64_t>((limit - 1 - run.first) / run.delta) + 1;
+  const auto room = static_cast<std::uint64_t>(limit) - 1 - static_cast<std::uint64_t>(run.first);
+  const std::uint64_t fit = room / static_cast<std::uint64_t>(run.delta) + 1;
   return std::min(fit, run.count);
 }
 

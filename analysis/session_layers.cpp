@@ -41,7 +41,7 @@ std::expected<void, TraceError> expect_layers(const SessionReader& reader, const
   for (const TemplateId id : *ids) {
     const auto graph = reader.graph(id);
     if (!graph) return std::unexpected(graph.error());
-    end = std::max(end, end_of_layers(**graph));
+    end = std::clamp(end_of_layers(**graph), end, std::int64_t{kMostLayers});
   }
   return expect_layers(set, end);
 }

@@ -36,18 +36,17 @@ class SequenceBuilder {
       known_.assign(accesses_.size(), kNone);
     }
     OpId op{kNoOp};
-    std::vector<std::uint32_t> of_op;
     for_each_access(graph, accesses_, step, [&](const StepAccess& access) {
       if (access.write || access.range.length == 0) return;
-      if (access.op.v != op.v) of_op.clear();
+      if (access.op.v != op.v) ++ops_;
       op = access.op;
       // What no list decides is the same item in every step of the template.
       std::uint32_t item = known_[access.access];
       if (item == kNone) item = item_of(graph, access);
       if (accesses_[access.access].slot == kNoSlot) known_[access.access] = item;
       // The experts of one tensor are one read of the tensor.
-      if (std::ranges::find(of_op, item) != of_op.end()) return;
-      of_op.push_back(item);
+      read_by_.resize(sequence_.items.size());
+      if (std::exchange(read_by_[item], ops_) == ops_) return;
       ++sequence_.items[item].reads;
       sequence_.reads.push_back(item);
     });
@@ -77,6 +76,8 @@ class SequenceBuilder {
   std::shared_ptr<const DerivedGraph> derived_;  // of the step before
   std::vector<Access> accesses_;                 // its, that may read weights
   std::vector<std::uint32_t> known_;             // items by them
+  std::uint64_t ops_ = 0;                        // seen, in all steps
+  std::vector<std::uint64_t> read_by_;           // per item: the last that read it, from 1 on
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> items_;
 };
 

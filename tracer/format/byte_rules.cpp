@@ -27,8 +27,11 @@ Tensor one_part(Tensor view, PartAxis axis) {
   return view;
 }
 
+// Unsigned: a file may say numbers whose products do not fit.
+std::uint64_t extent(const Tensor& t, std::size_t d) { return static_cast<std::uint64_t>(t.ne[d]); }
+
 std::uint64_t elements(const Tensor& t) {
-  return static_cast<std::uint64_t>(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]);
+  return extent(t, 0) * extent(t, 1) * extent(t, 2) * extent(t, 3);
 }
 
 // Collects the touches of one node. Absent sources and empty tensors are no touch.
@@ -206,30 +209,28 @@ void im2col(Touches& t) {
 void fill(Touches& t) { t.write(); }
 
 // Elements on and below the diagonal of n1 rows of n0.
-std::int64_t lower_triangle(std::int64_t n0, std::int64_t n1) {
-  const std::int64_t square = std::min(n0, n1);
+std::uint64_t lower_triangle(const Tensor& t) {
+  const std::uint64_t n0 = extent(t, 0), n1 = extent(t, 1), square = std::min(n0, n1);
   return square * (square + 1) / 2 + (n1 - square) * n0;
 }
 
-void read_triangle(Touches& t, std::int64_t elements_per_matrix) {
+void read_triangle(Touches& t, std::uint64_t elements_per_matrix) {
   const Tensor& a = t.src(0);
-  t.read_bytes(0,
-               static_cast<std::uint64_t>(elements_per_matrix * a.ne[2] * a.ne[3]) * a.block_bytes);
+  t.read_bytes(0, elements_per_matrix * extent(a, 2) * extent(a, 3) * a.block_bytes);
 }
 
 void tri(Touches& t) {
   enum { UpperWithDiagonal, Upper, LowerWithDiagonal, Lower };
   if (!t.has(0)) return t.write();
-  const std::int64_t n0 = t.src(0).ne[0];
-  const std::int64_t n1 = t.src(0).ne[1];
-  const std::int64_t diagonal = std::min(n0, n1);
-  const std::int64_t lower = lower_triangle(n0, n1);
+  const std::uint64_t all = extent(t.src(0), 0) * extent(t.src(0), 1);
+  const std::uint64_t diagonal = std::min(extent(t.src(0), 0), extent(t.src(0), 1));
+  const std::uint64_t lower = lower_triangle(t.src(0));
   switch (t.param(0)) {
     case UpperWithDiagonal:
-      read_triangle(t, n0 * n1 - lower + diagonal);
+      read_triangle(t, all - lower + diagonal);
       break;
     case Upper:
-      read_triangle(t, n0 * n1 - lower);
+      read_triangle(t, all - lower);
       break;
     case LowerWithDiagonal:
       read_triangle(t, lower);
@@ -242,7 +243,7 @@ void tri(Touches& t) {
 }
 
 void solve_tri(Touches& t) {
-  if (t.has(0)) read_triangle(t, lower_triangle(t.src(0).ne[0], t.src(0).ne[1]));
+  if (t.has(0)) read_triangle(t, lower_triangle(t.src(0)));
   t.read(1);
   t.write();
 }
@@ -266,7 +267,7 @@ void gated_delta_net(Touches& t) {
 
 // Of the mixes and their base only hc * hc columns, of three scales the last.
 void hc_comb(Touches& t) {
-  const std::int64_t columns = t.output().ne[0] * t.output().ne[1];
+  const auto columns = static_cast<std::int64_t>(extent(t.output(), 0) * extent(t.output(), 1));
   t.read_columns(0, columns);
   t.read_columns(1, 1);
   t.read_columns(2, columns);

@@ -54,7 +54,7 @@ std::uint64_t span_of(const Layout& layout) {
 
 // Windows that overlap and have gaps at once: no closed form, so list the
 // blocks and merge. Bounded, because shapes may come from a damaged file; beyond
-// the bound the answer is the smaller of the two upper bounds.
+// the bound the answer is the span, which is an upper one.
 std::uint64_t footprint_by_merging(const Layout& layout) {
   constexpr std::uint64_t kMostBlocks = 1u << 14;
   std::uint64_t blocks = 1;
