@@ -57,7 +57,7 @@ std::expected<NamePattern, std::string> NamePattern::compile(const std::string& 
     // libstdc++'s usual executor goes back, and takes for ever with "(.*)*!"; this one does not.
     constexpr auto kFlags =
         std::regex::ECMAScript | std::regex::nosubs | std::regex_constants::__polynomial;
-    const std::regex alone(pattern, kFlags);  // so that nothing of it closes what is around it
+    (void)std::regex(pattern, kFlags);  // alone, so that nothing of it closes what is around it
     // Searching would begin anew at each character.
     return NamePattern(std::regex(R"([\s\S]*(?:)" + pattern + R"()[\s\S]*)", kFlags));
   } catch (const std::regex_error& wrong) {
