@@ -346,7 +346,7 @@ TEST(Blobs, AllOpsTogetherHaveTheirBounds) {
     graph.ops.push_back({.first = NodeId{i}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
   }
   EXPECT_TRUE(pack_template(graph).has_value());
-  graph.nodes.push_back({.output = TensorId{0}});
+  graph.nodes.emplace_back().output = TensorId{0};
   graph.ops.push_back({.first = NodeId{kMost}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
   EXPECT_FALSE(pack_template(graph).has_value());
 }
