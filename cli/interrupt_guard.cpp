@@ -1,18 +1,27 @@
 #include "cli/interrupt_guard.h"
 
+#include "api/second_signal.h"
+
 namespace tt::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
+void on_signal(int number) {
+  if (interrupted != 0) return second_signal(number);
+  first_signal_came();
+  interrupted = 1;
+}
+
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  struct sigaction once = {};
-  once.sa_handler = [](int) { interrupted = 1; };
-  once.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &once, &int_before_);
-  sigaction(SIGTERM, &once, &term_before_);
+  struct sigaction ours = {};
+  ours.sa_handler = on_signal;
+  sigaddset(&ours.sa_mask, SIGINT);  // never in each other's midst
+  sigaddset(&ours.sa_mask, SIGTERM);
+  sigaction(SIGINT, &ours, &int_before_);
+  sigaction(SIGTERM, &ours, &term_before_);
 }
 
 InterruptGuard::~InterruptGuard() {

@@ -1,5 +1,5 @@
-// The first SIGINT or SIGTERM asks to finish, the second ends the process. One at
-// a time in a program.
+// The first SIGINT or SIGTERM asks to finish, the second ends the process
+// (api/second_signal.h). One at a time in a program.
 #pragma once
 
 #include <csignal>

@@ -7,6 +7,8 @@
 
 #include <string_view>
 
+#include "api/second_signal.h"
+
 namespace tt {
 
 namespace {
@@ -38,12 +40,14 @@ Signal StopSignals::wait(std::chrono::milliseconds time) {
   const timespec left{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
   const int number = sigtimedwait(&set, nullptr, &left);
   if (number <= 0) return Signal::None;
-  return number == SIGUSR1 ? Signal::NewLogin : Signal::Stop;
+  if (number == SIGUSR1) return Signal::NewLogin;
+  first_signal_came();
+  return Signal::Stop;
 }
 
 void StopSignals::insist(std::chrono::seconds patience) {
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, second_signal);
+  signal(SIGTERM, second_signal);
   signal(SIGALRM, [](int) {
     constexpr std::string_view kText = "tt-server: did not end in time, ended at once\n";
     // A stderr that is not read may be why, and is not to hold this up, too.

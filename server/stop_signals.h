@@ -18,7 +18,8 @@ class StopSignals {
   StopSignals();  // also: a client that goes away is no signal (SIGPIPE)
   // The first that arrives within the time.
   Signal wait(std::chrono::milliseconds time);
-  // From here on the next signal ends the process at once, and so does time.
+  // From here on the next signal (api/second_signal.h) ends the process at once, and so
+  // does time.
   void insist(std::chrono::seconds patience);
 };
 

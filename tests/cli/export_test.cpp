@@ -95,7 +95,8 @@ TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
   }
 }
 
-// Ctrl+C may come when all is written and the program only has to end.
+// timeout(1) signals twice, the program and its group: that is one Ctrl+C. It may come when
+// all is written and the program only has to end.
 TEST(ExportCommand, InterruptedItLeavesNoHalfFile) {
   const testing::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 200 -t 1 --ignore-eos -o a.ttrace").code, 0);

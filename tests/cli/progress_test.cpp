@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/second_signal.h"
 #include "tests/cli/tt_program.h"
 #include "tests/places.h"
 
@@ -77,29 +78,34 @@ class OnTerminal {
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
 
-  // Ctrl+C, and the command has been told.
-  void interrupt() const {
+  // Ctrl+C, and the command has been told: the terminal signals before it echoes.
+  void interrupt() {
     EXPECT_TRUE(wait_until([&] { return catches_interrupts(); })) << "it does not listen";
+    const std::size_t before = shown_.size();
     EXPECT_EQ(write(terminal_, "\x03", 1), 1);
-    EXPECT_TRUE(wait_until([&] { return !catches_interrupts(); })) << "it was not told";
+    while (shown_.find("^C", before) == std::string::npos && read_on()) {
+    }
   }
 
   // All that was shown, once the command has ended.
   std::string shown() {
-    std::string text;
-    std::array<char, 4096> bytes{};
-    // A terminal that nobody has open any more is an error to read.
-    for (ssize_t n = 0; (n = read(terminal_, bytes.data(), bytes.size())) > 0;)
-      text.append(bytes.data(), static_cast<std::size_t>(n));
+    while (read_on()) {
+    }
     int status = 0;
     EXPECT_EQ(waitpid(child_, &status, 0), child_);
     code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return text;
+    return shown_;
   }
   int code() const { return code_; }
 
  private:
-  // The first Ctrl+C takes the handler away.
+  // A terminal that nobody has open any more is an error to read.
+  bool read_on() {
+    std::array<char, 4096> bytes{};
+    const ssize_t n = read(terminal_, bytes.data(), bytes.size());
+    if (n > 0) shown_.append(bytes.data(), static_cast<std::size_t>(n));
+    return n > 0;
+  }
   bool catches_interrupts() const {
     std::ifstream status(std::format("/proc/{}/status", child_));
     for (std::string line; std::getline(status, line);)
@@ -109,6 +115,7 @@ class OnTerminal {
   }
   int terminal_ = -1, code_ = -1;
   pid_t child_ = -1;
+  std::string shown_;
 };
 
 struct Verb {
@@ -219,6 +226,18 @@ TEST_F(OnATerminal, CtrlCEndsTheWork) {
     EXPECT_EQ(contents(it.folder / "out"), "");
     for (const char* half : {"s.ttrace.csv", "s.ttrace.html"})
       EXPECT_FALSE(fs::exists(it.folder / half));
+  }
+}
+
+TEST_F(OnATerminal, TheSecondCtrlCEndsItAtOnce) {
+  auto running = start(Answer::IntoFile, kJournal);
+  for (const Running& it : running) it.command->interrupt();
+  std::this_thread::sleep_for(kOneSignal + 50ms);
+  for (const Running& it : running) it.command->interrupt();
+  for (Running& it : running) {  // which still waits for its file
+    SCOPED_TRACE(it.what);
+    EXPECT_EQ(it.command->shown(), "^C^C");
+    EXPECT_EQ(it.command->code(), -1);
   }
 }
 

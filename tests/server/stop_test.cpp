@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "api/second_signal.h"
 #include "tests/places.h"
 #include "tests/server/http_client.h"
 #include "tests/server/program.h"
@@ -143,6 +144,18 @@ TEST(Stop, DoesNotWaitForStuckHttpClients) {
   expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
 }
 
+// timeout(1) signals the process and then its group; two that differ are never one already.
+TEST(Stop, TwoSignalsInOneBreathAreOne) {
+  const testing::TempFolder folder;
+  Running server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  const std::string id = server.start_endless();
+  server.program.signal(SIGINT);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+}
+
 TEST(Stop, TheSecondSignalEndsAtOnce) {
   const testing::TempFolder folder;
   Running server(folder.path(), {"-t", "1", "-tb", "1"});
@@ -153,6 +166,7 @@ TEST(Stop, TheSecondSignalEndsAtOnce) {
   const auto deadline = Clock::now() + 30s;
   while (server.program.said().find("stopping") == std::string::npos && Clock::now() < deadline)
     std::this_thread::sleep_for(5ms);
+  std::this_thread::sleep_for(kOneSignal + 50ms);
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.said();
 
