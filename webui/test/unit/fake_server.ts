@@ -1,0 +1,83 @@
+// A server that answers at once with what a test says that it has, and the store that
+// a page starts on it. Time is vitest's.
+import { vi } from 'vitest';
+import type { Api } from '../../src/net/api';
+import type { Model, Run, Session, StepSummary, Token } from '../../src/net/types';
+import { EMPTY_RUN } from '../../src/state/chat';
+import type { Store } from '../../src/state/store';
+import { FakeBrowser, fails, fakeStore, gives, refused } from './fakes';
+
+export const MODEL = {
+  id: 'm',
+  name: 'm',
+  path: '/m.gguf',
+  state: 'loaded',
+  has_vocabulary: true,
+  has_chat_template: true,
+} as Model;
+
+export const session = (id: string, part: Partial<Session> = {}): Session => ({
+  id,
+  title: `title ${id}`,
+  state: 'done',
+  error: null,
+  start_utc_ns: 1,
+  file_bytes: 1,
+  ...part,
+});
+export const run = (id: string, part: Partial<Run> = {}): Run => ({ ...EMPTY_RUN, id, ...part });
+
+class FakeLive {
+  watched: (string | null)[] = [];
+  connect(): void {
+    // It is always there.
+  }
+  watch(id: string | null): void {
+    this.watched.push(id);
+  }
+}
+
+// A server that has what it is given.
+interface Has {
+  sessions?: Session[];
+  runs?: Map<string, Run>;
+  tokens?: Token[];
+  steps?: StepSummary[];
+}
+export function server(has: Has): Partial<Api> {
+  const { sessions = [], runs = new Map<string, Run>(), tokens = [], steps = [] } = has;
+  const page = <T>(list: readonly T[], from: number) => ({
+    total: list.length,
+    rows: list.slice(from),
+  });
+  return {
+    health: () => gives({ status: 'ok', version: '1' } as never),
+    models: () => gives({ models: [MODEL] }),
+    sessions: () => gives({ total: sessions.length, sessions: [...sessions] }),
+    session: (id) => {
+      const found = sessions.find((one) => one.id === id);
+      return found ? gives(found) : fails(refused(404));
+    },
+    run: (id) => {
+      const found = runs.get(id);
+      return found ? gives(found) : fails(refused(404));
+    },
+    tokens: (_id, from) => {
+      const { total, rows } = page(tokens, from);
+      return gives({ total, tokens: rows });
+    },
+    steps: (_id, from) => {
+      const { total, rows } = page(steps, from);
+      return gives({ total, steps: rows });
+    },
+  };
+}
+
+export const live = new FakeLive();
+export async function started(part: Partial<Api>, browser = new FakeBrowser()): Promise<Store> {
+  const store = fakeStore(part, browser);
+  live.watched = [];
+  store.start(live);
+  await vi.advanceTimersByTimeAsync(50);
+  return store;
+}
