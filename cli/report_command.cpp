@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "analysis/report.h"
@@ -19,15 +20,32 @@
 namespace tt::cli {
 namespace {
 
+const std::map<std::string, ReportFormat>& formats() {
+  static const std::map<std::string, ReportFormat> all = {{"html", ReportFormat::Html},
+                                                          {"md", ReportFormat::Markdown},
+                                                          {"json", ReportFormat::JsonText}};
+  return all;
+}
+
 struct ReportOptions {
   std::string file;
   std::filesystem::path output = "-";
-  ReportFormat format = ReportFormat::Html;
+  std::optional<ReportFormat> format;
   bool json = false, force = false;
+
+  // Where none is named, the one that the output's name ends in.
+  ReportFormat wanted() const {
+    if (json) return ReportFormat::JsonText;
+    if (format) return *format;
+    const auto of_name = output.has_extension()
+                             ? formats().find(output.extension().string().substr(1))
+                             : formats().end();
+    return of_name == formats().end() ? ReportFormat::Html : of_name->second;
+  }
 };
 
 int run(const ReportOptions& options) {
-  const ReportFormat format = options.json ? ReportFormat::JsonText : options.format;
+  const ReportFormat format = options.wanted();
   Progress progress("report", shown_beside(format == ReportFormat::JsonText));
   const bool to_stdout = options.output == "-";
   if (!to_stdout) {
@@ -65,20 +83,19 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("-o,--output", options->output, "Write it there (default: -, which is stdout)")
       ->type_name("FILE");
-  const std::map<std::string, ReportFormat> formats = {{"html", ReportFormat::Html},
-                                                       {"md", ReportFormat::Markdown},
-                                                       {"json", ReportFormat::JsonText}};
   auto* format =
       command
           ->add_option(
               "--format", options->format,
               "html: one file without outside resources; md: Markdown, without charts; json "
-              "(default: html)")
-          ->transform(choice(formats))
+              "(default: as the file's name ends, else html)")
+          ->transform(choice(formats()))
           ->type_name("FORMAT");
   command->add_flag("--json", options->json, "As --format json")->excludes(format);
   command->add_flag("--force", options->force, "Replace the file if it exists");
-  command->footer("Example: tt report s.ttrace -o report.html");
+  command->footer(
+      "Example: tt report s.ttrace -o report.html\n"
+      "         tt report s.ttrace -o report.md");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;

@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/cli/tt_program.h"
 
@@ -42,6 +43,13 @@ TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
   const json report = json::parse(run_tt(folder, "report a.ttrace --format json").out);
   EXPECT_EQ(json::parse(run_tt(folder, "report a.ttrace --json").out), report);
   EXPECT_TRUE(markdown.out.starts_with("# ")) << markdown.out.substr(0, 100);
+  for (const auto& [file, format] :
+       {std::pair{"r.md", ""}, {"r.json", " --format md"}, {"r", " --format md"}}) {
+    ASSERT_EQ(run_tt(folder, std::format("report a.ttrace -o {}{}", file, format)).code, 0);
+    EXPECT_EQ(contents(folder / file) + "\n", markdown.out) << file;
+  }
+  ASSERT_EQ(run_tt(folder, "report a.ttrace -o s.json").code, 0);
+  EXPECT_EQ(json::parse(contents(folder / "s.json")), report);
   for (const json& sentence : report["findings"])
     EXPECT_TRUE(markdown.out.contains("- " + sentence.get<std::string>())) << sentence;
   for (const json& section : report["sections"])
