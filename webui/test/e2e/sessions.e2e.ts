@@ -1,4 +1,5 @@
 // Sessions: opened, steps and ops looked at, and the server going away.
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -170,7 +171,10 @@ describe('a damaged file', () => {
   it('is shown up to the damage, and the page says so', async () => {
     const { page } = stage;
     await stage.textToEnd('A long story about a file', 120);
-    const whole = await readFile(join(stage.server.data, `${stage.session ?? ''}.ttrace`));
+    const file = join(stage.server.data, `${stage.session ?? ''}.ttrace`);
+    // The answer is whole a moment before its file is one file.
+    await expect.poll(() => existsSync(`${file}-wal`)).toBe(false);
+    const whole = await readFile(file);
     // What lies where differs from run to run: not every cut leaves steps that can be read.
     for (const left of [0.7, 0.75, 0.8, 0.85, 0.9]) {
       await writeFile(
