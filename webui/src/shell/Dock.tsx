@@ -144,7 +144,7 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
     return <Failed what="This session cannot be read." error={{ kind: 'unexpected', detail }} />;
   }
   if (panel.needs === 'steps' && !hasSteps) {
-    if (active) return <Loading>Waiting for the first step…</Loading>;
+    if (active) return <NoStepYet session={session} />;
     if (info.is === 'loading') return <Loading>Loading the session…</Loading>;
     if (stepsError && !unrecorded) {
       return <Failed what="The steps cannot be read." error={stepsError} again={again} />;
@@ -160,4 +160,14 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
     );
   }
   return <panel.body store={store} panel={panel.id} session={session} />;
+}
+
+// A token comes after the step that made it; what tells of them may overtake.
+function NoStepYet({ session }: { session: OpenSession }) {
+  const generated = session.run.value?.generated ?? 0;
+  return generated > 1 ? (
+    <Empty>No step has come: the trace of this run may be off.</Empty>
+  ) : (
+    <Loading>Waiting for the first step…</Loading>
+  );
 }

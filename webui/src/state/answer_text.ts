@@ -8,10 +8,14 @@ export function streamedText(tokens: readonly (Token | undefined)[]): string {
   return tokens.map((token) => (token?.generated ? token.text : '')).join('');
 }
 
-// What the ended run's text has beyond the pieces; empty where the pieces are
-// no beginning of it (recorded tokens show what a stop string cut off).
+// Whether the pieces are no beginning of the ended run's text: live events did not arrive, or
+// recorded tokens show what a stop string cut off.
+export function piecesDiffer(run: Run | null, tokens: readonly (Token | undefined)[]): boolean {
+  return run !== null && !isActive(run.state) && !run.text.startsWith(streamedText(tokens));
+}
+
+// What the ended run's text has beyond the pieces; empty where they differ.
 export function tailOf(run: Run | null, tokens: readonly (Token | undefined)[]): string {
-  if (!run || isActive(run.state)) return '';
-  const streamed = streamedText(tokens);
-  return run.text.startsWith(streamed) ? run.text.slice(streamed.length) : '';
+  if (!run || isActive(run.state) || piecesDiffer(run, tokens)) return '';
+  return run.text.slice(streamedText(tokens).length);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EMPTY_RUN } from '../../src/state/chat';
-import { tailOf } from '../../src/state/answer_text';
+import { piecesDiffer, tailOf } from '../../src/state/answer_text';
 import { speedOf } from '../../src/state/speed';
 import { TraceData } from '../../src/state/trace_data';
 import { step, token } from './make';
@@ -38,12 +38,15 @@ describe('TraceData', () => {
 describe('tailOf', () => {
   const tokens = [token(0, { text: 'x' }), token(1, { generated: true, text: ' He' })];
   it.each([
-    ['done', ' Hello', 'llo'],
-    ['done', ' He', ''],
-    ['done', ' No', ''], // a stop string cut the answer short
-    ['running', ' Hello', ''],
-  ] as const)('of a run that is %s with “%s” is “%s”', (state, text, tail) => {
-    expect(tailOf({ ...EMPTY_RUN, state, text }, tokens)).toBe(tail);
+    ['done', ' Hello', 'llo', false],
+    ['done', ' He', '', false],
+    ['done', ' No', '', true], // a stop string cut the answer short
+    ['done', 'So He', '', true], // the first piece did not arrive
+    ['running', ' Hello', '', false],
+  ] as const)('of a run that is %s with “%s” is “%s”', (state, text, tail, differ) => {
+    const run = { ...EMPTY_RUN, state, text };
+    expect(tailOf(run, tokens)).toBe(tail);
+    expect(piecesDiffer(run, tokens)).toBe(differ);
   });
 });
 

@@ -3,7 +3,7 @@
 import { effect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
-import { tailOf } from '../../state/answer_text';
+import { piecesDiffer, tailOf } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
@@ -52,7 +52,13 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
       }),
       effect(() => {
         void session.feed.version.value;
-        const text = part === 'answer' ? tailOf(session.run.value, session.data.tokens) : '';
+        const run = session.run.value;
+        const { tokens } = session.data;
+        // Pieces that no file has either: the text stands in their place.
+        const torn = part === 'answer' && session.unrecorded.value && piecesDiffer(run, tokens);
+        list.hidden = torn;
+        const behind = part === 'answer' ? tailOf(run, tokens) : '';
+        const text = torn ? (run?.text ?? '') : behind;
         if (tail.textContent !== text) tail.textContent = text;
       }),
       effect(() => {
