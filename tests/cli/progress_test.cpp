@@ -85,6 +85,7 @@ class OnTerminal {
     EXPECT_EQ(write(terminal_, "\x03", 1), 1);
     while (shown_.find("^C", before) == std::string::npos && read_on()) {
     }
+    EXPECT_NE(shown_.find("^C", before), std::string::npos) << "it was not told";
   }
 
   // All that was shown, once the command has ended.

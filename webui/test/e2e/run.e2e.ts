@@ -74,10 +74,13 @@ describe('a run', () => {
     await settings.click();
     await page.getByRole('combobox', { name: 'Trace' }).selectOption('off');
     await settings.click();
+    // One that is stopped, and one that ends by itself.
     await stage.text('Nobody writes this down', 3000);
     await expect.poll(() => page.getByText('No step has come').count()).toBeGreaterThan(1);
     await stage.stop.click();
     await stage.progress.getByText(/^Stopped after/).waitFor();
+    await stage.text('Nor this', 12);
+    await stage.done();
     await expect.poll(() => page.getByText('This session has no steps').count()).toBeGreaterThan(1);
     const answer = stage.log.locator('[data-part=answer]');
     const text = await answer.innerText();
