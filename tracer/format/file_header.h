@@ -2,6 +2,7 @@
 // 100 bytes, without SQLite. Private to tracer/format.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <filesystem>
 
@@ -9,7 +10,8 @@
 
 namespace tt {
 
-// NotFound, NotASession, NewerVersion, ReadOnly (no permission) or Io.
-std::expected<void, TraceError> check_file_header(const std::filesystem::path& path);
+// The file's format version. NotFound, NotASession, NewerVersion, ReadOnly (no
+// permission) or Io.
+std::expected<std::uint32_t, TraceError> check_file_header(const std::filesystem::path& path);
 
 }  // namespace tt
