@@ -74,11 +74,12 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
     Level level;
     useconds_t stall;
     int kills;
+    std::uint64_t steps;  // any moment of the first so many
   };
   const Case cases[] = {
-      {"a writer that keeps up", Level::Detailed, 0, 200},
-      {"a writer that does not", Level::Detailed, 10'000, 50},
-      {"the same without times", Level::Minimal, 10'000, 50},
+      {"a writer that keeps up", Level::Detailed, 0, 200, 150},
+      {"a writer that does not", Level::Detailed, 10'000, 50, 450},
+      {"the same without times", Level::Minimal, 10'000, 50, 450},
   };
   need_backends();
   ModelOptions options;
@@ -100,8 +101,9 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
       Shared<Told> told;
       ChildProcess child(
           [&] { return record_until_killed(**engine, c.level, c.stall, file, *told); });
-      // Any moment of the first 150 steps, in no relation to commits: 7,919 is a prime.
-      const auto moment = static_cast<std::uint32_t>(kill * 7'919 % 150);
+      // In no relation to commits: 7,919 is a prime.
+      const auto moment =
+          static_cast<std::uint32_t>(static_cast<std::uint64_t>(kill) * 7'919 % c.steps);
       while (!told->begun || told->evaluated < moment) usleep(50);
       usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));
       child.kill_now();

@@ -66,14 +66,14 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   EXPECT_TRUE(recorder.finish(info).error.empty());
 }
 
-// The writer stands still from the first commit until 400 of 500 tokens are there.
+// The writer stands still from the first commit until 900 of 1,000 tokens are there.
 TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
-  constexpr std::uint32_t kTokens = 500;
+  constexpr std::uint32_t kTokens = 1000;
   need_backends();
   ModelOptions options;
   options.path = kPlaces.bundled_model;
   ContextOptions context = TracedModel::small_context();
-  context.context = 1024;
+  context.context = 1100;
   auto engine = Engine::load(options, context, {});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   for (const Level level : {Level::Detailed, Level::Minimal}) {
@@ -95,7 +95,7 @@ TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
     Heard heard;
     std::uint32_t handed_in_the_stall = 0;
     heard.then = [&](std::uint32_t generated) {
-      if (generated != 400) return;
+      if (generated != 900) return;
       handed_in_the_stall = recorder.next_step().v;
       stalled.count_down();
     };
