@@ -70,25 +70,20 @@ std::expected<void, TraceError> OutlinedStep::find_outline(const SessionReader& 
 }
 
 std::expected<bool, TraceError> OutlinedStep::take(const SessionReader& reader,
-                                                   const SessionReader::StepRow& row) {
+                                                   const SessionReader::StepRow& row,
+                                                   OutlineTimes times) {
   if (const auto found = find_outline(reader, row.head.graph); !found) {
     if (found.error().kind == TraceError::Kind::Damaged ||
         found.error().kind == TraceError::Kind::NotFound)
       return false;
     return std::unexpected(found.error());
   }
-  op_ns_.clear();
-  times_bytes_ = 0;
-  if (!row.measured.empty()) {
-    const auto times = unpack_times(row.measured, op_ns_);
-    if (!times || op_ns_.size() != row.ops) return false;
-    times_bytes_ = *times;
-  }
-  if (!unpack_outline(row.packed, step_, outline_->limits) || row.ops > outline_->ops.size() ||
+  if (!unpack_outline(row.packed, step_, times, outline_->limits) || step_.ops != row.ops ||
+      step_.ops > outline_->ops.size() ||
       (!step_.slots.empty() && step_.slots.size() != outline_->slots))
     return false;
-  timed_ = row.ops != 0;
-  ran_ = static_cast<std::uint32_t>(!timed_ && !row.head.aborted ? outline_->ops.size() : row.ops);
+  ran_ = static_cast<std::uint32_t>(step_.ops == 0 && !row.head.aborted ? outline_->ops.size()
+                                                                        : step_.ops);
   return true;
 }
 

@@ -22,16 +22,16 @@ class OutlinedStep {
   // says of it, until the next call. false: the step is damaged, or does not fit its
   // template; there is nothing to be said of it. The row has a template.
   std::expected<bool, TraceError> take(const SessionReader& reader,
-                                       const SessionReader::StepRow& row);
+                                       const SessionReader::StepRow& row, OutlineTimes times);
 
   const std::shared_ptr<const TemplateOutline>& outline() const { return outline_; }
   // Ops that ran: all of them in a step whose times were not kept and that nobody cancelled.
   std::uint32_t ran() const { return ran_; }
-  bool timed() const { return timed_; }
-  // Of the first ops; empty: the row came without. Modulo 2^64: a time that goes back, as
-  // only an invented file has it, is negative, as it is in every list of ops.
-  std::span<const std::uint64_t> op_ns() const { return op_ns_; }
-  std::size_t times_bytes() const { return times_bytes_; }  // at the begin of `row.measured`
+  bool timed() const { return step_.ops != 0; }
+  // Of the first ops; empty: not unpacked. Modulo 2^64: a time that goes back, as only an
+  // invented file has it, is negative, as it is in every list of ops.
+  std::span<const std::uint64_t> op_ns() const { return step_.op_ns; }
+  std::size_t times_bytes() const { return step_.times_bytes; }  // at the row's begin
 
   // How many parts the step's list names for a rule of its template, and which.
   struct Parts {
@@ -56,9 +56,6 @@ class OutlinedStep {
   std::shared_ptr<const TemplateOutline> outline_;
   std::shared_ptr<const GraphTemplate> graph_;  // where rules count batch by batch
   StepOutline step_;
-  std::vector<std::uint64_t> op_ns_;
-  std::size_t times_bytes_ = 0;
-  bool timed_ = false;
   std::uint32_t ran_ = 0;
   std::vector<std::int64_t> listed_;
 };

@@ -275,8 +275,8 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
   // Which steps there are stands in their rows; what they touched is asked of half of them.
   std::vector<StepId> steps;
   bool wanted = true;
-  const auto listed = reader.for_each_step_row(
-      StepId{0}, kNone, SessionReader::Measured::Skip, [&](const SessionReader::StepRow& row) {
+  const auto listed =
+      reader.for_each_step_row(StepId{0}, kNone, [&](const SessionReader::StepRow& row) {
         const Step& step = row.head;
         if (step.phase == Phase::Generate && step.graph.v != 0 && !step.aborted)
           steps.push_back(step.id);

@@ -66,8 +66,7 @@ Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep
     const std::size_t before = steps_.size();
     Done taken;
     const auto read = reader.for_each_step_row(StepId{static_cast<std::uint32_t>(before)},
-                                               UINT32_MAX, SessionReader::Measured::Read,
-                                               [&](const SessionReader::StepRow& row) {
+                                               UINT32_MAX, [&](const SessionReader::StepRow& row) {
                                                  if (!keep_going()) {
                                                    taken = std::unexpected(cancelled_error());
                                                    return false;
@@ -172,7 +171,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
     return {};
   }
 
-  const auto fits = row_.take(reader, row);
+  const auto fits = row_.take(reader, row, OutlineTimes::Unpack);
   if (!fits) return std::unexpected(fits.error());
   if (!*fits) {
     add_damaged(head.id);
@@ -184,7 +183,7 @@ Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRo
   step.place = static_cast<std::uint32_t>(series.steps.size());
   step.timed = row_.timed();
   add_parts(series, step);
-  step.op_ns = add_times(series, row.measured.first(row_.times_bytes()));
+  step.op_ns = add_times(series, row.packed.first(row_.times_bytes()));
   series.timed += step.timed;
   series.steps.push_back(head.id.v);
   add_step(step);

@@ -24,14 +24,13 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> SeriesTotals::experts(
 
 Done SessionTotals::extend(const SessionReader& reader, const KeepGoing& keep_going) {
   std::expected<bool, TraceError> taken = true;
-  const auto read =
-      reader.for_each_step_row(StepId{next_}, UINT32_MAX, times_, [&](const auto& row) {
-        taken = keep_going() ? take(reader, row)
-                             : std::expected<bool, TraceError>(std::unexpected(cancelled_error()));
-        if (!taken || !*taken) return false;
-        ++next_;
-        return true;
-      });
+  const auto read = reader.for_each_step_row(StepId{next_}, UINT32_MAX, [&](const auto& row) {
+    taken = keep_going() ? take(reader, row)
+                         : std::expected<bool, TraceError>(std::unexpected(cancelled_error()));
+    if (!taken || !*taken) return false;
+    ++next_;
+    return true;
+  });
   if (!taken) return std::unexpected(taken.error());
   if (*taken) return read;
   const auto step = reader.step(StepId{next_});  // which says how
@@ -44,7 +43,8 @@ std::expected<bool, TraceError> SessionTotals::take(const SessionReader& reader,
                                                     const SessionReader::StepRow& row) {
   const Step& head = row.head;
   if (head.graph.v == 0) return true;  // it has no accesses
-  const auto fits = row_.take(reader, row);
+  const auto fits =
+      row_.take(reader, row, times_ == Times::Sum ? OutlineTimes::Unpack : OutlineTimes::Skip);
   if (!fits || !*fits) return fits;
   SeriesTotals& series = series_of({head.phase, head.graph, row_.ran()});
   add_parts(series);

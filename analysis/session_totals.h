@@ -43,7 +43,7 @@ class SessionTotals {
     std::uint32_t ran = 0;  // ops
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  using Times = SessionReader::Measured;
+  enum class Times : bool { Skip, Sum };
   explicit SessionTotals(Times times) : times_(times) {}
 
   // Takes in the steps that the file has got since; `reader` reads one and the same

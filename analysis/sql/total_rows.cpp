@@ -239,7 +239,7 @@ constexpr std::array kOpColumns = {
 class OpTotalCursor final : public TotalCursor<OpTotalRow> {
  public:
   explicit OpTotalCursor(SessionSource& source)
-      : TotalCursor(kOpColumns, source, SessionTotals::Times::Read) {}
+      : TotalCursor(kOpColumns, source, SessionTotals::Times::Sum) {}
 
  private:
   void add(std::vector<OpTotalRow>& rows, const Group& group, const Totals::OfGroup& of) override {

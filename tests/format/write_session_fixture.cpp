@@ -1,5 +1,5 @@
 // Writes the small session that tests/data keeps one copy of per released
-// format version: write_session_fixture tests/data/session-v3.ttrace
+// format version: write_session_fixture tests/data/session-v2.ttrace
 //
 // Run once, when a version is settled; a file that is there is never replaced.
 #include <array>

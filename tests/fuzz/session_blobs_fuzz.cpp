@@ -2,7 +2,7 @@
 // what no damage of a file's bytes would get past its checksums.
 //
 // An input: 4 bytes that say how long the template is, little-endian, the template
-// (unpacked), then a step's blob as version 2 has it, or that of its page faults.
+// (unpacked), then a step's blob, or that of its page faults.
 #include <zstd.h>
 
 #include <cstring>
@@ -36,8 +36,7 @@ std::vector<Step> steps_of(const GraphTemplate& graph, std::span<const std::uint
     step.begin = step.first_op = Ns{1000 * id};
     step.first_token = id;
     step.n_tokens = 1;
-    if (!unpack_step_before_3(std::as_bytes(blob), step) ||
-        step.op_ends.size() > graph.ops.size() ||
+    if (!unpack_step(std::as_bytes(blob), step) || step.op_ends.size() > graph.ops.size() ||
         (!step.slots.empty() && step.slots.size() != graph.slots.size())) {
       step.op_ends.clear();
       step.slots.clear();

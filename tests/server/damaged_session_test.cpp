@@ -39,8 +39,7 @@ class DamagedSessions : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(server.loaded());
     json request = short_request("Tell me a story about a fox.");
-    request["max_tokens"] = 400;
-    request["ignore_eos"] = true;
+    request["max_tokens"] = 150;
     const std::string id = server.generate(request);
     ASSERT_EQ(server.when_ended(id)["state"], "done");
     whole = bytes_of(file(id));
@@ -62,9 +61,8 @@ class DamagedSessions : public ::testing::Test {
                                            "WHERE id < {}",
                                            count));
     EXPECT_EQ(
-        sqlite3_says(file(id), std::format("DELETE FROM tt_step WHERE id >= {0}; "
-                                           "DELETE FROM tt_measured WHERE step >= {0}; "
-                                           "DELETE FROM tt_token WHERE idx >= {1}; "
+        sqlite3_says(file(id), std::format("DELETE FROM tt_step WHERE id >= {}; "
+                                           "DELETE FROM tt_token WHERE idx >= {}; "
                                            "DELETE FROM tt_template WHERE id NOT IN "
                                            "(SELECT template FROM tt_step); "
                                            "DELETE FROM tt_meta WHERE key IN ('steps', 'tokens')",
@@ -133,8 +131,7 @@ TEST_F(DamagedSessions, ATruncatedFileIsAnsweredUpToItsEnd) {
 
 TEST_F(DamagedSessions, AFlippedBitIsAnsweredUpToIt) {
   std::string bytes = whole;
-  constexpr std::size_t kPage = 4096, kInItsRows = 3000;
-  bytes[bytes.size() * 6 / 10 / kPage * kPage + kInItsRows] ^= 0x10;
+  bytes[bytes.size() * 6 / 10] ^= 0x10;
   write_bytes(file("flipped"), bytes);
   expect_answers_up_to_damage("flipped");
 }

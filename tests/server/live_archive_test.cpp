@@ -162,7 +162,7 @@ TEST(LiveArchive, SaysWhatCannotBeRead) {
   {
     auto db = Database::open(path, Database::Mode::ReadWrite);
     ASSERT_TRUE(db.has_value());
-    ASSERT_TRUE(db->run("UPDATE tt_step SET packed = x'0000' WHERE id = 2").has_value());
+    ASSERT_TRUE(db->run("UPDATE tt_step SET packed = x'00' WHERE id = 2").has_value());
   }
   Asker asker(path);
   const Tale tale = whole(asker, {.step = true});

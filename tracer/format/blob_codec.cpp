@@ -3,7 +3,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace {
 
 // The least that one of these takes in a blob: what counts are held against.
 constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotBytes = 4,
-                      kStatsBytes = 19;
+                      kSlotValuesBytes = 2, kStatsBytes = 19;
 
 // ---------------------------------------------------------------------------
 // zstd around templates and allocations. The frame's own content size decides
@@ -269,7 +268,7 @@ std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
 }
 
 // The same list, its numbers not listed one by one.
-StepOutline::Slot get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
+void get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
   const ListHead head = get_list_head(in, budget);
   StepOutline::Slot slot{.values = head.values, .first_run = out.runs.size()};
   std::int64_t value = 0;
@@ -279,38 +278,28 @@ StepOutline::Slot get_runs(ByteReader& in, StepOutline& out, std::size_t& budget
     value = plus(value, static_cast<std::int64_t>(moved));
   });
   slot.runs = out.runs.size() - slot.first_run;
-  return slot;
+  out.slots.push_back(slot);
 }
 
 // The same list as a set of the numbers below `limit`.
-StepOutline::Slot get_words(ByteReader& in, StepOutline& out, std::size_t& budget,
-                            std::uint32_t limit) {
+void get_words(ByteReader& in, StepOutline& out, std::size_t& budget, std::uint32_t limit) {
   const ListHead head = get_list_head(in, budget);
   StepOutline::Slot slot{
       .values = head.values, .first_word = out.words.size(), .words = (limit + 63U) / 64};
   out.words.resize(slot.first_word + slot.words);
-  const std::span words = std::span(out.words).subspan(slot.first_word);
-  std::uint64_t value = 0;
-  if (words.size() == 1) {  // as many as most models have experts: it stays in a register
-    std::uint64_t word = 0;
-    for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
-      for (; count > 0; --count) {
-        value += static_cast<std::uint64_t>(delta);
-        word |= std::uint64_t{value < limit} << (value % 64);
-      }
-    });
-    words[0] = word;
-  } else {
-    for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
-      for (; count > 0; --count) {
-        value += static_cast<std::uint64_t>(delta);
-        if (value < limit) words[value / 64] |= std::uint64_t{1} << (value % 64);
-      }
-    });
-  }
-  for (const std::uint64_t word : words)
-    slot.distinct += static_cast<std::uint64_t>(std::popcount(word));
-  return slot;
+  std::uint64_t* const words = out.words.data() + slot.first_word;
+  std::uint64_t value = 0, distinct = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    for (; count > 0; --count) {
+      value += static_cast<std::uint64_t>(delta);
+      if (value >= limit) continue;
+      std::uint64_t& word = words[value / 64];
+      distinct += (word >> (value % 64) & 1) ^ 1;
+      word |= std::uint64_t{1} << (value % 64);
+    }
+  });
+  slot.distinct = distinct;
+  out.slots.push_back(slot);
 }
 
 std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
@@ -323,41 +312,6 @@ std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
   std::vector<float> values(n);
   for (float& v : values) v = in.f32();
   return values;
-}
-
-void get_times(ByteReader& in, Step& step) {
-  step.op_ends.assign(in.count(1), Ns{});
-  std::int64_t value = step.first_op.v;
-  for (Ns& end : step.op_ends)
-    end = Ns{value = plus(value, static_cast<std::int64_t>(in.varint()))};
-}
-
-// As many slots as a list of at least `bytes_each` can be there.
-std::size_t get_slot_count(ByteReader& in, std::size_t bytes_each) {
-  const std::size_t slots = in.count(bytes_each);
-  if (slots > kMaxStepSlots) return in.fail("more slots than a template can have"), std::size_t{0};
-  return slots;
-}
-
-void put_stats(ByteWriter& out, const std::vector<ValueStats>& stats) {
-  out.varint(stats.size());
-  for (const ValueStats& s : stats) {
-    out.varint(s.op.v);
-    for (const float v : {s.min, s.max, s.mean, s.std}) out.f32(v);
-    out.varint(s.nan);
-    out.varint(s.inf);
-  }
-}
-
-void get_stats(ByteReader& in, std::vector<ValueStats>& stats) {
-  stats.assign(in.count(kStatsBytes), ValueStats{});
-  for (ValueStats& s : stats) {
-    if (!in.ok()) break;
-    s.op = OpId{in.varint32()};
-    for (float* v : {&s.min, &s.max, &s.mean, &s.std}) *v = in.f32();
-    s.nan = in.varint();
-    s.inf = in.varint();
-  }
 }
 
 }  // namespace
@@ -447,28 +401,7 @@ std::expected<Blob, DecodeError> pack_step(const Step& step) {
   for (const SlotValues& slot : step.slots) values += slot.ints.size() + slot.floats.size();
   if (values > kMaxStepValues)
     return std::unexpected(DecodeError{"more slot values than the format allows", 0});
-  if (step.slots.size() > kMaxStepSlots)
-    return std::unexpected(DecodeError{"more slots than the format allows", 0});
-  ByteWriter out;
-  out.varint(step.slots.size());
-  for (const SlotValues& slot : step.slots) put_list(out, slot.ints);
-  return out.take();
-}
 
-std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step) {
-  ByteReader in(blob);
-  std::size_t budget = kMaxStepValues;
-  step.slots.assign(get_slot_count(in, 1), SlotValues{});
-  for (SlotValues& slot : step.slots) {
-    if (!in.ok()) break;
-    slot.ints = get_list(in, budget);
-  }
-  in.expect_end();
-  if (!in.ok()) return std::unexpected(in.error());
-  return {};
-}
-
-Blob pack_measured(const Step& step) {
   ByteWriter out;
   out.varint(step.op_ends.size());
   std::int64_t before = step.first_op.v;
@@ -476,65 +409,87 @@ Blob pack_measured(const Step& step) {
     out.varint(static_cast<std::uint64_t>(minus(end.v, before)));
     before = end.v;
   }
+  out.varint(step.slots.size());
   for (const SlotValues& slot : step.slots) {
+    put_list(out, slot.ints);
     out.varint(slot.floats.size());
     for (const float v : slot.floats) out.f32(v);
   }
-  put_stats(out, step.stats);
+  out.varint(step.stats.size());
+  for (const ValueStats& s : step.stats) {
+    out.varint(s.op.v);
+    for (const float v : {s.min, s.max, s.mean, s.std}) out.f32(v);
+    out.varint(s.nan);
+    out.varint(s.inf);
+  }
   return out.take();
 }
 
-std::expected<void, DecodeError> unpack_measured(std::span<const std::byte> blob, Step& step) {
+std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step) {
   ByteReader in(blob);
-  get_times(in, step);
-  std::size_t budget = kMaxStepValues;
-  for (SlotValues& slot : step.slots) {
-    if (!in.ok()) break;
-    slot.floats = get_floats(in, budget);
-  }
-  get_stats(in, step.stats);
-  in.expect_end();
-  if (!in.ok()) return std::unexpected(in.error());
-  return {};
-}
+  step.op_ends.assign(in.count(1), Ns{});
+  std::int64_t value = step.first_op.v;
+  for (Ns& end : step.op_ends)
+    end = Ns{value = plus(value, static_cast<std::int64_t>(in.varint()))};
 
-std::expected<std::size_t, DecodeError> unpack_times(std::span<const std::byte> blob,
-                                                     std::vector<std::uint64_t>& op_ns) {
-  ByteReader in(blob);
-  op_ns.resize(in.count(1));
-  in.varints(op_ns);
-  if (!in.ok()) return std::unexpected(in.error());
-  return in.position();
-}
-
-std::expected<void, DecodeError> unpack_step_before_3(std::span<const std::byte> blob, Step& step) {
-  ByteReader in(blob);
-  get_times(in, step);
   std::size_t budget = kMaxStepValues;
-  step.slots.assign(get_slot_count(in, 2), SlotValues{});
+  step.slots.assign(in.count(kSlotValuesBytes), SlotValues{});
   for (SlotValues& slot : step.slots) {
     if (!in.ok()) break;
     slot.ints = get_list(in, budget);
     slot.floats = get_floats(in, budget);
   }
-  get_stats(in, step.stats);
+  step.stats.assign(in.count(kStatsBytes), ValueStats{});
+  for (ValueStats& s : step.stats) {
+    if (!in.ok()) break;
+    s.op = OpId{in.varint32()};
+    for (float* v : {&s.min, &s.max, &s.mean, &s.std}) *v = in.f32();
+    s.nan = in.varint();
+    s.inf = in.varint();
+  }
   in.expect_end();
   if (!in.ok()) return std::unexpected(in.error());
   return {};
 }
 
 std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
+                                                OutlineTimes times,
                                                 std::span<const std::uint32_t> limits) {
   ByteReader in(blob);
+  out.ops = in.count(1);
+  out.op_ns.resize(times == OutlineTimes::Unpack ? out.ops : 0);
+  if (times == OutlineTimes::Unpack) {
+    in.varints(out.op_ns);
+  } else {
+    in.skip_varints(out.ops);
+  }
+  out.times_bytes = in.position();
+
+  out.slots.clear();
   out.runs.clear();
   out.words.clear();
-  out.slots.resize(get_slot_count(in, 1));
   std::size_t budget = kMaxStepValues;
-  for (std::size_t i = 0; in.ok() && i < out.slots.size(); ++i) {
-    const bool as_set = i < limits.size() && limits[i] != 0;
-    out.slots[i] = as_set ? get_words(in, out, budget, limits[i]) : get_runs(in, out, budget);
+  const std::size_t slots = in.count(kSlotValuesBytes);
+  for (std::size_t i = 0; in.ok() && i < slots; ++i) {
+    if (i < limits.size() && limits[i] != 0) {
+      get_words(in, out, budget, limits[i]);
+    } else {
+      get_runs(in, out, budget);
+    }
+    const std::size_t floats = in.count(4);
+    if (floats > budget) in.fail("more slot values than there can be");
+    budget -= std::min(budget, floats);
+    in.skip(floats * 4);
   }
-  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
+                                              std::vector<std::uint64_t>& op_ns) {
+  ByteReader in(times);
+  op_ns.resize(in.count(1));
+  in.varints(op_ns);
   if (!in.ok()) return std::unexpected(in.error());
   return {};
 }

@@ -21,7 +21,6 @@ inline constexpr std::size_t kMaxUnpackedBytes = std::size_t{4} << 20;  // templ
 inline constexpr std::size_t kMaxOpParts = 1024;                        // nodes and sources
 inline constexpr std::size_t kMaxOpPairs = std::size_t{1} << 26;        // of parts, in all ops
 inline constexpr std::size_t kMaxStepValues = std::size_t{16} << 20;    // slot values of one step
-inline constexpr std::size_t kMaxStepSlots = std::size_t{1} << 20;      // as a template can have
 inline constexpr std::size_t kMaxStepFaults = std::size_t{1} << 20;     // page faults of one step
 
 using Blob = std::vector<std::byte>;
@@ -34,31 +33,19 @@ std::expected<Blob, DecodeError> pack_addresses(std::span<const std::uint64_t> a
 std::expected<std::vector<std::uint64_t>, DecodeError> unpack_addresses(
     std::span<const std::byte> blob);
 
-// What says which bytes a step touched: the numbers in its slots.
+// Of a step: op_ends (relative to first_op), slots, stats. The rest is columns.
 std::expected<Blob, DecodeError> pack_step(const Step& step);
-// Fills the slots of `step`, with their numbers alone.
+// Fills op_ends, slots and stats of `step`, whose first_op must be set.
 std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step);
-
-// What was measured while it ran: op_ends (relative to first_op), scores, stats.
-Blob pack_measured(const Step& step);
-// Fills the rest of `step`, whose first_op and slots must be set.
-std::expected<void, DecodeError> unpack_measured(std::span<const std::byte> blob, Step& step);
-// Of the same blob, or of as much of its begin as this returns: per op, from the end of the
-// one before (the first: from first_op) to its end, modulo 2^64 as everything in a blob.
-// Refilled without allocating.
-std::expected<std::size_t, DecodeError> unpack_times(std::span<const std::byte> blob,
-                                                     std::vector<std::uint64_t>& op_ns);
-
-// Both, as one blob of versions 1 and 2 has them. Fills op_ends, slots and stats.
-std::expected<void, DecodeError> unpack_step_before_3(std::span<const std::byte> blob, Step& step);
 
 // The faults of a step, times relative to `begin`, that of the step.
 std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin);
 std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const std::byte> blob,
                                                                  Ns begin);
 
-// What a question over many steps needs of a step's blob: lists as runs of numbers
-// or as sets of small ones, and nothing else. Refilled without allocating.
+// What a question over many steps needs of a step's blob: times as they are
+// packed, lists as runs of numbers or as sets of small ones, and nothing else.
+// Refilled without allocating.
 struct StepOutline {
   struct Run {
     std::int64_t first = 0, delta = 0;
@@ -72,6 +59,11 @@ struct StepOutline {
     std::size_t first_word = 0, words = 0;
     std::uint64_t distinct = 0;
   };
+  // Per executed op, from the end of the one before (the first: from first_op) to
+  // its end, modulo 2^64 as everything in a blob.
+  std::vector<std::uint64_t> op_ns;
+  std::size_t ops = 0;          // that have a time
+  std::size_t times_bytes = 0;  // at the blob's begin, which hold op_ns
   std::vector<Slot> slots;
   std::vector<Run> runs;
   std::vector<std::uint64_t> words;
@@ -83,8 +75,13 @@ struct StepOutline {
     return std::span(words).subspan(slot.first_word, slot.words);
   }
 };
+enum class OutlineTimes : bool { Skip, Unpack };  // Skip: op_ns is left empty
 // `limits` are those of the first slots; 0, or none: as runs.
 std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
+                                                OutlineTimes times = OutlineTimes::Unpack,
                                                 std::span<const std::uint32_t> limits = {});
+// From these bytes alone.
+std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
+                                              std::vector<std::uint64_t>& op_ns);
 
 }  // namespace tt

@@ -111,6 +111,32 @@ class ByteReader {
     }
     for (; i < out.size(); ++i) out[i] = varint();
   }
+  // Past as many, whatever they are: only where they end is looked at.
+  void skip_varints(std::size_t n) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    while (n >= 64 && remaining() >= 64) {
+      std::uint64_t ends = 0;  // among these, in each byte those at its place in a word
+      for (std::size_t i = 0; i < 64; i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes_.data() + at_ + i, 8);
+        ends += (~word >> 7) & kOnes;
+      }
+      n -= static_cast<std::size_t>((ends * kOnes) >> 56);
+      at_ += 64;
+    }
+    while (n >= 8 && remaining() >= 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes_.data() + at_, 8);
+      n -= static_cast<std::size_t>((((~word >> 7) & kOnes) * kOnes) >> 56);  // ends among these
+      at_ += 8;
+    }
+    for (; ok() && n > 0; --n)
+      while (u8() >= 0x80) continue;
+  }
+  void skip(std::size_t n) {
+    if (n > remaining()) return fail("the blob ends too early");
+    at_ += n;
+  }
   std::int64_t zigzag() {
     const std::uint64_t v = varint();
     return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));

@@ -12,9 +12,9 @@
 
 namespace tt {
 
-std::expected<std::uint32_t, TraceError> check_file_header(const std::filesystem::path& path) {
+std::expected<void, TraceError> check_file_header(const std::filesystem::path& path) {
   using Kind = TraceError::Kind;
-  const auto fail = [&](Kind kind, const std::string& what) {
+  const auto fail = [&](Kind kind, const std::string& what) -> std::expected<void, TraceError> {
     return std::unexpected(TraceError{kind, path.string() + " " + what});
   };
   // SQLite's file header: magic, ..., user_version at 60, application_id at 68, big-endian.
@@ -52,7 +52,7 @@ std::expected<std::uint32_t, TraceError> check_file_header(const std::filesystem
                             "newer tensor-trace",
                             version, kFormatVersion));
   if (version == 0) return fail(Kind::NotASession, "has no format version");
-  return version;
+  return {};
 }
 
 }  // namespace tt

@@ -2,7 +2,6 @@
 // 100 bytes, without SQLite. Private to tracer/format.
 #pragma once
 
-#include <cstdint>
 #include <expected>
 #include <filesystem>
 
@@ -10,8 +9,7 @@
 
 namespace tt {
 
-// The file's format version. NotFound, NotASession, NewerVersion, ReadOnly (no
-// permission) or Io.
-std::expected<std::uint32_t, TraceError> check_file_header(const std::filesystem::path& path);
+// NotFound, NotASession, NewerVersion, ReadOnly (no permission) or Io.
+std::expected<void, TraceError> check_file_header(const std::filesystem::path& path);
 
 }  // namespace tt

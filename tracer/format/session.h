@@ -15,7 +15,7 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kFormatVersion = 3;  // of the files, docs/trace-format.md
+inline constexpr std::uint32_t kFormatVersion = 2;  // of the files, docs/trace-format.md
 
 enum class Level : std::uint8_t { Off, Minimal, Detailed, Verbose };
 enum class SessionState : std::uint8_t { Running, Done, Cancelled, Failed, Recovered };

@@ -3,7 +3,6 @@
 #include <set>
 #include <string_view>
 
-#include "tracer/format/file_header.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/format/session_tables.h"
 #include "tracer/format/sqlite_handle.h"
@@ -17,14 +16,6 @@ constexpr std::size_t kProblemsTold = 100;
 using Problems = std::vector<std::string>;
 using KeepGoing = std::function<bool()>;
 
-// Ends what the connection does when nobody wants it any more.
-void watch(const Database& db, KeepGoing& keep_going) {
-  constexpr int kInstructions = 10'000;  // of SQLite's, between two questions
-  sqlite3_progress_handler(
-      db.get(), kInstructions,
-      [](void* wanted) { return (*static_cast<KeepGoing*>(wanted))() ? 0 : 1; }, &keep_going);
-}
-
 // A connection of its own, without the leniency that lets a reader open truncated files.
 // Ends early when nobody wants it any more.
 void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Problems& problems) {
@@ -35,7 +26,10 @@ void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Pr
     problems.push_back(statement.error().message);
     return;
   }
-  watch(*db, keep_going);
+  constexpr int kInstructions = 10'000;  // of SQLite's, between two questions
+  sqlite3_progress_handler(
+      db->get(), kInstructions,
+      [](void* wanted) { return (*static_cast<KeepGoing*>(wanted))() ? 0 : 1; }, &keep_going);
   while (true) {
     const auto row = statement->step();
     if (!row) {
@@ -67,25 +61,6 @@ void check_schema(const std::filesystem::path& path, Problems& problems) {
     };
     if (!ours.contains(column(1) + ";\n"))
       problems.push_back(column(0) + " is not the table of a session");
-  }
-}
-
-// Every step has found its own; what is there beside them is nobody's. One question, so of
-// one moment: a writer may add steps meanwhile.
-void check_measured_of_nobody(const std::filesystem::path& path, KeepGoing& keep_going,
-                              Problems& problems) {
-  const auto version = check_file_header(path);
-  if (!version || *version < kMeasuredSince) return;
-  const auto db = Database::open(path, Database::Mode::ReadOnly);
-  if (db) watch(*db, keep_going);
-  const auto rows = db ? db->ask(
-                             "SELECT count(*) FROM tt_measured AS m WHERE NOT EXISTS "
-                             "(SELECT 1 FROM tt_step WHERE id = m.step AND template > 0)")
-                       : std::expected<std::string, TraceError>(std::unexpected(db.error()));
-  if (!rows) {
-    problems.push_back(rows.error().message);
-  } else if (*rows != "0") {
-    problems.push_back("tt_measured has " + *rows + " rows of steps that measured nothing");
   }
 }
 
@@ -146,12 +121,8 @@ std::expected<std::vector<std::string>, TraceError> check_session(
     if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
       problems.push_back(std::format("step {} names tokens that are not there", i));
   }
-  if (problems.empty()) check_measured_of_nobody(path, keep_going, problems);
   const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    // A writer may have added both since they were counted.
-    const bool there =
-        !n_steps || of.step.v < *n_steps || of.step.v < reader->step_count().value_or(0);
-    if (!there)
+    if (n_steps && of.step.v >= *n_steps)
       problems.push_back(
           std::format("there are page faults of step {}, which is not there", of.step.v));
     return problems.size() < kProblemsTold && keep_going();

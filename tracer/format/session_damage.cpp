@@ -11,9 +11,6 @@ namespace tt {
 std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
     const std::function<bool()>& keep_going) {
   constexpr std::uint32_t kTokensAtOnce = 4096;
-  // SQLite looks at a page's cells when it comes into its cache, and not again while it is
-  // there: what was found damaged once has to be found now.
-  sqlite3_db_release_memory(impl_->db.get());
   Impl::Whole whole;
   std::set<AllocationId> allocations;
   std::vector<Token> tokens;
@@ -44,21 +41,20 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_da
   whole.no_faults = !faults && faults_whole == 0;
   // Both ways to a step: in a damaged tree one may find what the other does not.
   std::expected<void, TraceError> all;
-  const auto walked =
-      for_each_step_row(StepId{0}, UINT32_MAX, Measured::Read, [&](const StepRow& row) {
-        if (keep_going && !keep_going()) {
-          all = std::unexpected(cancelled_error());
-        } else if (const auto next = step(row.head.id); !next) {
-          all = std::unexpected(next.error());
-        } else if (!faults && !whole.no_faults && row.head.id.v >= faults_whole) {
-          all = faults;
-        } else if (!stands(*next)) {
-          all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
-        } else {
-          ++whole.steps;
-        }
-        return all.has_value();
-      });
+  const auto walked = for_each_step_row(StepId{0}, UINT32_MAX, [&](const StepRow& row) {
+    if (keep_going && !keep_going()) {
+      all = std::unexpected(cancelled_error());
+    } else if (const auto next = step(row.head.id); !next) {
+      all = std::unexpected(next.error());
+    } else if (!faults && !whole.no_faults && row.head.id.v >= faults_whole) {
+      all = faults;
+    } else if (!stands(*next)) {
+      all = std::unexpected(impl_->damage(std::format("step {}", row.head.id.v)));
+    } else {
+      ++whole.steps;
+    }
+    return all.has_value();
+  });
   if (all) all = walked;
   if (all && !whole.no_faults) return std::nullopt;
   if (!all && (all.error().kind != TraceError::Kind::Damaged || whole.steps == 0))

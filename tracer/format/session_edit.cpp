@@ -81,7 +81,7 @@ Done copy_pages(const Database& from, const Database& to, const MayGoOn& may_go_
 }
 
 Done copy_file(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
-  if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
+  if (auto header = check_file_header(file); !header) return header;
   const auto from = Database::open(file, Database::Mode::ReadOnly);
   if (!from) return std::unexpected(from.error());
   const auto to = Database::open(copy, Database::Mode::Create);
@@ -136,7 +136,7 @@ Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may
 }
 
 Done adopt_session(const fs::path& file, const std::string& id) {
-  if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
+  if (auto header = check_file_header(file); !header) return header;
   return end_copy(file, id);
 }
 

@@ -20,6 +20,10 @@ namespace fs = std::filesystem;
 // Long sessions have hundreds of templates of half a megabyte each.
 constexpr std::size_t kTemplatesKept = 32;
 
+constexpr const char* kSelectStep =
+    "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
+    "n_tokens, threads, n_ops, dropped, aborted, packed, crc FROM tt_step ";
+
 // A connection that has read the schema: the first moment at which SQLite looks.
 std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode mode) {
   auto db = Database::open(path, mode);
@@ -109,6 +113,51 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   return std::make_shared<const GraphTemplate>(std::move(*graph));
 }
 
+// The row that stands ready in `statement`, which is that of step `id`.
+std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
+                                                              StepRow& row) const {
+  RowIn in(statement);
+  Step& step = row.head;
+  step.id = StepId{in.integer<std::uint32_t>()};
+  const auto phase = enum_of(in.text(), Phase::Other);
+  const auto timing = enum_of(in.text(), Timing::None);
+  step.graph = TemplateId{in.integer<std::uint32_t>()};
+  step.allocation = AllocationId{in.integer<std::uint32_t>()};
+  step.begin = Ns{in.integer<std::int64_t>()};
+  step.end = Ns{in.integer<std::int64_t>()};
+  step.first_op = Ns{in.integer<std::int64_t>()};
+  step.first_token = in.integer<std::uint32_t>();
+  step.n_tokens = in.integer<std::uint32_t>();
+  step.threads = in.integer<std::uint32_t>();
+  row.ops = in.integer<std::uint64_t>();
+  step.dropped = in.flag();
+  step.aborted = in.flag();
+  row.packed = in.blob();
+  if (!in.sound() || !phase || !timing || step.id != id)
+    return std::unexpected(damage(std::format("step {}", id.v)));
+  step.phase = *phase;
+  step.timing = *timing;
+  return {};
+}
+
+std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
+  if (auto ready = prepare(get_step, std::string(kSelectStep) + "WHERE id = ?"); !ready)
+    return std::unexpected(ready.error());
+  const ScopedReset reset(get_step);
+  sqlite3_bind_int64(get_step.get(), 1, id.v);
+  const auto found = get_step.step();
+  if (!found) return std::unexpected(found.error());
+  const std::string name = std::format("step {}", id.v);
+  if (!*found) return std::unexpected(absent(name));
+
+  StepRow row;
+  if (auto read = read_row(get_step, id, row); !read) return std::unexpected(read.error());
+  if (const auto unpacked = unpack_step(row.packed, row.head); !unpacked)
+    return std::unexpected(damage(name + ", " + unpacked.error().text()));
+  if (row.head.op_ends.size() != row.ops) return std::unexpected(damage(name + ", its op count"));
+  return std::move(row.head);
+}
+
 std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t first,
                                                                  std::uint32_t count,
                                                                  std::vector<Token>& out) {
@@ -147,11 +196,10 @@ SessionReader& SessionReader::operator=(SessionReader&&) noexcept = default;
 SessionReader::~SessionReader() = default;
 
 std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& path) {
-  const auto version = check_file_header(path);
-  if (!version) return std::unexpected(version.error());
+  if (auto header = check_file_header(path); !header) return std::unexpected(header.error());
   auto db = connect_anyhow(path);
   if (!db) return std::unexpected(db.error());
-  return SessionReader(std::make_unique<Impl>(std::move(*db), *version));
+  return SessionReader(std::make_unique<Impl>(std::move(*db)));
 }
 
 std::expected<SessionInfo, TraceError> SessionReader::info() const {
@@ -248,6 +296,37 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
   return allocation;
 }
 
+std::expected<Step, TraceError> SessionReader::step(StepId id) const {
+  if (impl_->whole && id.v >= impl_->whole->steps)
+    return std::unexpected(impl_->absent(std::format("step {} before its damage", id.v)));
+  auto step = impl_->read_step(id);
+  if (!step && step.error().kind == TraceError::Kind::NotFound) {
+    // A hole among the rows is damage; past the last one is the end. A step that is
+    // before the end now may have been written since it was looked for.
+    const auto n = step_count();
+    if (!n) return std::unexpected(n.error());
+    if (id.v >= *n) return step;
+    step = impl_->read_step(id);
+    if (!step && step.error().kind == TraceError::Kind::NotFound)
+      return std::unexpected(impl_->damage(std::format("step {} is missing", id.v)));
+  }
+  if (!step) return step;
+  // Callers index these by OpId and SlotId.
+  std::size_t ops = 0, slots = 0;
+  if (step->graph.v != 0) {
+    const auto of = graph(step->graph);
+    if (!of) return std::unexpected(of.error());
+    ops = (*of)->ops.size();
+    slots = (*of)->slots.size();
+  }
+  const bool fits =
+      step->op_ends.size() <= ops && (step->slots.empty() || step->slots.size() == slots) &&
+      std::ranges::all_of(step->stats, [&](const ValueStats& s) { return s.op.v < ops; });
+  if (!fits)
+    return std::unexpected(impl_->damage(std::format("step {} does not fit its template", id.v)));
+  return step;
+}
+
 std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_t first,
                                                                     std::uint32_t count) const {
   const auto total = token_count();
@@ -261,11 +340,64 @@ std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_
   return tokens;
 }
 
+std::expected<void, TraceError> SessionReader::for_each_step(
+    StepId first, std::uint32_t count, const std::function<bool(const Step&)>& row) const {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto next = step(StepId{first.v + i});
+    if (!next && next.error().kind == TraceError::Kind::NotFound) return {};
+    if (!next) return std::unexpected(next.error());
+    if (!row(*next)) return {};
+  }
+  return {};
+}
+
+std::expected<void, TraceError> SessionReader::for_each_step_row(
+    StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
+  // A statement is a snapshot, which keeps a writer from folding its WAL in.
+  constexpr std::uint32_t kStepsAtOnce = 4096;
+  std::uint64_t end = std::uint64_t{first.v} + count;
+  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (end <= first.v) return {};
+  Statement& get = impl_->get_steps;
+  if (auto ready =
+          impl_->prepare(get, std::string(kSelectStep) + "WHERE id >= ? ORDER BY id LIMIT ?");
+      !ready)
+    return std::unexpected(ready.error());
+  StepRow next;
+  std::uint64_t there = 0;  // steps that there were before the statement began
+  for (std::uint64_t i = first.v; i < end;) {
+    const ScopedReset reset(get);
+    const std::uint64_t stop = std::min(i + kStepsAtOnce, end);
+    sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(i));
+    sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(stop - i));
+    for (; i < stop; ++i) {
+      const StepId id{static_cast<std::uint32_t>(i)};
+      const auto found = get.step();
+      if (!found) return std::unexpected(found.error());
+      if (!*found || sqlite3_column_int64(get.get(), 0) != static_cast<std::int64_t>(i)) {
+        const auto total = step_count();
+        if (!total) return std::unexpected(total.error());
+        if (i >= *total) return {};
+        if (*found || i < there)
+          return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
+        // Where the snapshot ended; a writer has added some since.
+        there = *total;
+        break;
+      }
+      if (auto read = impl_->read_row(get, id, next); !read) return read;
+      if (!row(next)) return {};
+    }
+  }
+  return {};
+}
+
 std::expected<void, TraceError> SessionReader::for_each_faults(
     StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const {
   // A statement is a snapshot, which keeps a writer from folding its WAL in.
   constexpr int kRowsAtOnce = 1024;
-  if (impl_->version < kFaultsSince) return {};
+  const auto version = impl_->db.ask("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  if (*version == "1") return {};
   std::uint64_t end = std::uint64_t{first.v} + count;
   if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
   if (impl_->whole && impl_->whole->no_faults) return {};

@@ -52,20 +52,16 @@ class SessionReader {
   std::expected<void, TraceError> for_each_step(StepId first, std::uint32_t count,
                                                 const std::function<bool(const Step&)>& row) const;
   // The same rows with their blobs as they lie in the file, for questions over very
-  // many steps that need little of each (unpack_outline(), unpack_times()). What is in a
-  // blob was not looked at, nor held against the template. Blobs are valid during the
-  // call, which must not walk other rows. What was measured is most of a file: who skips
-  // it is not told of damage in it either.
-  enum class Measured : bool { Skip, Read };
+  // many steps that need little of each (unpack_outline()). What is in a blob was
+  // not looked at, nor held against the template. `row.packed` is valid during the
+  // call, which must not read other steps.
   struct StepRow {
     Step head;              // without op_ends, slots and stats
-    std::uint64_t ops = 0;  // that have an end time
+    std::uint64_t ops = 0;  // end times in the blob
     std::span<const std::byte> packed;
-    std::span<const std::byte> measured;  // empty: skipped, or a step without a template
   };
   std::expected<void, TraceError> for_each_step_row(
-      StepId first, std::uint32_t count, Measured measured,
-      const std::function<bool(const StepRow&)>& row) const;
+      StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
 
   // The page faults of those of the steps [first, first + count) that have some, in
   // order; none in files of version 1. A list fits its step.

@@ -1,5 +1,5 @@
 // What a SessionReader holds: its connection, what it prepared and where its session
-// ends. Private to session_reader.cpp, session_steps.cpp and session_damage.cpp.
+// ends. Private to session_reader.cpp and session_damage.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,11 @@
 namespace tt {
 
 struct SessionReader::Impl {
-  Impl(Database database, std::uint32_t format) : db(std::move(database)), version(format) {}
+  explicit Impl(Database database) : db(std::move(database)) {}
 
   Database db;
-  std::uint32_t version;  // of the file's format
   // Prepared when first used: a damaged table is no reason not to read the others.
-  Statement get_template, get_allocation, get_step, get_step_measured, get_steps, get_measured,
-      get_tokens, get_faults;
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
   // What there is before the damage, where the session ends there.
@@ -54,10 +52,6 @@ struct SessionReader::Impl {
   std::expected<std::shared_ptr<const GraphTemplate>, TraceError> read_template(TemplateId id);
   std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
                                            StepRow& row) const;
-  std::expected<void, TraceError> read_measured(const Statement& statement, StepId id,
-                                                StepRow& row) const;
-  // Moves get_measured on to step `id` and reads it.
-  std::expected<void, TraceError> walk_to_measured(StepId id, StepRow& row);
   std::expected<Step, TraceError> read_step(StepId id);
   // Adds those that can be read of `count` from `first` on, to the first that is
   // missing or damaged, which is the error.

@@ -18,9 +18,6 @@ namespace tt {
 
 inline constexpr std::uint32_t kApplicationId = 0x54545243;  // TTRC
 
-// Format versions from which on a file has page faults; what was measured in a table of its own.
-inline constexpr std::uint32_t kFaultsSince = 2, kMeasuredSince = 3;
-
 // Everything below "BEGIN" of an empty database, without the commit.
 extern const char* const kCreateTables;
 

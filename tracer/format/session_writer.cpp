@@ -100,8 +100,8 @@ struct SessionWriter::Impl {
 
   fs::path path;
   std::optional<Database> db;  // empty after finish()
-  Statement begin, commit, add_template, add_allocation, add_token, add_step, add_measured,
-      add_faults, page_count;
+  Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
+      page_count;
   bool in_transaction = false;
   std::optional<TraceError> failed;
   std::uint32_t steps = 0, tokens = 0;
@@ -127,7 +127,6 @@ Done SessionWriter::Impl::prepare() {
       {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
       {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
       {&add_step, "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
-      {&add_measured, "INSERT INTO tt_measured VALUES(?,?,?)"},
       {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
       {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
       {&page_count, "PRAGMA page_count"},
@@ -323,10 +322,8 @@ Done SessionWriter::add_step(const Step& step) {
                           .integer(step.aborted)
                           .blob(*packed)
                           .insert();
-    if (!done) return done;
-    ++impl_->steps;
-    if (step.graph.v == 0) return {};
-    return RowOut(impl_->add_measured).integer(step.id.v).blob(pack_measured(step)).insert();
+    if (done) ++impl_->steps;
+    return done;
   });
 }
 
@@ -363,9 +360,8 @@ Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) 
   if (done && !folded) done = folded;
 
   // Statements go before their connection: the last to close removes the WAL.
-  for (Statement* s :
-       {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation, &impl.add_token,
-        &impl.add_step, &impl.add_measured, &impl.add_faults, &impl.page_count})
+  for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
+                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.page_count})
     *s = Statement();
   impl.db.reset();
   return done;

@@ -104,7 +104,6 @@ std::expected<bool, TraceError> Statement::step() {
 }
 
 void Statement::reset() {
-  if (!handle_) return;
   sqlite3_reset(handle_.get());
   sqlite3_clear_bindings(handle_.get());
 }

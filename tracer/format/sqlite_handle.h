@@ -31,7 +31,7 @@ class Statement {
   explicit Statement(sqlite3_stmt* handle) : handle_(handle) {}
   // true: a row stands ready; false: done.
   std::expected<bool, TraceError> step();
-  // Lets go of the row and of the read lock, if it has any.
+  // Lets go of the row and of the read lock.
   void reset();
   sqlite3_stmt* get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
