@@ -120,6 +120,40 @@ TEST(RunningSession, GrowsWhileItsRowsAreRead) {
   EXPECT_EQ(seen.size(), session.steps.size());
 }
 
+// Steps and their faults come between any two of its questions.
+TEST(RunningSession, IsSoundWhileItGrows) {
+  TempFolder folder;
+  const RandomSession session = random_session(12, {3, 30, 20, 4, 300, 300});
+  auto writer = begin(folder / "s.ttrace", session);
+  RandomSession head = session;
+  head.steps.clear();
+  head.faults.clear();
+  ASSERT_TRUE(add_all(*writer, head).has_value());
+  std::size_t written = 0;
+  auto faults = session.faults.begin();
+  const auto write_one = [&] {
+    if (written == session.steps.size()) return;
+    const Step& step = session.steps[written++];
+    EXPECT_TRUE(writer->add_step(step).has_value());
+    if (faults != session.faults.end() && faults->step == step.id) {
+      EXPECT_TRUE(writer->add_faults(*faults++, step.begin).has_value());
+    }
+    EXPECT_TRUE(writer->commit().has_value());
+  };
+  ASSERT_TRUE(writer->commit().has_value());
+  std::size_t checks = 0;
+  while (written < session.steps.size()) {
+    const auto problems = check_session(folder / "s.ttrace", [&] {
+      write_one();
+      return true;
+    });
+    ASSERT_TRUE(problems.has_value()) << problems.error().message;
+    ASSERT_TRUE(problems->empty()) << written << ": " << problems->front();
+    ++checks;
+  }
+  EXPECT_GT(checks, 1U);
+}
+
 TEST(RunningSession, ShowsOnlyWhatWasCommitted) {
   TempFolder folder;
   const RandomSession session = random_session(22);
