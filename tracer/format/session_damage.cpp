@@ -11,6 +11,9 @@ namespace tt {
 std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
     const std::function<bool()>& keep_going) {
   constexpr std::uint32_t kTokensAtOnce = 4096;
+  // SQLite looks at a page's cells when it comes into its cache, and not again while it is
+  // there: what was found damaged once has to be found now.
+  sqlite3_db_release_memory(impl_->db.get());
   Impl::Whole whole;
   std::set<AllocationId> allocations;
   std::vector<Token> tokens;
