@@ -234,6 +234,26 @@ TEST(DamagedSession, EndsBeforeItsDamage) {
   EXPECT_GT(tally.rows, 50 * tally.told);
 }
 
+// Such a page is refused when it comes into SQLite's cache, and read when it is there.
+TEST(DamagedSession, EndsBeforeACellThatPointsOutOfItsPage) {
+  constexpr std::size_t kPage = 4096, kFirstCell = 8;
+  constexpr char kLeaf = 0x0D;
+  TempFolder folder;
+  const RandomSession original = random_session(12, {3, 30, 20, 4, 300, 300});
+  ASSERT_TRUE(write_session(folder / "whole.ttrace", original).has_value());
+  const std::string whole = load(folder / "whole.ttrace");
+  Tally tally;
+  for (std::size_t page = kPage; page < whole.size(); page += kPage) {
+    if (whole[page] != kLeaf) continue;
+    SCOPED_TRACE(page / kPage);
+    std::string bytes = whole;
+    bytes[page + kFirstCell] ^= 0x20;
+    store(folder / "s.ttrace", bytes);
+    expect_ends_at_damage(folder / "s.ttrace", original, tally);
+  }
+  EXPECT_GT(tally.told, 10U);
+}
+
 // In SQLite's own check as between the steps.
 TEST(DamagedSession, ACheckCanBeWithdrawn) {
   TempFolder folder;
