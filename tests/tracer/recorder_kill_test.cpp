@@ -74,7 +74,7 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
     Level level;
     useconds_t stall;
     int kills;
-    std::uint64_t steps;  // any moment of the first so many
+    int steps;  // any moment of the first so many
   };
   const Case cases[] = {
       {"a writer that keeps up", Level::Detailed, 0, 200, 150},
@@ -102,8 +102,7 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
       ChildProcess child(
           [&] { return record_until_killed(**engine, c.level, c.stall, file, *told); });
       // In no relation to commits: 7,919 is a prime.
-      const auto moment =
-          static_cast<std::uint32_t>(static_cast<std::uint64_t>(kill) * 7'919 % c.steps);
+      const auto moment = static_cast<std::uint32_t>(kill * 7'919 % c.steps);
       while (!told->begun || told->evaluated < moment) usleep(50);
       usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));
       child.kill_now();
