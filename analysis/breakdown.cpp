@@ -151,9 +151,9 @@ Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows
 }
 
 // Rows that say when: steps, or the tokens that a step stands for, to equal shares.
-class Walk {
+class TimeWalk {
  public:
-  Walk(const SessionIndex& index, const BreakdownQuery& query)
+  TimeWalk(const SessionIndex& index, const BreakdownQuery& query)
       : index_(index),
         query_(query),
         picks_(index, query.filter),
@@ -318,8 +318,8 @@ std::span<T> on_page(std::vector<T>& whole, PageRange page) {
 std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
                                                              const BreakdownQuery& query,
                                                              const KeepGoing& keep_going) {
-  auto rows =
-      says_when(query.by) ? Walk(index, query).rows(keep_going) : places(index, query, keep_going);
+  auto rows = says_when(query.by) ? TimeWalk(index, query).rows(keep_going)
+                                  : places(index, query, keep_going);
   if (rows) std::erase_if(*rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
   return rows;
 }

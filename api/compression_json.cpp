@@ -14,8 +14,6 @@ Json sum_json(const Compression& sum) {
           {"ratio_f16", sum.ratio(kF16)}, {"ratio_f32", sum.ratio(kF32)}};
 }
 
-Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
-
 // Rows of sums, each beginning with what it is of.
 template <class Rows, class KeyJson>
 Json sums_json(const char* name, const Rows& rows, KeyJson key_json) {

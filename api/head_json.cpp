@@ -6,8 +6,6 @@ namespace tt {
 
 namespace {
 
-Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
-
 Json weight_json(const HeadWeight& weight) {
   const bool by_columns = weight.geometry.by_columns;
   Json heads = Json::array();

@@ -2,11 +2,9 @@
 
 namespace tt {
 
-namespace {
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-}  // namespace
+Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -20,6 +20,9 @@ using Json = nlohmann::ordered_json;  // fields in the order of the documentatio
 
 std::string text_of(const Json& json);
 
+Json text_or_null(const std::string& text);  // empty: null
+Json layer_json(LayerId layer);              // outside the layers: null
+
 Json to_json(const JobStatus& status);
 
 // A page under the name of its rows, each as `row_json` says.

@@ -12,8 +12,6 @@ namespace tt {
 
 namespace {
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 Json scalar_json(const GgufScalar& scalar) {
   return std::visit(
       [](const auto& value) -> Json {
@@ -43,10 +41,6 @@ Json entry_json(const GgufEntry& entry) {
 }
 
 // What a weight's name says.
-Json layer_json(const GgufTensor& tensor) {
-  const LayerId layer = layer_of(tensor.name);
-  return layer == kNoLayer ? Json() : Json(layer.v);
-}
 const char* component_text(const GgufTensor& tensor) {
   return to_text(component_of(tensor.name, TensorKind::Weight));
 }
@@ -122,7 +116,7 @@ Json to_json(const GgufIndex& index) {
                        {"size", tensor.file.length},
                        {"type", tensor.type},
                        {"shape", tensor.ne},
-                       {"layer", layer_json(tensor)},
+                       {"layer", layer_json(layer_of(tensor.name))},
                        {"component", component_text(tensor)}});
   }
   return {{"files", std::move(files)},

@@ -92,7 +92,7 @@ Json error_json(const sql::QueryError& error) { return Json::parse(text_of(probl
 
 const char* to_text(QueryFormat format) {
   switch (format) {
-    case QueryFormat::Json:
+    case QueryFormat::JsonObject:
       return "json";
     case QueryFormat::Ndjson:
       return "ndjson";
@@ -104,7 +104,7 @@ const char* to_text(QueryFormat format) {
 
 const char* content_type_of(QueryFormat format) {
   switch (format) {
-    case QueryFormat::Json:
+    case QueryFormat::JsonObject:
       return "application/json";
     case QueryFormat::Ndjson:
       return "application/x-ndjson";
@@ -138,7 +138,7 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   query.timeout = std::chrono::milliseconds{*timeout};
   if (const auto format = body.find("format"); format != body.end()) {
     bool known = false;
-    for (const auto one : {QueryFormat::Json, QueryFormat::Ndjson, QueryFormat::Csv}) {
+    for (const auto one : {QueryFormat::JsonObject, QueryFormat::Ndjson, QueryFormat::Csv}) {
       if (*format != to_text(one)) continue;
       query.format = one;
       known = true;
@@ -172,7 +172,7 @@ Problem problem_of(const sql::QueryError& error) {
 }
 
 void QueryWriter::begin(std::string& out) const {
-  if (format_ == QueryFormat::Json) {
+  if (format_ == QueryFormat::JsonObject) {
     out += "{\"columns\":[";
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (i != 0) out += ',';
@@ -189,7 +189,7 @@ void QueryWriter::begin(std::string& out) const {
 }
 
 void QueryWriter::row(std::span<const sql::QueryValue> values, std::string& out) {
-  const bool csv = format_ == QueryFormat::Csv, json = format_ == QueryFormat::Json;
+  const bool csv = format_ == QueryFormat::Csv, json = format_ == QueryFormat::JsonObject;
   if (json) out += rows_ == 0 ? "[" : ",[";
   if (format_ == QueryFormat::Ndjson) out += '{';
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -206,7 +206,7 @@ void QueryWriter::row(std::span<const sql::QueryValue> values, std::string& out)
 }
 
 bool QueryWriter::end(bool more, const sql::QueryError* error, std::string& out) const {
-  if (format_ == QueryFormat::Json) {
+  if (format_ == QueryFormat::JsonObject) {
     out += more ? "],\"more\":true,\"error\":" : "],\"more\":false,\"error\":";
     out += error != nullptr ? text_of(error_json(*error)) : "null";
     out += "}\n";

@@ -15,7 +15,7 @@
 
 namespace tt {
 
-enum class QueryFormat : std::uint8_t { Json, Ndjson, Csv };
+enum class QueryFormat : std::uint8_t { JsonObject, Ndjson, Csv };
 const char* to_text(QueryFormat);
 const char* content_type_of(QueryFormat);
 
@@ -28,7 +28,7 @@ struct QueryBody {
   std::string sql;
   std::uint64_t limit = kUsualQueryRows;
   std::chrono::milliseconds timeout = kUsualQueryTime;
-  QueryFormat format = QueryFormat::Json;
+  QueryFormat format = QueryFormat::JsonObject;
 };
 std::expected<QueryBody, Problem> parse_query_body(std::string_view body);
 

@@ -9,8 +9,6 @@ namespace tt {
 
 namespace {
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 Json file_json(const ModelFile& file) {
   return {{"path", file.path},
           {"size", file.size},

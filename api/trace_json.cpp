@@ -9,7 +9,6 @@ namespace tt {
 
 namespace {
 
-Json layer_json(LayerId layer) { return layer == kNoLayer ? Json() : Json(layer.v); }
 Json number_or_null(std::int32_t v) { return v < 0 ? Json() : Json(v); }
 
 // An index as a number; that of nothing as null.

@@ -31,8 +31,6 @@ struct GgufOptions {
   bool json = false, compression = false;
 };
 
-std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }
-
 std::string shape_text(const GgufTensor& tensor) {
   std::size_t dimensions = tensor.ne.size();
   while (dimensions > 1 && tensor.ne[dimensions - 1] == 1) --dimensions;

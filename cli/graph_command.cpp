@@ -20,14 +20,14 @@
 namespace tt::cli {
 namespace {
 
-enum class Form : std::uint8_t { Dot, Json };
+enum class GraphForm : std::uint8_t { Dot, Json };
 
 struct GraphOptions {
   std::string file;
   std::optional<std::uint32_t> step, graph;
   std::string layers = "all";
   bool collapse = false, json = false;
-  Form form = Form::Dot;
+  GraphForm form = GraphForm::Dot;
 };
 
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
@@ -44,8 +44,8 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
 }
 
 int run(const GraphOptions& options) {
-  const Form form = options.json ? Form::Json : options.form;
-  Progress progress("graph", shown_beside(form == Form::Json));
+  const GraphForm form = options.json ? GraphForm::Json : options.form;
+  Progress progress("graph", shown_beside(form == GraphForm::Json));
   auto reader = SessionReader::open(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
@@ -53,7 +53,7 @@ int run(const GraphOptions& options) {
   });
   if (!part) return progress.failed(part.error());
   progress.end();
-  if (form == Form::Dot) {
+  if (form == GraphForm::Dot) {
     say("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
   } else {
     say_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
@@ -82,7 +82,8 @@ CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
       ->type_name("LAYERS");
   command->add_flag("--collapse", options->collapse,
                     "Nodes of one layer and component as one: a model on a page");
-  const std::map<std::string, Form> forms = {{"dot", Form::Dot}, {"json", Form::Json}};
+  const std::map<std::string, GraphForm> forms = {{"dot", GraphForm::Dot},
+                                                  {"json", GraphForm::Json}};
   auto* form = command->add_option("--format", options->form, "dot or json (default: dot)")
                    ->transform(choice(forms))
                    ->type_name("FORMAT");

@@ -24,8 +24,6 @@ struct HeadsOptions {
   bool kv = false, json = false;
 };
 
-std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }
-
 void print_heads(const HeadTable& table) {
   say_line("{} heads, {} KV heads", table.heads, table.kv_heads);
   put("\n");

@@ -52,7 +52,7 @@ class Teller final : public SessionListener {
  public:
   void on_state(const JobStatus& status) override {
     const std::scoped_lock lock(mutex_);
-    if (status.state > JobState::Running) ended_ = status;
+    if (has_ended(status.state)) ended_ = status;
     wake_.notify_all();
   }
   void on_progress(const JobStatus& status) override {

@@ -105,7 +105,7 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
                Progress& progress) {
   const bool table = !options.json && !options.csv;
   TablePrinter printer(query.columns());
-  QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::Json, query.columns());
+  QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::JsonObject, query.columns());
   std::string text;
   if (!table) writer.begin(text);
   const bool into_terminal = isatty(STDOUT_FILENO) != 0;

@@ -47,4 +47,6 @@ void TextTable::print() const {
   for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });
 }
 
+std::string layer_text(LayerId layer) { return layer == kNoLayer ? "-" : std::to_string(layer.v); }
+
 }  // namespace tt::cli

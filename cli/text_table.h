@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tracer/format/ids.h"
+
 namespace tt::cli {
 
 enum class Align { Left, Right };
@@ -23,5 +25,7 @@ class TextTable {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+std::string layer_text(LayerId layer);  // as a cell; outside the layers: -
 
 }  // namespace tt::cli

@@ -16,8 +16,6 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr std::uint64_t kUsualRows = 1000;
-
 DetailLimits detail_limits(const Request& request, ParameterReader& read) {
   DetailLimits limits;
   limits.pairs = read.take(number_parameter(request, "pairs", kMostRows)).value_or(limits.pairs);

@@ -94,7 +94,7 @@ void GenerationStreams::on_state(const JobStatus& status) {
   told.text.clear();
   stream->push({.name = "state",
                 .data = [told = std::move(told)] { return state_event(told); },
-                .last = status.state > JobState::Running});
+                .last = has_ended(status.state)});
 }
 
 void GenerationStreams::on_progress(const JobStatus& status) {

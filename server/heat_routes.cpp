@@ -23,7 +23,7 @@ template <class Value>
 using OrProblem = std::expected<Value, Problem>;
 
 constexpr std::uint64_t kMostPixels = 4096;  // of each side
-constexpr std::uint64_t kUsualWidth = 1400, kUsualHeight = 800, kUsualRows = 1000;
+constexpr std::uint64_t kUsualWidth = 1400, kUsualHeight = 800;
 
 // [from, to) of two parameters; `most` where only the first is there. None: neither.
 template <class T>

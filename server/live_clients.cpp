@@ -10,11 +10,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint16_t kPolicyViolation = 1008;
 constexpr int kMessagesATurn = 32;  // then the client's next subscription has its turn
-constexpr LiveKinds kNothing{};
-
-bool has_ended(JobState state) { return state > JobState::Running; }
 
 std::uint64_t total(const LiveLosses& lost) {
   return lost.tokens + lost.steps + lost.ops + lost.routing;

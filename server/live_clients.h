@@ -94,6 +94,9 @@ class LiveClients {
   Counts counts() const;
 
  private:
+  static constexpr std::uint16_t kPolicyViolation = 1008;  // of WebSocket
+  static constexpr LiveKinds kNothing{};
+
   // One that waits or runs, or that has ended while someone still reads it.
   struct Session {
     JobStatus status;

@@ -9,11 +9,8 @@ namespace tt {
 namespace {
 
 constexpr const char* kAll = "*";
-constexpr std::uint16_t kPolicyViolation = 1008;
 constexpr int kMostStrikes = 10;
 constexpr int kBadAckWeight = 5;
-
-bool has_ended(JobState state) { return state > JobState::Running; }
 
 }  // namespace
 

@@ -24,8 +24,6 @@ std::size_t cost_of(const Step& step) {
   return bytes + step.stats.size() * sizeof(ValueStats);
 }
 
-bool has_ended(const JobStatus& status) { return status.state > JobState::Running; }
-
 template <class... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
@@ -195,7 +193,7 @@ void LiveHub::run() {
     std::vector<std::string> ended;
     for (Queued& queued : events) {
       const auto* state = std::get_if<StateChanged>(&queued.event);
-      if (state != nullptr && has_ended(state->status)) ended.push_back(state->status.id);
+      if (state != nullptr && has_ended(state->status.state)) ended.push_back(state->status.id);
       tell(*clients_, queued.event);
     }
     for (const auto& [session, of] : newest) {

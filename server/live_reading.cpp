@@ -6,11 +6,7 @@
 
 namespace tt {
 
-namespace {
-
-constexpr LiveKinds kNothing{};
-
-}  // namespace
+namespace {}  // namespace
 
 // The kinds whose next record is there, but not in memory.
 LiveKinds LiveClients::missing(const Session& session, const Subscription& to) const {

@@ -130,7 +130,7 @@ std::vector<JobStatus> ModelShelf::statuses() const {
   std::ranges::sort(all, std::ranges::greater(), &JobStatus::submitted);
   std::size_t ended = 0;
   std::erase_if(all, [&](const JobStatus& status) {
-    return status.state > JobState::Running && ++ended > kRemembered;
+    return has_ended(status.state) && ++ended > kRemembered;
   });
   for (JobStatus& status : all) status.text.clear();
   return all;

@@ -57,7 +57,9 @@ std::expected<std::string, Problem> word_parameter(const httplib::Request& reque
                                                    std::span<const std::string_view> words,
                                                    std::string_view usual = {});
 
-// from (or `from_name`) and limit of a page. At most kMostRows rows at a time.
+// from (or `from_name`) and limit of a page: kUsualRows where nothing else is usual, and
+// at most kMostRows rows at a time.
+inline constexpr std::uint64_t kUsualRows = 1000;
 inline constexpr std::uint64_t kMostRows = 10'000;
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
                                                   std::uint64_t usual_limit,

@@ -18,7 +18,6 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kUsualRows = 1000;
 constexpr std::uint64_t kUsualSteps = 100;  // each is derived from its template when asked for
 
 using Request = httplib::Request;

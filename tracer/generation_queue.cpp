@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
 
-struct Job {
+}  // namespace
+
+struct GenerationQueue::Job {
   GenerationRequest request;
   SessionInfo info;
   JobStatus status;
   bool cancelled = false;
 };
-
-}  // namespace
 
 // One mutex guards the jobs and the load state. The inference thread holds it
 // between steps only, for a few assignments.
@@ -140,7 +140,7 @@ bool GenerationQueue::Impl::load() {
   return true;
 }
 
-std::shared_ptr<Job> GenerationQueue::Impl::next_job() {
+std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
   std::unique_lock lock(mutex, std::defer_lock);
   std::unique_lock tell(telling, std::defer_lock);
   for (;;) {

@@ -95,6 +95,7 @@ class GenerationQueue {
   void stop();
 
  private:
+  struct Job;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

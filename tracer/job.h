@@ -12,6 +12,7 @@ namespace tt {
 
 enum class JobState : std::uint8_t { Queued, Running, Done, Cancelled, Failed };
 const char* to_text(JobState);
+inline bool has_ended(JobState state) { return state > JobState::Running; }
 
 struct JobStatus {
   std::string id;              // the session's

@@ -17,11 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void remove_quietly(const fs::path& path) {
-  std::error_code ignored;
-  fs::remove(path, ignored);
-}
-
 // true: it was Running and is Recovered now. A file that is in use, damaged or
 // not ours is left as it is.
 bool recover(const fs::path& path) {
@@ -38,7 +33,10 @@ bool recover(const fs::path& path) {
   // Leaving WAL mode needs the file for oneself: refused while any process has
   // it open, also one in another container, whose process id tells us nothing.
   const auto leave_wal = [&] { return db->ask("PRAGMA journal_mode=DELETE"); };
-  const auto give_up_reserve = [&] { remove_quietly(path.string() + "-reserve"); };
+  const auto give_up_reserve = [&] {
+    std::error_code ignored;
+    fs::remove(path.string() + "-reserve", ignored);
+  };
   auto mode = leave_wal();
   if (!mode && mode.error().kind == TraceError::Kind::DiskFull) {
     give_up_reserve();  // only who has the file for himself gets as far as to write
@@ -54,7 +52,7 @@ void remove_unfinished(const fs::directory_entry& entry) {
   std::error_code error;
   const auto written = entry.last_write_time(error);
   if (!error && fs::file_time_type::clock::now() - written > std::chrono::minutes(1))
-    remove_quietly(entry.path());
+    fs::remove(entry.path(), error);
 }
 
 }  // namespace

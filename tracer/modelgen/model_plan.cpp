@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <format>
 #include <functional>
 #include <numeric>
 #include <utility>
 
+#include "tracer/modelgen/detail/lower.h"
 #include "tracer/modelgen/detail/plan_builder.h"
 #include "tracer/modelgen/detail/shapes.h"
 #include "tracer/modelgen/detail/vocabulary.h"
@@ -111,13 +111,6 @@ constexpr std::array<Build, kShapes.size()> kBuilds = {
 
 std::unexpected<ModelError> bad(std::string message) {
   return std::unexpected(ModelError{Kind::BadSpec, std::move(message)});
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
 }
 
 // The shape's sizes with the spec's in their place, checked.

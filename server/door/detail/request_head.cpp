@@ -21,14 +21,14 @@ bool has_control(std::string_view text) {
                              [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
 }
 
+Refusal too_large(std::string why) { return {RefusalReason::HeadTooLarge, std::move(why)}; }
+
+}  // namespace
+
 Refusal malformed(std::string_view what) {
   return {RefusalReason::Malformed,
           std::format("This is not a well-formed HTTP/1.1 request: {}.", what)};
 }
-
-Refusal too_large(std::string why) { return {RefusalReason::HeadTooLarge, std::move(why)}; }
-
-}  // namespace
 
 bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(

@@ -41,6 +41,9 @@ struct RequestHead {
 // `text` is a whole head with its blank line.
 std::expected<RequestHead, Refusal> parse_request_head(std::string_view text);
 
+// The refusal of a head, or of a whole request, that is not as HTTP wants it.
+Refusal malformed(std::string_view what);
+
 // Names in HTTP: upper and lower case are one.
 bool same_name(std::string_view a, std::string_view b);
 // Without blanks and tabs around it.

@@ -10,11 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Refusal malformed(std::string_view what) {
-  return {RefusalReason::Malformed,
-          std::format("This is not a well-formed HTTP/1.1 request: {}.", what)};
-}
-
 bool changes_state(std::string_view method) {
   return method != "GET" && method != "HEAD" && method != "OPTIONS";
 }

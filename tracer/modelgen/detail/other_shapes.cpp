@@ -10,8 +10,6 @@ namespace {
 
 using enum TensorClass;
 
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
 void layer_norm(PlanBuilder& plan, const std::string& name, std::int64_t size) {
   plan.norm(name + ".weight", size);
   plan.bias(name + ".bias", {size});

@@ -16,6 +16,8 @@
 // and tensors in file order.
 namespace tt::modelgen::detail {
 
+inline std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
 class PlanBuilder {
  public:
   PlanBuilder(const NamedShape& shape, const Dims& dims, const ModelSpec& spec);

@@ -10,8 +10,6 @@ namespace {
 
 using enum TensorClass;
 
-std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
 void vocabulary(PlanBuilder& plan) {
   plan.set("vocab_size", u32(plan.dims().vocab));
   if (plan.spec().pieces.empty()) {
