@@ -13,7 +13,7 @@
 #include "analysis/op_facts.h"
 #include "tests/format/random_session.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Row {
@@ -266,4 +266,4 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
   return compared;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -19,12 +19,12 @@ TEST(AccessPage, IsTheNaiveListOnRandomSessions) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const testing::TempFolder folder;
+    const test::TempFolder folder;
     const auto path = folder.path() / "random.ttrace";
-    ASSERT_TRUE(testing::write_session(path, testing::random_session(seed)).has_value());
+    ASSERT_TRUE(test::write_session(path, test::random_session(seed)).has_value());
     const auto reader = SessionReader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
-    compared += testing::expect_accesses(*reader, seed, 6);
+    compared += test::expect_accesses(*reader, seed, 6);
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 10'000u);
@@ -36,12 +36,12 @@ TEST(AccessPage, PassesOverStepsThatHoldNothing) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
-    const testing::TempFolder folder;
+    const test::TempFolder folder;
     const auto path = folder.path() / "plausible.ttrace";
-    ASSERT_TRUE(testing::write_session(path, test::plausible_session(seed, 400)).has_value());
+    ASSERT_TRUE(test::write_session(path, test::plausible_session(seed, 400)).has_value());
     const auto reader = SessionReader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
-    compared += testing::expect_accesses(*reader, seed, 4);
+    compared += test::expect_accesses(*reader, seed, 4);
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 10'000u);
@@ -149,13 +149,13 @@ TEST(AccessPage, WithoutAnIndexEndsWhereNoTemplateCanMatch) {
 
 // A session has grown since its index was made: what that does not know is read.
 TEST(AccessPage, AnIndexMayLagBehind) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const auto path = folder.path() / "running.ttrace";
-  testing::RandomSession whole = test::plausible_session(5, 400), part = whole;
+  test::RandomSession whole = test::plausible_session(5, 400), part = whole;
   auto writer = SessionWriter::create(path, whole.info);
   ASSERT_TRUE(writer.has_value()) << writer.error().message;
   part.steps.resize(210);
-  ASSERT_TRUE(testing::add_all(**writer, part).has_value());
+  ASSERT_TRUE(test::add_all(**writer, part).has_value());
   const auto reader = SessionReader::open(path);
   ASSERT_TRUE(reader.has_value());
   const auto index = SessionIndex::build(*reader);
@@ -242,7 +242,7 @@ TEST(AccessPage, AWalkReturnsEveryRowOnceWhileTheSessionGrows) {
        {AccessSort::ByTime, AccessSort::ByBytes, AccessSort::ByOffset, AccessSort::ByTensor}) {
     for (const bool descending : {false, true}) {
       SCOPED_TRACE(::testing::Message() << static_cast<int>(by) << (descending ? " down" : " up"));
-      const testing::TempFolder folder;
+      const test::TempFolder folder;
       const auto path = folder.path() / "running.ttrace";
       auto writer = SessionWriter::create(path, SmallSession::small_info());
       ASSERT_TRUE(writer.has_value()) << writer.error().message;

@@ -27,7 +27,7 @@ struct AttentionShape {
   std::int64_t kv_wide() const { return kv_heads * head; }
 };
 
-inline AttentionShape random_attention(tt::testing::Dice& dice) {
+inline AttentionShape random_attention(Dice& dice) {
   AttentionShape shape;
   shape.kv_heads = 1 + static_cast<std::int64_t>(dice.below(3));
   shape.heads = shape.kv_heads * (1 + static_cast<std::int64_t>(dice.below(3)));
@@ -47,8 +47,8 @@ inline AttentionShape random_attention(tt::testing::Dice& dice) {
 
 // A graph that evaluates so many tokens and looks at `window` cells from `first` on. Its
 // weights are those of every graph of the shape; which parts of them ops read is random.
-inline GraphTemplate attention_graph(const AttentionShape& shape, tt::testing::Dice& dice,
-                                     std::int64_t tokens, std::int64_t first, std::int64_t window) {
+inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, std::int64_t tokens,
+                                     std::int64_t first, std::int64_t window) {
   using enum TensorKind;
   GraphMaker m;
   std::uint64_t offset = 64;
@@ -163,10 +163,10 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, tt::testing::D
   return std::move(m.graph);
 }
 
-inline tt::testing::RandomSession attention_session(std::uint64_t seed, std::uint32_t steps = 25) {
-  tt::testing::Dice dice(seed);
+inline RandomSession attention_session(std::uint64_t seed, std::uint32_t steps = 25) {
+  Dice dice(seed);
   const AttentionShape shape = random_attention(dice);
-  tt::testing::RandomSession s;
+  RandomSession s;
   s.info.id = "attention";
   s.info.state = SessionState::Done;
   s.info.model_files = {{"one.gguf", 1 << 20, 0, ""}, {"two.gguf", 1 << 20, 0, ""}};

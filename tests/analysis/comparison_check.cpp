@@ -12,7 +12,7 @@
 
 #include "tests/analysis/naive_sums.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 bool is_empty(const TraceSums& sums) { return sums == TraceSums{}; }
@@ -177,4 +177,4 @@ void expect_compared(const ComparedSession& left, const ComparedSession& right) 
   expect_once(right.reader, &ComparedTemplate::right, &ComparedTemplate::right_steps);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

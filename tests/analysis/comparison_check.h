@@ -4,10 +4,10 @@
 
 #include "analysis/comparison.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Sums by every axis that is compared; the tokens, each with its time, and how many both
 // begin with; that each step's template is paired once, with the best there is.
 void expect_compared(const ComparedSession& left, const ComparedSession& right);
 
-}  // namespace tt::testing
+}  // namespace tt::test

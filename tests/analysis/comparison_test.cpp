@@ -17,15 +17,16 @@ namespace {
 
 constexpr PageRange kAllTokens{.from = 0, .limit = 1'000'000};
 
-struct Opened {
-  explicit Opened(const std::filesystem::path& file)
+struct OpenedSide {
+  explicit OpenedSide(const std::filesystem::path& file)
       : reader(SessionReader::open(file).value()), index(SessionIndex::build(reader).value()) {}
   ComparedSession side() const { return {.index = index, .reader = reader}; }
   SessionReader reader;
   SessionIndex index;
 };
 
-Comparison compared(const Opened& left, const Opened& right, PageRange tokens = kAllTokens) {
+Comparison compared(const OpenedSide& left, const OpenedSide& right,
+                    PageRange tokens = kAllTokens) {
   auto comparison = compare(left.side(), right.side(), tokens);
   EXPECT_TRUE(comparison.has_value()) << comparison.error().message;
   return *std::move(comparison);
@@ -34,19 +35,17 @@ Comparison compared(const Opened& left, const Opened& right, PageRange tokens = 
 TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
-    const tt::testing::TempFolder folder;
-    ASSERT_TRUE(
-        tt::testing::write_session(folder / "a.ttrace", plausible_session(2 * seed)).has_value());
-    ASSERT_TRUE(tt::testing::write_session(folder / "b.ttrace", plausible_session(2 * seed + 1))
-                    .has_value());
-    const Opened left(folder / "a.ttrace"), right(folder / "b.ttrace");
-    tt::testing::expect_compared(left.side(), right.side());
+    const TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "a.ttrace", plausible_session(2 * seed)).has_value());
+    ASSERT_TRUE(write_session(folder / "b.ttrace", plausible_session(2 * seed + 1)).has_value());
+    const OpenedSide left(folder / "a.ttrace"), right(folder / "b.ttrace");
+    expect_compared(left.side(), right.side());
   }
 }
 
 TEST(Comparison, ASessionIsWhatItIs) {
   const SmallSession session({small_step(0)});
-  const Opened one(session.path);
+  const OpenedSide one(session.path);
   const Comparison comparison = compared(one, one);
   EXPECT_EQ(comparison.left, comparison.right);
   for (const ComparedBy& by : comparison.by)
@@ -65,7 +64,7 @@ TEST(Comparison, AnotherQuantizationHasTheSameOps) {
     if (tensor.name == "output.weight") tensor.type = "q8_0";
   const SmallSession a({small_step(0)}),
       b({small_step(0), small_step(1)}, SmallSession::small_info(), other);
-  const Opened left(a.path), right(b.path);
+  const OpenedSide left(a.path), right(b.path);
   const Comparison comparison = compared(left, right);
   EXPECT_EQ(comparison.templates, (std::vector<ComparedTemplate>{{.match = TemplateMatch::SameOps,
                                                                   .left = TemplateId{1},
@@ -84,7 +83,7 @@ TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
   for (Tensor& tensor : other.tensors)
     if (tensor.name == "output.weight") tensor.name = "lm_head.weight";
   const SmallSession a({small_step(0)}), b({small_step(0)}, SmallSession::small_info(), other);
-  const Opened left(a.path), right(b.path);
+  const OpenedSide left(a.path), right(b.path);
   const Comparison comparison = compared(left, right, {.from = 1, .limit = 1});
   ASSERT_EQ(comparison.templates.size(), 2U);
   EXPECT_EQ(comparison.templates[0].match, TemplateMatch::OnlyLeft);
@@ -104,7 +103,7 @@ TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
 
 TEST(Comparison, CanBeWithdrawn) {
   const SmallSession session({small_step(0)});
-  const Opened one(session.path);
+  const OpenedSide one(session.path);
   EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,
             TraceError::Kind::Cancelled);
 }

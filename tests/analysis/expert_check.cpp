@@ -13,7 +13,7 @@
 #include "tests/analysis/order_check.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using RouterId = std::pair<LayerId, std::uint32_t>;
@@ -361,4 +361,4 @@ std::uint64_t expect_experts_counted(const SessionReader& reader) {
   return choices;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

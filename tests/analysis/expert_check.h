@@ -4,10 +4,10 @@
 
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Counts, measures, pairs, tokens and pinning of a session, as reckoned here.
 // Returns how many choices of experts it has.
 std::uint64_t expect_experts_counted(const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -14,10 +14,6 @@
 namespace tt::test {
 namespace {
 
-using tt::testing::Dice;
-using tt::testing::RandomSession;
-using tt::testing::TempFolder;
-
 constexpr std::int64_t kExperts = 8, kUsed = 2;
 
 // Layers with one router each, the last of which has two; each has a matrix of
@@ -122,10 +118,10 @@ TEST(Experts, AreCountedAsOneWouldByHand) {
     s.steps.push_back(std::move(step));
     s.tokens.push_back({.index = i, .id = i == 1 ? 7 : 5, .text = i == 1 ? "b" : "a"});
   }
-  ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", s).has_value());
+  ASSERT_TRUE(write_session(folder / "s.ttrace", s).has_value());
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  EXPECT_EQ(tt::testing::expect_experts_counted(*reader), 12U);
+  EXPECT_EQ(expect_experts_counted(*reader), 12U);
 
   const auto routers = expert_use(*reader, std::nullopt);
   ASSERT_TRUE(routers.has_value());
@@ -159,10 +155,10 @@ TEST(Experts, AreWhatTheListsSayInAnySession) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
-    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", random_routing(seed)).has_value());
+    ASSERT_TRUE(write_session(folder / "s.ttrace", random_routing(seed)).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    choices += tt::testing::expect_experts_counted(*reader);
+    choices += expect_experts_counted(*reader);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(choices, 2000U);
@@ -172,8 +168,7 @@ TEST(Experts, TakeAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
-    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", tt::testing::random_session(seed))
-                    .has_value());
+    ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(seed)).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
     const auto routers = expert_use(*reader, std::nullopt);
@@ -191,7 +186,7 @@ TEST(Experts, TakeAnyTemplate) {
 TEST(Experts, AModelWithoutHasNoneAndThatIsNoError) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
-  EXPECT_EQ(tt::testing::expect_experts_counted(reader), 0U);
+  EXPECT_EQ(expect_experts_counted(reader), 0U);
   const auto pinning = expert_pinning(reader, {});
   ASSERT_TRUE(pinning.has_value());
   EXPECT_EQ(pinning->read, Bytes{0});

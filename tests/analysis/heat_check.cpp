@@ -14,7 +14,7 @@
 #include "tests/analysis/naive_picture.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 void expect_picture(const SessionReader& reader, const SessionIndex& index,
                     const RasterQuery& query) {
@@ -248,4 +248,4 @@ std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex&
   return total.reads;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,7 +10,7 @@
 #include "analysis/sequentiality.h"
 #include "tests/format/random_session.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Every cell of a picture, and its totals.
 void expect_picture(const SessionReader& reader, const SessionIndex& index,
@@ -35,4 +35,4 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query);
 std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,
                                 const TraceFilter& filter, std::uint64_t gap);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "analysis/node_places.h"
 #include "tracer/format/names.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Tensors = std::set<TensorId>;
@@ -317,4 +317,4 @@ int expect_whole_layers(const GraphTemplate& graph, Layers given) {
   return static_cast<int>(layers.size());
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -4,7 +4,7 @@
 
 #include "tracer/format/graph_template.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // OfModel: the layers of ops and nodes are held against the names of tensors, and
 // every op inside the layers has one. AsGiven: they are taken as they are.
@@ -16,4 +16,4 @@ enum class Layers { OfModel, AsGiven };
 // many layers it has.
 int expect_whole_layers(const GraphTemplate& graph, Layers layers = Layers::OfModel);
 
-}  // namespace tt::testing
+}  // namespace tt::test

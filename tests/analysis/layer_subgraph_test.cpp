@@ -69,7 +69,7 @@ TEST(LayerSubgraph, KeepsTheResidualEdgeThatSkips) {
             "layer norm-1 <- l_out-0*\n"
             "layer l_out-1 <- norm-1 l_out-0*\n"
             "output result_norm <- l_out-1\n");
-  testing::expect_whole_layers(graph);
+  test::expect_whole_layers(graph);
 }
 
 // Layer 1 attends to what layer 0 wrote into its cache. ggml names the cache as
@@ -94,7 +94,7 @@ TEST(LayerSubgraph, FollowsWhatALayerWritesIntoACacheThatAnotherReads) {
             "layer cache_k_l0 (view) <- cache_k_l0* cache_k_l0 (view)*\n"
             "layer cache_k_l0 (view) (permuted) <- cache_k_l0 (view)\n"
             "layer kq-1 <- cache_k_l0 (view) (permuted) Qcur-1\n");
-  testing::expect_whole_layers(graph);
+  test::expect_whole_layers(graph);
 }
 
 TEST(LayerSubgraph, LooksBehindAViewOnBothSides) {
@@ -110,7 +110,7 @@ TEST(LayerSubgraph, LooksBehindAViewOnBothSides) {
             "cross_layer_input l_out-0 (view) <- l_out-0*\n"
             "cross_layer_input l_out-0 (view) (view) <- l_out-0 (view)*\n"
             "layer norm-1 <- l_out-0 (view) (view)*\n");
-  testing::expect_whole_layers(graph);
+  test::expect_whole_layers(graph);
 }
 
 TEST(LayerSubgraph, WhatIsComputedForAllLayersIsInfrastructureBackToItsInput) {
@@ -129,7 +129,7 @@ TEST(LayerSubgraph, WhatIsComputedForAllLayersIsInfrastructureBackToItsInput) {
             "infrastructure inp\n"
             "layer Qcur-1 <- inp\n"
             "layer kq_soft_max-1 <- Qcur-1 mask (copy)\n");
-  testing::expect_whole_layers(graph, testing::Layers::AsGiven);
+  test::expect_whole_layers(graph, test::Layers::AsGiven);
 }
 
 TEST(LayerSubgraph, OfALayerThatTheGraphHasNotIsEmpty) {
@@ -139,7 +139,7 @@ TEST(LayerSubgraph, OfALayerThatTheGraphHasNotIsEmpty) {
 
 // Graphs as ggml makes them, of no model: every tensor made once, sources before
 // readers, views of anything, writes into leaves, ops and layers at random.
-GraphTemplate random_graph(testing::Dice& dice) {
+GraphTemplate random_graph(test::Dice& dice) {
   GraphMaker m;
   const auto any = [&] {
     return TensorId{static_cast<std::uint32_t>(dice.below(m.graph.tensors.size()))};
@@ -177,8 +177,8 @@ TEST(LayerSubgraph, IsItsDefinitionOnGraphsOfNoModel) {
   int layers = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
-    testing::Dice dice(seed);
-    layers += testing::expect_whole_layers(random_graph(dice), testing::Layers::AsGiven);
+    test::Dice dice(seed);
+    layers += test::expect_whole_layers(random_graph(dice), test::Layers::AsGiven);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(layers, 1000);
@@ -188,8 +188,8 @@ TEST(LayerSubgraph, IsItsDefinitionOnGraphsOfNoModel) {
 TEST(LayerSubgraph, TakesAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    testing::Dice dice(seed);
-    const GraphTemplate graph = testing::random_template(dice, {});
+    test::Dice dice(seed);
+    const GraphTemplate graph = test::random_template(dice, {});
     for (const Tensor& tensor : graph.tensors) {
       const LayerSubgraph subgraph = layer_subgraph(graph, LayerSet::one(tensor.layer));
       EXPECT_LE(subgraph.nodes.size(), graph.tensors.size());

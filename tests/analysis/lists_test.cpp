@@ -23,18 +23,18 @@ constexpr PageRange kAll{.from = 0, .limit = 10'000};
 
 class RandomFile {
  public:
-  explicit RandomFile(std::uint64_t seed) : session(testing::random_session(seed)) {
-    EXPECT_TRUE(testing::write_session(path_, session).has_value());
+  explicit RandomFile(std::uint64_t seed) : session(test::random_session(seed)) {
+    EXPECT_TRUE(test::write_session(path_, session).has_value());
   }
   SessionReader reader() const {
     auto opened = SessionReader::open(path_);
     EXPECT_TRUE(opened.has_value());
     return *std::move(opened);
   }
-  testing::RandomSession session;
+  test::RandomSession session;
 
  private:
-  testing::TempFolder folder_;
+  test::TempFolder folder_;
   std::filesystem::path path_ = folder_.path() / "random.ttrace";
 };
 
@@ -91,7 +91,7 @@ TEST(NodeTable, SaysWhichOpANodeRanIn) {
     SCOPED_TRACE(seed);
     const RandomFile file(seed);
     const SessionReader reader = file.reader();
-    testing::Dice dice(seed);
+    test::Dice dice(seed);
     for (std::uint32_t i = 0; i < file.session.templates.size(); ++i) {
       const GraphTemplate& graph = file.session.templates[i];
       std::map<std::uint32_t, std::uint32_t> ran;
@@ -120,7 +120,7 @@ TEST(TensorTable, FiltersSortsAndPagesLikeThePlainWay) {
     SCOPED_TRACE(seed);
     const RandomFile file(seed);
     const SessionReader reader = file.reader();
-    testing::Dice dice(seed + 1);
+    test::Dice dice(seed + 1);
     const GraphTemplate& graph = file.session.templates[0];
     const Tensor& model = graph.tensors[dice.below(graph.tensors.size())];
     TensorFilter filter;

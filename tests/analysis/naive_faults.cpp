@@ -8,7 +8,7 @@
 #include "tests/analysis/naive_filter.h"
 #include "tests/analysis/naive_places.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 class Finding {
@@ -175,4 +175,4 @@ NaivePicture naive_fault_picture(const SessionReader& reader, const SessionIndex
   return out;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "tests/analysis/naive_picture.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 struct NaiveFault {
   Step step;
@@ -27,4 +27,4 @@ std::vector<NaiveFault> naive_faults(const SessionReader& reader);
 NaivePicture naive_fault_picture(const SessionReader& reader, const SessionIndex& index,
                                  const RasterQuery& query, const Raster& like);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -6,7 +6,7 @@
 
 #include "analysis/op_facts.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 bool contains(std::string text, std::string part) {
@@ -32,4 +32,4 @@ bool access_passes(const TraceFilter& filter, const GraphTemplate& graph, const 
          (!filter.source || graph.tensor(access.tensor).source == *filter.source);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

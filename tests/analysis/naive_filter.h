@@ -6,9 +6,9 @@
 #include "analysis/trace_axis.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t op);
 bool access_passes(const TraceFilter& filter, const GraphTemplate& graph, const Access& access);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -15,7 +15,7 @@
 #include "tests/analysis/naive_sums.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 constexpr Axis kAxesOfWhen[] = {Axis::Step, Axis::Token, Axis::Time};
@@ -299,4 +299,4 @@ NaivePicture naive_picture(const SessionReader& reader, const SessionIndex& inde
   return painter.take();
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

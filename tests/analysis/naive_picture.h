@@ -6,7 +6,7 @@
 
 #include "analysis/raster.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 struct NaivePicture {
   std::vector<double> cells;  // as Raster::cells
@@ -17,4 +17,4 @@ struct NaivePicture {
 NaivePicture naive_picture(const SessionReader& reader, const SessionIndex& index,
                            const RasterQuery& query, const Raster& like);
 
-}  // namespace tt::testing
+}  // namespace tt::test

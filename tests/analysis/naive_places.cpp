@@ -8,7 +8,7 @@
 #include "analysis/op_facts.h"
 #include "analysis/tensor_table.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::string layer_name(LayerId layer) {
@@ -104,4 +104,4 @@ PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact&
   return {};
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "analysis/raster.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // One access of a step, or one of its ops by its main access.
 struct Fact {
@@ -26,4 +26,4 @@ using PixelShares = std::map<std::uint32_t, double>;
 PixelShares spread(const RasterAxis& axis, std::int64_t begin, std::int64_t end);
 PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact& fact);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "analysis/step_summary.h"
 #include "analysis/tensor_table.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::string name_on(Axis axis, const GraphTemplate& graph, const Step& step, const Op& op,
@@ -81,4 +81,4 @@ void expect_equal_sums(const TraceSums& seen, const TraceSums& expected) {
   EXPECT_NEAR(seen.time_ns, expected.time_ns, 1e-9 * expected.time_ns);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,7 +10,7 @@
 #include "analysis/breakdown.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // The access that an op's time counts for; null: it makes none.
 const Access* main_access(const GraphTemplate& graph, const std::vector<Access>& accesses,
@@ -25,4 +25,4 @@ NaiveSums naive_sums(const SessionReader& reader, Axis axis,
 // `seen` is `expected`, but for the rounding of shares of times.
 void expect_equal_sums(const TraceSums& seen, const TraceSums& expected);
 
-}  // namespace tt::testing
+}  // namespace tt::test

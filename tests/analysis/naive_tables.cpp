@@ -13,7 +13,7 @@
 #include "tests/analysis/sql_line.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::int64_t wrapped(Ns a, Ns b) {
@@ -375,4 +375,4 @@ constexpr std::array kTables = {
 
 std::span<const NaiveTable> naive_tables() { return kTables; }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,7 +10,7 @@
 #include "tests/analysis/sql_line.h"
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Everything that the file says, as the reader has it.
 struct Everything {
@@ -36,4 +36,4 @@ struct NaiveTable {
 };
 std::span<const NaiveTable> naive_tables();
 
-}  // namespace tt::testing
+}  // namespace tt::test

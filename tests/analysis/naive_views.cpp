@@ -10,7 +10,7 @@
 #include "tests/analysis/sql_line.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 constexpr double kMost = 0x1p62;
@@ -51,7 +51,7 @@ struct AccessSums {
   }
 };
 
-struct Walked {
+struct WalkedAccess {
   const Step& step;
   const GraphTemplate& graph;
   const StepAccess& access;
@@ -66,7 +66,7 @@ std::optional<Lines> rows_of_accesses(const Everything& all, Key key, Told told)
     const GraphTemplate* graph = all.graph_of(step);
     if (graph == nullptr) continue;
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
-      const Walked walked{.step = step, .graph = *graph, .access = access};
+      const WalkedAccess walked{.step = step, .graph = *graph, .access = access};
       const std::optional<std::string> of = key(walked);
       if (of) groups[*of].add(step, walked.tensor(), access);
     });
@@ -92,7 +92,7 @@ void read_and_written(const AccessSums& sums, Line& line) {
 std::optional<Lines> by_tensor(const Everything& all) {
   return rows_of_accesses(
       all,
-      [](const Walked& w) {
+      [](const WalkedAccess& w) {
         const Tensor& t = w.tensor();
         Line line;
         line.text(t.name).text(to_text(t.kind)).text(to_text(t.source)).layer(t.layer);
@@ -106,7 +106,7 @@ std::optional<Lines> by_tensor(const Everything& all) {
 
 std::optional<Lines> by_layer(const Everything& all) {
   return rows_of_accesses(
-      all, [](const Walked& w) { return Line().layer(w.tensor().layer).take(); },
+      all, [](const WalkedAccess& w) { return Line().layer(w.tensor().layer).take(); },
       [](const AccessSums& sums, Line& line) {
         read_and_written(sums, line);
         sums.disk.to(line);
@@ -116,14 +116,16 @@ std::optional<Lines> by_layer(const Everything& all) {
 std::optional<Lines> by_op(const Everything& all) {
   return rows_of_accesses(
       all,
-      [](const Walked& w) { return Line().text(op_name(w.graph, w.graph.op(w.access.op))).take(); },
+      [](const WalkedAccess& w) {
+        return Line().text(op_name(w.graph, w.graph.op(w.access.op))).take();
+      },
       read_and_written);
 }
 
 std::optional<Lines> by_expert(const Everything& all) {
   return rows_of_accesses(
       all,
-      [](const Walked& w) -> std::optional<std::string> {
+      [](const WalkedAccess& w) -> std::optional<std::string> {
         if (w.access.expert < 0) return std::nullopt;
         return Line().layer(w.tensor().layer).number(w.access.expert).take();
       },
@@ -133,7 +135,7 @@ std::optional<Lines> by_expert(const Everything& all) {
 std::optional<Lines> by_source(const Everything& all) {
   return rows_of_accesses(
       all,
-      [](const Walked& w) {
+      [](const WalkedAccess& w) {
         const Source source = w.tensor().source;
         Line line;
         line.text(to_text(w.step.phase)).text(source == Source::Disk ? "DISK" : "BUFFER");
@@ -292,4 +294,4 @@ constexpr std::array kViews = {
 
 std::span<const NaiveView> naive_views() { return kViews; }
 
-}  // namespace tt::testing
+}  // namespace tt::test

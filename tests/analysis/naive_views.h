@@ -7,7 +7,7 @@
 
 #include "tests/analysis/naive_tables.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 struct NaiveView {
   const char* name;
@@ -16,4 +16,4 @@ struct NaiveView {
 };
 std::span<const NaiveView> naive_views();
 
-}  // namespace tt::testing
+}  // namespace tt::test

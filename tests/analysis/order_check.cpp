@@ -16,7 +16,7 @@
 #include "analysis/pattern.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::string text_of(const FileRange& range) {
@@ -24,7 +24,7 @@ std::string text_of(const FileRange& range) {
 }
 
 // A GENERATE step with its template's accesses, in order.
-struct Walked {
+struct WalkedStep {
   Step step;
   struct One {
     std::string what;       // op, direction, tensor: what the graph says
@@ -39,13 +39,13 @@ struct Walked {
   std::vector<One> accesses;
 };
 
-std::vector<Walked> generated(const SessionReader& reader) {
-  std::vector<Walked> out;
+std::vector<WalkedStep> generated(const SessionReader& reader) {
+  std::vector<WalkedStep> out;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (step.phase != Phase::Generate || step.graph.v == 0) return true;
     const auto graph = reader.graph(step.graph).value();
     const auto accesses = accesses_of(*graph);
-    Walked walked{.step = step, .accesses = {}};
+    WalkedStep walked{.step = step, .accesses = {}};
     std::vector<std::uint64_t> bytes(accesses.size());
     for (const Access& access : accesses) {
       const Tensor& root = graph->tensor(graph->root(access.tensor));
@@ -63,7 +63,7 @@ std::vector<Walked> generated(const SessionReader& reader) {
            .fixed = access.extent != Extent::Experts && access.extent != Extent::Rows});
     }
     for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
-      Walked::One& one = walked.accesses[row.access];
+      WalkedStep::One& one = walked.accesses[row.access];
       bytes[row.access] += row.touched.v;
       if (row.range.length == 0) return;
       one.touched += text_of(row.range);
@@ -79,11 +79,11 @@ std::vector<Walked> generated(const SessionReader& reader) {
   return out;
 }
 
-void expect_determinism(const SessionReader& reader, const std::vector<Walked>& steps) {
+void expect_determinism(const SessionReader& reader, const std::vector<WalkedStep>& steps) {
   Determinism expected;
   std::set<Cause> seen;
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    const Walked &before = steps[i - 1], &now = steps[i];
+    const WalkedStep &before = steps[i - 1], &now = steps[i];
     std::array<std::uint64_t, kCauses> differing{};
     const auto differs = [&](Cause cause, std::uint64_t accesses, std::size_t at) {
       differing[static_cast<std::size_t>(cause)] += accesses;
@@ -95,7 +95,7 @@ void expect_determinism(const SessionReader& reader, const std::vector<Walked>& 
                                  .cause = cause});
     };
     const bool same_graph = std::ranges::equal(before.accesses, now.accesses, {},
-                                               &Walked::One::what, &Walked::One::what);
+                                               &WalkedStep::One::what, &WalkedStep::One::what);
     if (before.step.aborted || now.step.aborted) {
       differs(Cause::Unfinished, now.accesses.size(), 0);
     } else if (!same_graph) {
@@ -130,9 +130,9 @@ void expect_determinism(const SessionReader& reader, const std::vector<Walked>& 
 }  // namespace
 
 double expect_pattern(const SessionReader& reader) {
-  std::vector<Walked> steps = generated(reader);
+  std::vector<WalkedStep> steps = generated(reader);
   expect_determinism(reader, steps);
-  std::erase_if(steps, [](const Walked& one) { return one.step.aborted; });
+  std::erase_if(steps, [](const WalkedStep& one) { return one.step.aborted; });
   const auto found = access_pattern(reader);
   EXPECT_TRUE(found.has_value());
   if (!found) return 0;
@@ -146,7 +146,7 @@ double expect_pattern(const SessionReader& reader) {
   std::vector<Place> pattern;
   const std::size_t learned = (steps.size() + 1) / 2;
   if (learned > 0) {
-    for (const Walked::One& one : steps[learned - 1].accesses)
+    for (const WalkedStep::One& one : steps[learned - 1].accesses)
       if (one.weight_read) pattern.push_back({one.tensor, one.fixed, one.places});
   }
   EXPECT_EQ(found->entries.size(), pattern.size());
@@ -158,7 +158,7 @@ double expect_pattern(const SessionReader& reader) {
   std::uint64_t reads = 0, right = 0, bytes = 0;
   for (std::size_t s = learned; s < steps.size(); ++s) {
     std::size_t at = 0;
-    for (const Walked::One& one : steps[s].accesses) {
+    for (const WalkedStep::One& one : steps[s].accesses) {
       if (!one.weight_read) continue;
       for (const FileRange& place : one.places) {
         ++reads;
@@ -336,4 +336,4 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
   return parts;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

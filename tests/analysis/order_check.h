@@ -7,7 +7,7 @@
 #include "analysis/reuse.h"
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // determinism() and access_pattern(). Returns the share of right predictions, as
 // reckoned here.
@@ -32,4 +32,4 @@ void expect_distances(const ReadSequence& sequence);
 // reads there are at Grain::Part.
 std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes);
 
-}  // namespace tt::testing
+}  // namespace tt::test

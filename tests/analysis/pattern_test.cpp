@@ -88,15 +88,14 @@ TEST(AccessPattern, IsLearnedFromTheFirstHalfAndTriedOnTheSecond) {
 TEST(AccessPattern, IsThatOfAWalkOverEveryAccess) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const tt::testing::TempFolder folder;
+    const TempFolder folder;
     const bool plausible = seed % 2 == 0;
-    ASSERT_TRUE(tt::testing::write_session(
-                    folder / "s.ttrace",
-                    plausible ? plausible_session(seed) : tt::testing::random_session(seed))
+    ASSERT_TRUE(write_session(folder / "s.ttrace",
+                              plausible ? plausible_session(seed) : random_session(seed))
                     .has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    tt::testing::expect_pattern(*reader);
+    expect_pattern(*reader);
   }
 }
 

@@ -18,9 +18,6 @@
 
 namespace tt::test {
 
-using tt::testing::Dice;
-using tt::testing::RandomSession;
-
 struct PlausibleGraph {
   std::int64_t tokens = 1, cells = 16, experts = 0, used = 2;
   std::uint32_t layers = 2;

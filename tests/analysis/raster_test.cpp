@@ -20,12 +20,8 @@
 namespace tt::test {
 namespace {
 
-using tt::testing::expect_picture;
-using tt::testing::expect_read_order;
-using tt::testing::random_picture;
-
 struct Opened {
-  tt::testing::TempFolder folder;
+  TempFolder folder;
   std::unique_ptr<SessionReader> reader;
   std::unique_ptr<SessionIndex> index;
 };
@@ -33,7 +29,7 @@ struct Opened {
 std::unique_ptr<Opened> opened(const RandomSession& session) {
   auto out = std::make_unique<Opened>();
   const auto file = out->folder / "s.ttrace";
-  EXPECT_TRUE(tt::testing::write_session(file, session).has_value());
+  EXPECT_TRUE(write_session(file, session).has_value());
   out->reader = std::make_unique<SessionReader>(SessionReader::open(file).value());
   auto index = SessionIndex::build(*out->reader);
   EXPECT_TRUE(index.has_value());
@@ -57,7 +53,7 @@ TEST(SessionStatistics, AreTheSumsOfTheAccesses) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
     const auto expect = [&](const StatisticsQuery& query) {
-      tt::testing::expect_statistics(*session->reader, *session->index, query);
+      expect_statistics(*session->reader, *session->index, query);
     };
     expect({});
     const std::uint64_t steps = session->index->steps().size();
@@ -84,7 +80,7 @@ TEST(Raster, APixelOfManySteps) {
                        {.x = {.axis = Axis::Step, .pixels = 2},
                         .y = {.axis = axis, .pixels = 60},
                         .value = value});
-    tt::testing::expect_breakdown(*session->reader, *session->index, Axis::Expert, {});
+    expect_breakdown(*session->reader, *session->index, Axis::Expert, {});
   }
   EXPECT_GE(with_experts, 1U);
 }
@@ -96,10 +92,9 @@ TEST(Raster, TimeOfParts) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
     Dice dice(seed);
-    tt::testing::expect_parts_shared(*session->reader, *session->index, {});
+    expect_parts_shared(*session->reader, *session->index, {});
     for (int i = 0; i < 2; ++i)
-      tt::testing::expect_parts_shared(*session->reader, *session->index,
-                                       tt::testing::random_cut(dice, *session->index));
+      expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -111,9 +106,8 @@ TEST(Raster, TimesThatGoBack) {
     const auto session = opened(with_times_that_go_back(plausible_session(seed, 30), seed));
     Dice dice(seed);
     for (const Axis by : {Axis::OpKind, Axis::Expert, Axis::Step, Axis::Tensor})
-      tt::testing::expect_breakdown(*session->reader, *session->index, by);
-    tt::testing::expect_parts_shared(*session->reader, *session->index,
-                                     tt::testing::random_cut(dice, *session->index));
+      expect_breakdown(*session->reader, *session->index, by);
+    expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
     for (int i = 0; i < 15; ++i) {
       RasterQuery query = random_picture(dice, *session->index);
       query.value = Value::Time;
@@ -134,8 +128,7 @@ TEST(Raster, StepsThatDoNotFollowOneAnother) {
     const auto session = opened(shuffled);
     ASSERT_FALSE(session->index->in_time_order());
     Dice dice(seed);
-    tt::testing::expect_parts_shared(*session->reader, *session->index,
-                                     tt::testing::random_cut(dice, *session->index));
+    expect_parts_shared(*session->reader, *session->index, random_cut(dice, *session->index));
     for (int i = 0; i < 10; ++i)
       expect_picture(*session->reader, *session->index, random_picture(dice, *session->index));
     if (::testing::Test::HasFailure()) return;
@@ -179,12 +172,12 @@ TEST(SessionIndex, GrowsWithItsSession) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     RandomSession whole = plausible_session(seed, 50);
-    const tt::testing::TempFolder folder;
+    const TempFolder folder;
     auto writer = SessionWriter::create(folder / "s.ttrace", whole.info);
     ASSERT_TRUE(writer.has_value());
     RandomSession part = whole;
     part.steps.resize(21);
-    ASSERT_TRUE(tt::testing::add_all(**writer, part).has_value());
+    ASSERT_TRUE(add_all(**writer, part).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
     auto index = SessionIndex::build(*reader);
@@ -204,7 +197,7 @@ TEST(SessionIndex, GrowsWithItsSession) {
 TEST(SessionIndex, TakesAnySession) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const auto session = opened(tt::testing::random_session(seed));
+    const auto session = opened(random_session(seed));
     double accesses = 0;
     const auto read = session->reader->for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
       if (step.graph.v == 0) return true;
@@ -284,7 +277,7 @@ TEST(Breakdown, EveryRowOfWhatPassesAFilterIsThatOfItsAccesses) {
     const auto session = opened(plausible_session(seed));
     Dice dice(seed + 2000);
     const auto expect = [&](Axis by, const TraceFilter& filter) {
-      tt::testing::expect_breakdown(*session->reader, *session->index, by, filter);
+      expect_breakdown(*session->reader, *session->index, by, filter);
     };
     for (int i = 0; i < 3; ++i) {
       Axis by = dice.word(Axis::All);
@@ -349,12 +342,10 @@ TEST(Breakdown, EveryRowIsTheSumOfItsAccesses) {
       TraceFilter filter;
       if (by % 3 == 1) filter.layers = {LayerId{0}};
       if (by % 5 == 1) filter.kind = TensorKind::Weight;
-      tt::testing::expect_breakdown(*session->reader, *session->index, static_cast<Axis>(by),
-                                    filter);
+      expect_breakdown(*session->reader, *session->index, static_cast<Axis>(by), filter);
     }
     for (const Axis by : {Axis::Tensor, Axis::Layer, Axis::OpKind})
-      tt::testing::expect_hot_and_cold(*session->index,
-                                       {.by = by, .value = Value::Touched, .hot_share = 0.2});
+      expect_hot_and_cold(*session->index, {.by = by, .value = Value::Touched, .hot_share = 0.2});
   }
 }
 

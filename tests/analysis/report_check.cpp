@@ -17,7 +17,7 @@
 #include "tests/analysis/naive_sums.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // A part of a weight that ops read by itself.
@@ -29,7 +29,7 @@ struct Item {
 };
 
 // What a walk finds.
-struct Walked {
+struct WalkedSession {
   std::vector<Item> items;         // in order of their first read
   std::vector<std::size_t> reads;  // of items
   std::uint64_t read = 0, distinct = 0;
@@ -45,8 +45,8 @@ double sum_of(const std::map<std::string, double>& of) {
   return sum;
 }
 
-Walked walked(const SessionReader& reader) {
-  Walked out;
+WalkedSession walked(const SessionReader& reader) {
+  WalkedSession out;
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::size_t> places;
   const auto walk = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     const Ns took = step.end - step.begin;
@@ -99,7 +99,7 @@ struct Held {
   std::map<std::string, PinnedWeight> by_tensor;
 };
 
-Held held_in(const Walked& session, std::uint64_t memory) {
+Held held_in(const WalkedSession& session, std::uint64_t memory) {
   Held held{.bytes = std::vector<std::uint64_t>(session.items.size()), .by_tensor = {}};
   // The item whose bytes are read most often of those that are left, again and again.
   for (std::uint64_t most = session.reads.size(); most > 1; --most) {
@@ -128,7 +128,7 @@ Held held_in(const Walked& session, std::uint64_t memory) {
   return held;
 }
 
-void expect_pins(const ReportFigures& figures, const Walked& session) {
+void expect_pins(const ReportFigures& figures, const WalkedSession& session) {
   const PinPlan& plan = figures.room.pins;
   const auto memory = figures.info.fact_number("host.ram_bytes");
   const bool scarce = memory && *memory < session.distinct;
@@ -155,7 +155,7 @@ bool starts(const Advice& advice, std::string_view text) { return advice.advice.
 
 // Each advice and its reason, told from sums of every access and from the facts.
 void expect_advice(const ReportFigures& figures, const SessionReader& reader,
-                   const Walked& session) {
+                   const WalkedSession& session) {
   const auto fact = [&](const char* name) {
     for (const auto& [key, value] : figures.info.facts)
       if (key == name) return value;
@@ -229,7 +229,7 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
 }  // namespace
 
 void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
-  const Walked session = walked(reader);
+  const WalkedSession session = walked(reader);
   EXPECT_EQ(figures.weights_read.v, session.read);
   EXPECT_EQ(figures.weights_distinct.v, session.distinct);
   EXPECT_EQ(figures.prompt_tokens, session.prompt);
@@ -283,4 +283,4 @@ void expect_report(const std::filesystem::path& file, const SessionIndex& index,
   }
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -6,7 +6,7 @@
 
 #include "analysis/report.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // The figures of a session; that what is to be pinned are the tensors and experts that are
 // read most, and save what a walk through the reads says; that there is advice exactly
@@ -17,4 +17,4 @@ void expect_figures(const ReportFigures& figures, const SessionReader& reader);
 void expect_report(const std::filesystem::path& file, const SessionIndex& index,
                    const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

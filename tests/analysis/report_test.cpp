@@ -196,7 +196,7 @@ TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
   std::size_t experts = 0, scarce = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
-    const tt::testing::TempFolder folder;
+    const TempFolder folder;
     const auto file = folder / "s.ttrace";
     auto session = plausible_session(seed);
     // Of some machines the memory is small, of some it is not known.
@@ -207,14 +207,14 @@ TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
                             {"context.repack", seed % 5 == 0 ? "off" : "on"},
                             {"host.ram_bytes", std::to_string(dice.below(4000))}};
     }
-    ASSERT_TRUE(tt::testing::write_session(file, session).has_value());
+    ASSERT_TRUE(write_session(file, session).has_value());
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value());
     const auto index = SessionIndex::build(*reader);
     ASSERT_TRUE(index.has_value());
     const auto figures = report_figures(file, *index, *reader);
     ASSERT_TRUE(figures.has_value()) << figures.error().message;
-    tt::testing::expect_figures(*figures, *reader);
+    expect_figures(*figures, *reader);
     const auto& weights = figures->room.pins.weights;
     experts += std::ranges::any_of(weights, [](const auto& w) { return !w.experts.empty(); });
     for (const Advice& one : advice_of(*figures)) scarce += one.advice.starts_with("Pin ");

@@ -61,7 +61,7 @@ TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
     const auto curve = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
     ASSERT_EQ(curve.size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      EXPECT_EQ(curve[i], tt::testing::simulated_lru(sequence, sizes[i])) << sizes[i].v;
+      EXPECT_EQ(curve[i], simulated_lru(sequence, sizes[i])) << sizes[i].v;
   }
 }
 
@@ -73,8 +73,8 @@ TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
     const auto best = belady_curve(sequence, sizes).value();
     const auto pinned = pin_curve(sequence, sizes).value();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      EXPECT_EQ(best[i], tt::testing::simulated_belady(sequence, sizes[i])) << sizes[i].v;
-      EXPECT_EQ(pinned[i], tt::testing::simulated_pin(sequence, sizes[i])) << sizes[i].v;
+      EXPECT_EQ(best[i], simulated_belady(sequence, sizes[i])) << sizes[i].v;
+      EXPECT_EQ(pinned[i], simulated_pin(sequence, sizes[i])) << sizes[i].v;
     }
   }
 }
@@ -82,7 +82,7 @@ TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
 TEST(Reuse, DistancesAreThoseOfAListOfItems) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    tt::testing::expect_distances(random_sequence(seed));
+    expect_distances(random_sequence(seed));
   }
 }
 
@@ -331,12 +331,12 @@ TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
 TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
-    const tt::testing::TempFolder folder;
+    const TempFolder folder;
     const auto file = folder / "s.ttrace";
-    ASSERT_TRUE(tt::testing::write_session(file, plausible_session(seed)).has_value());
+    ASSERT_TRUE(write_session(file, plausible_session(seed)).has_value());
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value());
-    EXPECT_GT(tt::testing::expect_reuse(*reader, 20), 100U);
+    EXPECT_GT(expect_reuse(*reader, 20), 100U);
   }
 }
 
@@ -344,13 +344,13 @@ TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
 TEST(Reuse, TakesAnySession) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
-    const tt::testing::TempFolder folder;
+    const TempFolder folder;
     const auto file = folder / "s.ttrace";
-    ASSERT_TRUE(tt::testing::write_session(file, tt::testing::random_session(seed)).has_value());
+    ASSERT_TRUE(write_session(file, random_session(seed)).has_value());
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value());
     // Sums of sizes that are no sizes run over: the sequence alone is compared.
-    tt::testing::expect_reuse(*reader, 0);
+    expect_reuse(*reader, 0);
   }
 }
 

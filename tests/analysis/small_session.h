@@ -114,7 +114,7 @@ class SmallSession {
   std::filesystem::path path;
 
  private:
-  tt::testing::TempFolder folder_;
+  TempFolder folder_;
 };
 
 }  // namespace tt::test

@@ -13,7 +13,7 @@
 #include "tests/analysis/naive_views.h"
 #include "tests/format/random_session.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::string text_at(sqlite3_stmt* statement, int column) {
@@ -295,4 +295,4 @@ std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_
   return found_rows;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 
 // A connection with the tables of the session `file`.
 class SqlSession {
@@ -39,4 +39,4 @@ std::uint64_t expect_views(const std::filesystem::path& file);
 std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_t seed,
                                  int questions);
 
-}  // namespace tt::testing
+}  // namespace tt::test

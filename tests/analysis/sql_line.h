@@ -9,7 +9,7 @@
 
 #include "tracer/format/graph_template.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 using Lines = std::vector<std::string>;
 
@@ -34,4 +34,4 @@ class Line {
   bool first_ = true;
 };
 
-}  // namespace tt::testing
+}  // namespace tt::test

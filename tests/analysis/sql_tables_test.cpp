@@ -19,11 +19,11 @@ namespace {
 using Lines = std::vector<std::string>;
 using test::small_step;
 using test::SmallSession;
-using testing::SqlSession;
+using test::SqlSession;
 
-std::filesystem::path write_random(const testing::TempFolder& folder, std::uint64_t seed) {
+std::filesystem::path write_random(const test::TempFolder& folder, std::uint64_t seed) {
   const auto path = folder.path() / "random.ttrace";
-  EXPECT_TRUE(testing::write_session(path, testing::random_session(seed)).has_value());
+  EXPECT_TRUE(test::write_session(path, test::random_session(seed)).has_value());
   return path;
 }
 
@@ -31,8 +31,8 @@ TEST(SqlTables, AreTheNaiveRowsOnRandomSessions) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    const testing::TempFolder folder;
-    compared += testing::expect_tables(write_random(folder, seed));
+    const test::TempFolder folder;
+    compared += test::expect_tables(write_random(folder, seed));
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 15'000u);
@@ -42,8 +42,8 @@ TEST(SqlTables, ConditionsThatAreHandedDownLoseNoRow) {
   std::uint64_t found = 0;
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
-    const testing::TempFolder folder;
-    found += testing::expect_pushed_down(write_random(folder, seed), seed, 30);
+    const test::TempFolder folder;
+    found += test::expect_pushed_down(write_random(folder, seed), seed, 30);
     if (HasFailure()) return;
   }
   EXPECT_GT(found, 5'000u);
@@ -79,13 +79,13 @@ TEST(SqlTables, AnswerWhatPeopleAsk) {
 TEST(SqlTables, ViewsAreTheNaiveSums) {
   const SmallSession small({small_step(0), small_step(1)});
   for (const std::string_view view : sql::trace_view_names())
-    EXPECT_TRUE(std::ranges::contains(testing::naive_views(), view, &testing::NaiveView::name));
-  EXPECT_GT(testing::expect_views(small.path), 30u);
+    EXPECT_TRUE(std::ranges::contains(test::naive_views(), view, &test::NaiveView::name));
+  EXPECT_GT(test::expect_views(small.path), 30u);
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    const testing::TempFolder folder;
-    compared += testing::expect_views(write_random(folder, seed));
+    const test::TempFolder folder;
+    compared += test::expect_views(write_random(folder, seed));
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 3'000u);
@@ -194,7 +194,7 @@ TEST(SqlTables, ReadOnlyTheStepsThatCanMatchAndSayWhatIsDamaged) {
 }
 
 TEST(SqlTables, TotalsOfASessionThatGrowsAreThoseOfItsSteps) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   SessionInfo info = SmallSession::small_info();
   auto writer = SessionWriter::create(folder / "s.ttrace", info);
   ASSERT_TRUE(writer.has_value());

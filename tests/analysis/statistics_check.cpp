@@ -11,7 +11,7 @@
 #include "analysis/tensor_table.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 void add(const GraphTemplate& graph, const Step& step, const StepAccess& access,
@@ -76,4 +76,4 @@ void expect_statistics(const SessionReader& reader, const SessionIndex& index,
   EXPECT_EQ(found, naive);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -4,9 +4,9 @@
 
 #include "analysis/session_statistics.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 void expect_statistics(const SessionReader& reader, const SessionIndex& index,
                        const StatisticsQuery& query = {});
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -131,7 +131,7 @@ TEST(Validation, RoutersChooseExpertsThatThereAre) {
 }
 
 TEST(Validation, AFileThatIsNoneIsAnError) {
-  tt::testing::TempFolder folder;
+  TempFolder folder;
   EXPECT_EQ(validate(folder.path() / "none.ttrace").error().kind, TraceError::Kind::NotFound);
 }
 

@@ -13,7 +13,7 @@
 #include "analysis/kv_use.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 void for_each_row(const SessionReader& reader,
@@ -286,4 +286,4 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
   return from_earlier;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "analysis/compression.h"
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // The weights of a session are the tensors of its model's files, `of_files`, that
 // its graphs read, as large as their blocks are.
@@ -22,4 +22,4 @@ int expect_heads(const SessionReader& reader);
 // were read of what earlier steps had written.
 std::uint64_t expect_kv_use(const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -17,9 +17,6 @@
 namespace tt::test {
 namespace {
 
-using tt::testing::Dice;
-using tt::testing::TempFolder;
-
 TEST(Compression, IsBitsPerWeight) {
   const CompressionReport report = compression({
       {.name = "a",
@@ -58,7 +55,7 @@ TEST(Compression, TakesTheWeightsOfASessionOnce) {
   ASSERT_EQ(weights->size(), 5U);
   EXPECT_EQ((*weights)[0].name, "token_embd.weight");
   EXPECT_EQ((*weights)[0].elements, 128U);
-  tt::testing::expect_compression(session.reader(), *weights);
+  expect_compression(session.reader(), *weights);
 }
 
 // Two heads of Q are its rows, and the session reads the whole of it once a step.
@@ -68,7 +65,7 @@ TEST(Heads, OfAWeightAreItsRows) {
   info.n_heads_kv = 1;
   const SmallSession session({small_step(0), small_step(1), small_step(2)}, info);
   const SessionReader reader = session.reader();
-  EXPECT_EQ(tt::testing::expect_heads(reader), 1);
+  EXPECT_EQ(expect_heads(reader), 1);
   const auto table = head_table(reader);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->weights.size(), 1U);
@@ -79,7 +76,7 @@ TEST(Heads, OfAWeightAreItsRows) {
 }
 
 // The weights of a session's graphs as the headers of its files would list them.
-std::vector<WeightSize> weights_of(const tt::testing::RandomSession& session) {
+std::vector<WeightSize> weights_of(const RandomSession& session) {
   std::vector<WeightSize> out;
   std::set<std::string> seen;
   for (const GraphTemplate& graph : session.templates) {
@@ -104,14 +101,14 @@ TEST(Weights, HeadsCachesAndSizesAreThoseOfAWalkOverEveryAccess) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
     const auto session = attention_session(seed);
-    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", session).has_value());
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    const int heads = tt::testing::expect_heads(*reader);
+    const int heads = expect_heads(*reader);
     divided += heads;
     joint += heads == 0;
-    cached += tt::testing::expect_kv_use(*reader);
-    tt::testing::expect_compression(*reader, weights_of(session));
+    cached += expect_kv_use(*reader);
+    expect_compression(*reader, weights_of(session));
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(divided, 150);
@@ -126,10 +123,10 @@ TEST(Weights, CachesOfAnySessionAreThoseOfAWalk) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
     const auto session = plausible_session(seed);
-    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", session).has_value());
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
-    cached += tt::testing::expect_kv_use(*reader);
+    cached += expect_kv_use(*reader);
   }
   EXPECT_GT(cached, 10'000U);
 }
@@ -138,15 +135,15 @@ TEST(Heads, TakeAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
-    auto session = tt::testing::random_session(seed);
+    auto session = random_session(seed);
     session.info.n_heads = 1 + session.info.n_heads % 7;
     session.info.n_heads_kv = 1 + session.info.n_heads_kv % 7;
-    ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", session).has_value());
+    ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
     const auto reader = SessionReader::open(folder / "s.ttrace");
     ASSERT_TRUE(reader.has_value());
     const auto table = head_table(*reader);
     ASSERT_TRUE(table.has_value());
-    tt::testing::expect_heads(*reader);
+    expect_heads(*reader);
     for (const HeadWeight& weight : table->weights)
       EXPECT_LE(weight.head_bytes().v * weight.geometry.count, weight.file.length);
     EXPECT_TRUE(session_weights(*reader).has_value());
@@ -191,7 +188,7 @@ class KvUse : public ::testing::TestWithParam<bool> {};
 TEST_P(KvUse, TellsFreshFromCached) {
   const bool transposed = GetParam();
   TempFolder folder;
-  tt::testing::RandomSession s;
+  RandomSession s;
   s.info.id = "kv";
   s.info.state = SessionState::Done;
   s.templates = {cache_graph(3, 8, transposed), cache_graph(1, 8, transposed)};
@@ -215,10 +212,10 @@ TEST_P(KvUse, TellsFreshFromCached) {
   step_of(0, {0, 1, 2});
   step_of(1, {3});
   step_of(2, {1});
-  ASSERT_TRUE(tt::testing::write_session(folder / "s.ttrace", s).has_value());
+  ASSERT_TRUE(write_session(folder / "s.ttrace", s).has_value());
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  EXPECT_GT(tt::testing::expect_kv_use(*reader), 0U);
+  EXPECT_GT(expect_kv_use(*reader), 0U);
   const auto use = kv_use(*reader, {.from = 1, .limit = 9});
   ASSERT_TRUE(use.has_value());
   ASSERT_EQ(use->rows.size(), 2U);

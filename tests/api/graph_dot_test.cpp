@@ -28,7 +28,7 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 Drawn drawn(const std::string& dot, const char* as) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::ofstream(folder / "graph.dot") << dot;
   const std::string command =
       std::format("cd {} && {} -T{} graph.dot >out 2>err", folder.path().string(), kPlaces.dot, as);
@@ -103,8 +103,8 @@ TEST(GraphDot, TakesAnyNames) {
   expect_read(to_dot(part_of(std::move(m.graph), LayerSet::all())), 2);
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    testing::Dice dice(seed);
-    const GraphPart part = part_of(testing::random_template(dice, {}), LayerSet::all());
+    test::Dice dice(seed);
+    const GraphPart part = part_of(test::random_template(dice, {}), LayerSet::all());
     expect_read(to_dot(part), part.subgraph.nodes.size());
     expect_read(collapsed_dot(part), collapsed(*part.graph, part.subgraph).groups.size());
   }

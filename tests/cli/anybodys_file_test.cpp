@@ -32,7 +32,7 @@ bool is_plain(const std::string& text) {
 }
 
 TEST(AnybodysFile, IsShownAsPlainText) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   write_hostile(folder / "s.ttrace");
   const Result shown = run_tt(folder, "show s.ttrace --facts");
   EXPECT_EQ(shown.code, 0) << shown.err;
@@ -45,7 +45,7 @@ TEST(AnybodysFile, IsShownAsPlainText) {
 }
 
 TEST(AnybodysFile, IsExportedIntoItsFolder) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   write_hostile(folder / "s.ttrace");
   const Result made = run_tt(folder, "export s.ttrace -o lake --format parquet --part-rows 10");
   EXPECT_EQ(made.code, 0) << made.err;

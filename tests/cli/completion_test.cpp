@@ -20,7 +20,7 @@ namespace tt {
 namespace {
 
 std::set<std::string> completed(const std::string& words, int typed) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::ofstream(folder / "session.ttrace") << "";
   std::ofstream(folder / "ask") << std::format(
       "cd {}\nsource {}\nCOMP_WORDS=({}) COMP_CWORD={}\n_tt\nprintf '%s\\n' "
@@ -38,7 +38,7 @@ std::set<std::string> completed(const std::string& words, int typed) {
 TEST(Completion, VerbsOptionsAndFiles) {
   const std::string tt = kPlaces.tt;
   EXPECT_EQ(completed(tt + " par", 1), std::set<std::string>{"parse"});
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const std::vector<std::string> verbs = verbs_of_tt(folder);
   EXPECT_EQ(completed(tt + " ''", 1), std::set<std::string>(verbs.begin(), verbs.end()));
   for (const std::string& verb : verbs) {

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(Damage, EveryVerbAnswersUpToIt) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(
       run_tt(folder, "record -p 'Tell me a story' -n 120 -t 1 --ignore-eos -o whole.ttrace").code,
       0);

@@ -12,14 +12,14 @@
 namespace tt {
 namespace {
 
-std::size_t files_in(const testing::TempFolder& folder) {
+std::size_t files_in(const test::TempFolder& folder) {
   std::size_t n = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++n;
   return n;
 }
 
 TEST(ExportCommand, OutAndInAgain) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
   // The extension says the format.
   for (const char* name : {"a.csv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.arrows",
@@ -49,7 +49,7 @@ TEST(ExportCommand, OutAndInAgain) {
 }
 
 TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const Result unknown = run_tt(folder, "export a.ttrace -o a.xyz");
   EXPECT_EQ(unknown.code, 1);
@@ -76,7 +76,7 @@ TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
 }
 
 TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::ofstream(folder / "bare.log") << R"({"type":"tensor_log","tensor_name":"x"})";
   const Result bare = run_tt(folder, "import bare.log -o n.ttrace");
   EXPECT_EQ(bare.code, 1);
@@ -98,7 +98,7 @@ TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
 // timeout(1) signals twice, the program and its group: that is one Ctrl+C. It may come when
 // all is written and the program only has to end.
 TEST(ExportCommand, InterruptedItLeavesNoHalfFile) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 200 -t 1 --ignore-eos -o a.ttrace").code, 0);
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o whole.csv").code, 0);
   const std::string whole = contents(folder / "whole.csv");

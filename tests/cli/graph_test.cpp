@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string svg_of(const testing::TempFolder& folder, const std::string& dot) {
+std::string svg_of(const test::TempFolder& folder, const std::string& dot) {
   std::ofstream(folder / "graph.dot") << dot;
   const std::string command = std::format("cd {} && {} -Tsvg graph.dot >svg 2>complaints",
                                           folder.path().string(), kPlaces.dot);
@@ -22,14 +22,14 @@ std::string svg_of(const testing::TempFolder& folder, const std::string& dot) {
   return contents(folder / "svg");
 }
 
-json graph_of(const testing::TempFolder& folder, const std::string& options) {
+json graph_of(const test::TempFolder& folder, const std::string& options) {
   const Result result = run_tt(folder, "graph a.ttrace --json " + options);
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(run_tt(folder, "graph a.ttrace --format json " + options).out, result.out);
   return json::parse(result.out, nullptr, false);
 }
 
-void record(const testing::TempFolder& folder, const std::string& model) {
+void record(const test::TempFolder& folder, const std::string& model) {
   std::string options;
   if (!model.empty()) {
     ASSERT_EQ(run_tt(folder, "model " + model + " -o m.gguf").code, 0);
@@ -43,7 +43,7 @@ void record(const testing::TempFolder& folder, const std::string& model) {
 class GraphCommand : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GraphCommand, DrawsWholeGraphsAndParts) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   record(folder, GetParam());
   const json whole = graph_of(folder, "");
   const auto layers = whole["layers"].get<int>();
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GraphCommand, ::testing::Values("", "moe", "mam
                          });
 
 TEST(GraphCommandMistakes, AreToldApart) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   EXPECT_EQ(run_tt(folder, "graph none.ttrace").code, 1);
   EXPECT_EQ(run_tt(folder, "graph none.ttrace --layers 3-1").code, 2);
   EXPECT_EQ(run_tt(folder, "graph none.ttrace --format svg").code, 2);

@@ -13,7 +13,7 @@ namespace tt {
 namespace {
 
 TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const std::vector<std::string> verbs = verbs_of_tt(folder);
   for (const std::string& verb : verbs) {
     SCOPED_TRACE(verb);
@@ -32,7 +32,7 @@ TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
 
 // Whatever it is of, what refuses it is in words of ours and names the place.
 TEST(Help, EveryOptionSaysWhatItTakes) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::size_t refused = 0;
   for (const std::string& verb : verbs_of_tt(folder)) {
     for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out)) {
@@ -58,7 +58,7 @@ TEST(Help, EveryOptionSaysWhatItTakes) {
 }
 
 TEST(Help, UnknownVerbsAndNoneEndInTwo) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const Result unknown = run_tt(folder, "frobnicate");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_EQ(unknown.err, "tt: there is no verb 'frobnicate'\n`tt --help` says which there are.\n");
@@ -66,7 +66,7 @@ TEST(Help, UnknownVerbsAndNoneEndInTwo) {
 }
 
 TEST(Help, MistakesInAskingForAModelEndInTwo) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   for (const char* arguments : {"", "nosuch", "small --quant nosuch",
                                 "small --quant-class nosuch=q8_0", "small --heads 7"}) {
     const Result result = run_tt(folder, std::string("model ") + arguments);
@@ -77,7 +77,7 @@ TEST(Help, MistakesInAskingForAModelEndInTwo) {
 }
 
 TEST(Help, EveryVerbHasAnExampleAndAnswersPrograms) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const std::string all = run_tt(folder, "--help").out;
   EXPECT_TRUE(all.contains("\nExample: tt record ")) << all;
   // These write what programs read, and print no answer.

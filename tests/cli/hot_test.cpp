@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 TEST(HotCommand, SaysWhereTimeAndBytesGo) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
             0);
   const Result table = run_tt(folder, "hot a.ttrace --by layer --value time");
@@ -34,7 +34,7 @@ TEST(HotCommand, SaysWhereTimeAndBytesGo) {
 
 // The same part of the session, asked with SQL.
 TEST(HotCommand, OfAPartOfTheSession) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 8 -t 1 --ignore-eos -o a.ttrace").code, 0);
   const struct {
     const char *options, *condition;
@@ -78,7 +78,7 @@ TEST(HotCommand, OfAPartOfTheSession) {
 }
 
 TEST(HotCommand, MistakesAreToldApart) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --layers 3-x").code, 2);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --source moon").code, 2);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace").code, 1);

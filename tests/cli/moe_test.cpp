@@ -13,20 +13,20 @@ namespace {
 
 using nlohmann::json;
 
-void record(const testing::TempFolder& folder, const std::string& options) {
+void record(const test::TempFolder& folder, const std::string& options) {
   const Result result = run_tt(
       folder, "record " + options + " -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace");
   ASSERT_EQ(result.code, 0) << result.err;
 }
 
-json told(const testing::TempFolder& folder, const std::string& question) {
+json told(const test::TempFolder& folder, const std::string& question) {
   const Result result = run_tt(folder, question + " --json");
   EXPECT_EQ(result.code, 0) << result.err;
   return json::parse(result.out, nullptr, false);
 }
 
 TEST(MoeCommand, TellsHowExpertsWereUsed) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
   record(folder, "-m m.gguf");
   const json moe = told(folder, "moe a.ttrace");
@@ -61,7 +61,7 @@ TEST(MoeCommand, TellsHowExpertsWereUsed) {
 }
 
 TEST(MoeCommand, OfAModelWithoutExpertsSaysSo) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   record(folder, "");
   const Result result = run_tt(folder, "moe a.ttrace");
   EXPECT_EQ(result.code, 0);
@@ -71,7 +71,7 @@ TEST(MoeCommand, OfAModelWithoutExpertsSaysSo) {
 }
 
 TEST(GgufCommand, ListsTheTensorsOfASplitModel) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe --splits 3 -o m.gguf").code, 0);
   const std::string first = "m-00001-of-00003.gguf";
   const json structure = told(folder, "gguf " + first);
@@ -103,7 +103,7 @@ TEST(GgufCommand, ListsTheTensorsOfASplitModel) {
 }
 
 TEST(HeadsCommand, TellsHeadsAndCaches) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   record(folder, "");
   const json heads = told(folder, "heads a.ttrace");
   EXPECT_GT(heads["heads"], 1);

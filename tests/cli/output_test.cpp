@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path recorded(const testing::TempFolder& folder) {
+fs::path recorded(const test::TempFolder& folder) {
   EXPECT_EQ(run_tt(folder, "record -p Once -n 3 -t 1 --ignore-eos -o s.ttrace").code, 0);
   return folder / "s.ttrace";
 }
 
 TEST(Output, IsNeverWhatIsRead) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path session = recorded(folder);
   ASSERT_EQ(run_tt(folder, "model small --layers 2 --splits 2 -q -o m.gguf").code, 0);
   std::ofstream(folder / "prompt.txt") << "Once upon a time";
@@ -55,7 +55,7 @@ TEST(Output, IsNeverWhatIsRead) {
 }
 
 TEST(Output, ReplacesAFileOnlyWhenForced) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   recorded(folder);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
   const std::vector<std::string> replacing = {
@@ -81,7 +81,7 @@ TEST(Output, ReplacesAFileOnlyWhenForced) {
 }
 
 TEST(Output, LeavesAloneWhatIsBesideIt) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path session = recorded(folder);
   // These have the names under which a.csv and run are made.
   fs::copy_file(session, folder / "a.csv-new");
@@ -98,7 +98,7 @@ TEST(Output, LeavesAloneWhatIsBesideIt) {
 }
 
 TEST(Output, FollowsLinksAndWritesPipes) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   recorded(folder);
   std::ofstream(folder / "old.md") << "old";
   fs::create_symlink("old.md", folder / "link.md");
@@ -119,7 +119,7 @@ TEST(Output, FollowsLinksAndWritesPipes) {
 }
 
 TEST(Output, ThatCannotBeIsRefusedBeforeAnyWork) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   fs::create_directory(folder / "here");
   // There is no session: the output is looked at first.
   for (const char* verb : {"report none", "pattern none", "export none --format csv"}) {
@@ -134,7 +134,7 @@ TEST(Output, ThatCannotBeIsRefusedBeforeAnyWork) {
 }
 
 TEST(Output, DashIsStandardOutputWhereThatCanBe) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   recorded(folder);
   std::ofstream(folder / "-") << "somebody's";  // a file of that name changes nothing
   EXPECT_EQ(run_tt(folder, "report s.ttrace -o -").out, run_tt(folder, "report s.ttrace").out);

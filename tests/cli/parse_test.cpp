@@ -24,7 +24,7 @@ class Parse : public ::testing::Test {
     ASSERT_EQ(
         run_tt(folder, "record -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
   }
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
 };
 
 TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 TEST(PatternCommand, ADenseModelIsToldRight) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 24 -t 1 --ignore-eos -o a.ttrace").code,
             0);
   const Result result = run_tt(folder, "pattern a.ttrace -o access_pattern.json");
@@ -39,7 +39,7 @@ TEST(PatternCommand, ADenseModelIsToldRight) {
 }
 
 TEST(PatternCommand, AnMoeHasRoutedSlots) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
   ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 12 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -58,7 +58,7 @@ TEST(PatternCommand, AnMoeHasRoutedSlots) {
 }
 
 TEST(PatternCommand, SaysWhyThereIsNone) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 4 -t 1 --level minimal -o a.ttrace").code, 0);
   const Result result = run_tt(folder, "pattern a.ttrace");
   EXPECT_EQ(result.code, 1);

@@ -184,7 +184,7 @@ class OnATerminal : public ::testing::Test {
     for (Running& it : running) it.lease.reset();
   }
 
-  const testing::TempFolder folder_;
+  const test::TempFolder folder_;
 };
 
 TEST_F(OnATerminal, LongWorkSaysWhatItDoesAndLeavesNothing) {
@@ -263,7 +263,7 @@ TEST_F(OnATerminal, NothingIsShownWhereAProgramReads) {
 
 // A verb that is not listed above makes no answer of a session.
 TEST(Progress, NoVerbIsForgotten) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::istringstream help(run_tt(folder, "--help").out);
   std::string line;
   while (std::getline(help, line) && line != "SUBCOMMANDS:") continue;

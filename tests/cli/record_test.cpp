@@ -35,7 +35,7 @@ class Record : public ::testing::Test {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
   }
-  testing::TempFolder folder;
+  test::TempFolder folder;
 };
 
 TEST_F(Record, WritesASessionAndStreamsTheAnswer) {

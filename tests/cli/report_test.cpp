@@ -17,7 +17,7 @@ constexpr const char* kRecord =
     "record -p 'Once upon <b>a time' -n 12 -t 1 --ignore-eos -o a.ttrace";
 
 TEST(ReportCommand, OneFileWithoutOutsideResources) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   const Result result = run_tt(folder, "report a.ttrace -o report.html");
   ASSERT_EQ(result.code, 0) << result.err;
@@ -36,7 +36,7 @@ TEST(ReportCommand, OneFileWithoutOutsideResources) {
 }
 
 TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   const Result markdown = run_tt(folder, "report a.ttrace --format md");
   ASSERT_EQ(markdown.code, 0) << markdown.err;
@@ -60,7 +60,7 @@ TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
 }
 
 TEST(CompareCommand, TwoQuantizationsOfOneModel) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   for (const std::string quant : {"q4_k", "q8_0"}) {
     ASSERT_EQ(
         run_tt(folder, std::format("model small --layers 2 -q --quant {0} -o {0}.gguf", quant))
@@ -86,7 +86,7 @@ TEST(CompareCommand, TwoQuantizationsOfOneModel) {
 }
 
 TEST(CompareCommand, TwoPromptsSideBySide) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a hill' -n 20 -t 1 --ignore-eos -o b.ttrace").code,
             0);

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 // A dense model reads all of its weights in every step, in the same order.
 TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
             0);
   const Result result = run_tt(folder, "reuse a.ttrace --json --grain tensor");
@@ -39,7 +39,7 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
 }
 
 TEST(ReuseCommand, MistakesAreToldApart) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const Result missing = run_tt(folder, "reuse none.ttrace");
   EXPECT_EQ(missing.code, 1);
   EXPECT_TRUE(missing.err.contains("none.ttrace")) << missing.err;

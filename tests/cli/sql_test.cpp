@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 TEST(SqlCommand, AnswersAsTableJsonAndCsv) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace").code,
             0);
   const Result table = run_tt(folder,
@@ -45,7 +45,7 @@ TEST(SqlCommand, AnswersAsTableJsonAndCsv) {
 }
 
 TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const Result wrong = run_tt(folder, "sql a.ttrace 'SELECT nothing FROM access'");
   EXPECT_EQ(wrong.code, 1);
@@ -56,7 +56,7 @@ TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
 }
 
 TEST(SqlCommand, EndsOnInterrupt) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const std::string command =
       "cd " + folder.path().string() + " && timeout -s INT --preserve-status 1 " +

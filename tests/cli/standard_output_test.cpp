@@ -14,7 +14,7 @@ namespace tt {
 namespace {
 
 // Standard output is `to`; Result::out stays empty.
-Result run_into(const testing::TempFolder& folder, const std::string& arguments, const char* to,
+Result run_into(const test::TempFolder& folder, const std::string& arguments, const char* to,
                 const char* before = "") {
   const std::string command = std::format("cd {} && {} {} {} 2>err {}", folder.path().string(),
                                           before, kPlaces.tt, arguments, to);
@@ -25,7 +25,7 @@ Result run_into(const testing::TempFolder& folder, const std::string& arguments,
 }
 
 TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
   ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -o s.ttrace").code,
             0);

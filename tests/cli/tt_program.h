@@ -30,7 +30,7 @@ inline std::string contents(const std::filesystem::path& path) {
 }
 
 // `environment`: assignments before the program, as a shell takes them.
-inline Result run_tt(const testing::TempFolder& folder, const std::string& arguments,
+inline Result run_tt(const test::TempFolder& folder, const std::string& arguments,
                      const std::string& environment = "") {
   const std::string command = std::format("cd {} && {} {} {} >out 2>err", folder.path().string(),
                                           environment, kPlaces.tt, arguments);
@@ -41,7 +41,7 @@ inline Result run_tt(const testing::TempFolder& folder, const std::string& argum
 }
 
 // As `tt --help` lists them.
-inline std::vector<std::string> verbs_of_tt(const testing::TempFolder& folder) {
+inline std::vector<std::string> verbs_of_tt(const test::TempFolder& folder) {
   const std::string help = run_tt(folder, "--help").out;
   std::vector<std::string> verbs;
   std::istringstream lines(help.substr(std::min(help.find("SUBCOMMANDS:"), help.size())));

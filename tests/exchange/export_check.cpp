@@ -21,7 +21,7 @@
 #include "perfetto_trace.pb.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using nlohmann::json;
@@ -470,4 +470,4 @@ void expect_exports_agree(const SessionReader& reader) {
   EXPECT_EQ(bytes_of_perfetto(exported(reader, {.format = Format::Perfetto})), bytes);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "api/exchange/export.h"
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // What must come out the same whichever way it is asked for.
 struct FiveTotals {
@@ -31,4 +31,4 @@ std::vector<std::vector<std::string>> csv_rows(const std::string& text);
 // Every format, read back here, has these totals; the CSV every row, too.
 void expect_exports_agree(const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

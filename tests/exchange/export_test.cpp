@@ -22,14 +22,14 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/gguf_index.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace tt::exchange;
 using nlohmann::json;
 
 TEST(Export, ASmallSession) {
-  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   expect_exports_agree(reader);
   const auto rows = csv_rows(exported(reader, {.format = Format::Csv}));
@@ -57,8 +57,8 @@ TEST(Totals, AreTheSameWhicheverWayTheyAreAskedFor) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
-    RandomSession session = test::plausible_session(seed, 30);
-    if (seed % 2 == 1) session = test::with_times_that_go_back(std::move(session), seed);
+    RandomSession session = plausible_session(seed, 30);
+    if (seed % 2 == 1) session = with_times_that_go_back(std::move(session), seed);
     ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
     expect_totals_agree(folder / "s.ttrace");
   }
@@ -126,7 +126,7 @@ TEST(Export, RowsPerHeadAreTheSameBytes) {
 }
 
 TEST(Export, AStretchOfSteps) {
-  const test::SmallSession session({test::small_step(0), test::small_step(1), test::small_step(2)});
+  const SmallSession session({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = session.reader();
   const auto rows = csv_rows(
       exported(reader, {.format = Format::Csv, .range = {.first = StepId{1}, .last = StepId{1}}}));
@@ -135,7 +135,7 @@ TEST(Export, AStretchOfSteps) {
 }
 
 TEST(Export, LevelsOfTheLog) {
-  const test::SmallSession session({test::small_step(0)});
+  const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
   const auto events = [&](LogLevel level) {
     std::map<std::string, int> counts;
@@ -197,10 +197,10 @@ TEST(Export, TheVerboseLogHasTheStatisticsOfTheOutputs) {
 }
 
 TEST(Export, StatisticsThatAreNoNumbersAreNull) {
-  Step step = test::small_step(0);
+  Step step = small_step(0);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   step.stats = {{.op = OpId{3}, .min = nan, .max = nan, .mean = nan, .std = nan, .nan = 16}};
-  const test::SmallSession session({step});
+  const SmallSession session({step});
   EXPECT_EQ(logged_stats(session.reader(), LogLevel::Verbose), (StatsOfOps{{{0, 3},
                                                                             {{"min", nullptr},
                                                                              {"max", nullptr},
@@ -244,8 +244,8 @@ TEST(Export, TheStructureOfARunFolderIsTheModels) {
 TEST(Export, ParquetOfALongSessionTakesNoMoreMemory) {
   const auto most_memory = [](std::uint32_t steps) {
     std::vector<Step> all;
-    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(test::small_step(i));
-    const test::SmallSession session(all);
+    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
+    const SmallSession session(all);
     const SessionReader reader = session.reader();
     auto rows = SessionRows::open(reader, {});
     const std::int64_t before = arrow::default_memory_pool()->bytes_allocated();
@@ -267,7 +267,7 @@ TEST(Export, ParquetOfALongSessionTakesNoMoreMemory) {
 }
 
 TEST(Export, EndsWithTheSinksErrorAndWhenNobodyWantsIt) {
-  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   for (const FormatFacts& facts : formats()) {
     SCOPED_TRACE(facts.name);
@@ -284,4 +284,4 @@ TEST(Export, EndsWithTheSinksErrorAndWhenNobodyWantsIt) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

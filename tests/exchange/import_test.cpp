@@ -13,7 +13,7 @@
 #include "tests/exchange/usual_models.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace tt::exchange;
@@ -44,7 +44,7 @@ TEST(Import, FewTemplatesStandForManySteps) {
 }
 
 TEST(Import, AMinimalLogHasStepsAndTokens) {
-  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SmallSession session({small_step(0), small_step(1)});
   const TempFolder folder;
   write_text(folder / "s.ndjson",
              exported(session.reader(), {.format = Format::Ndjson, .level = LogLevel::Minimal}));
@@ -168,7 +168,7 @@ TEST(Import, RowsAloneAreStepsByWhatTheySay) {
 }
 
 TEST(Import, ADamagedRunFolderSaysWhere) {
-  const test::SmallSession session({test::small_step(0)});
+  const SmallSession session({small_step(0)});
   const TempFolder folder;
   ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
   EXPECT_EQ(std::filesystem::file_size(folder / "run/tensor_access.bin"), 16 * kRecordBytes);
@@ -190,7 +190,7 @@ TEST(Import, ADamagedRunFolderSaysWhere) {
 
 // A run folder of two steps whose metadata another program wrote again.
 TEST(Import, MetadataMayBeFormattedInAnyWay) {
-  const test::SmallSession session({test::small_step(0), test::small_step(1)});
+  const SmallSession session({small_step(0), small_step(1)});
   const TempFolder folder;
   ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
   ASSERT_TRUE(import_run_folder(folder / "run", folder / "before.ttrace").has_value());
@@ -292,4 +292,4 @@ TEST(RunFolder, ARecordIsItsBytes) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -16,7 +16,7 @@
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using nlohmann::json;
@@ -123,4 +123,4 @@ TEST(Notebook, OnAModelWithExperts) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

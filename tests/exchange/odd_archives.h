@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 
 struct TarEntry {
   std::string name;
@@ -113,4 +113,4 @@ inline std::vector<OddArchive> odd_archives() {
   };
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

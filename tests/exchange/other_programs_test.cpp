@@ -14,12 +14,11 @@
 #include "tests/said_by.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace tt::exchange;
 using nlohmann::json;
-using test::said_by;
 
 std::string script(const char* name) { return "python3 " + in_tree("tests/exchange/") + name; }
 
@@ -212,4 +211,4 @@ TEST_F(OtherPrograms, PandasReadsArrowAndCsvAndTheLog) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

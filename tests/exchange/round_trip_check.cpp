@@ -12,7 +12,7 @@
 #include "tests/exchange/export_check.h"
 #include "tests/format/temp_folder.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 using namespace tt::exchange;
 
@@ -123,4 +123,4 @@ void expect_round_trips(const SessionReader& reader) {
   }
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

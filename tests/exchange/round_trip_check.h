@@ -6,7 +6,7 @@
 
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // What has to come back of each access, as text for messages.
 std::vector<std::string> accesses_in(const SessionReader& reader);
@@ -19,4 +19,4 @@ void expect_same_session(const SessionReader& before, const SessionReader& after
 // By the log and by the run folder.
 void expect_round_trips(const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -12,13 +12,11 @@
 #include "tests/format/temp_folder.h"
 #include "tests/said_by.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace tt::exchange;
-using test::said_by;
-
 constexpr std::int64_t kTime = 1'700'000'000;
 
 void write(const fs::path& path, const std::string& bytes) {
@@ -213,4 +211,4 @@ TEST(Tar, AsMuchIsUnpackedAsThereIsRoomFor) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

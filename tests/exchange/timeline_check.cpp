@@ -17,7 +17,7 @@
 #include "tests/exchange/export_check.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using exchange::Format;
@@ -254,4 +254,4 @@ std::uint64_t expect_timelines(const SessionReader& reader) {
   return slices;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -3,7 +3,7 @@
 
 #include "tracer/format/session_reader.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Of a recorded session: in the Chrome trace and in the Perfetto trace, the slices of
 // every track (steps with their ops, layers, kinds of op, memory sources), begin, end
@@ -11,4 +11,4 @@ namespace tt::testing {
 // anything of api/exchange. Returns how many slices a format has.
 std::uint64_t expect_timelines(const SessionReader& reader);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "analysis/step_summary.h"
 #include "tests/exchange/export_check.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct OpTotals {
@@ -125,4 +125,4 @@ void expect_totals_agree(const std::filesystem::path& file) {
   expect_of_picture(Value::Time, static_cast<double>(ops.ns));
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

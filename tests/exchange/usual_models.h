@@ -10,7 +10,7 @@
 
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // Calls `test(shape, file)` for each, until one fails fatally.
 template <class Test>
@@ -27,4 +27,4 @@ void for_each_usual_model(Test test) {
   }
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -45,7 +45,7 @@ void operator delete[](void* p, std::size_t) noexcept { give(p); }
 void operator delete(void* p, const std::nothrow_t&) noexcept { give(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { give(p); }
 
-namespace tt::testing {
+namespace tt::test {
 
 void reset_allocation_peak() {
   base = held.load();
@@ -53,4 +53,4 @@ void reset_allocation_peak() {
 }
 std::size_t allocation_peak() { return peak.load() - base.load(); }
 
-}  // namespace tt::testing
+}  // namespace tt::test

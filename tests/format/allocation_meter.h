@@ -3,11 +3,11 @@
 
 #include <cstddef>
 
-namespace tt::testing {
+namespace tt::test {
 
 // Starts a new measurement.
 void reset_allocation_peak();
 // The most bytes that were held at once since then, beyond those held at its start.
 std::size_t allocation_peak();
 
-}  // namespace tt::testing
+}  // namespace tt::test

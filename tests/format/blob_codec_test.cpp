@@ -17,7 +17,7 @@
 namespace tt {
 namespace {
 
-using testing::Dice;
+using test::Dice;
 
 Blob bytes(std::initializer_list<int> values) {
   Blob out;
@@ -136,7 +136,7 @@ TEST(FaultsBlob, KeepsAnyFaultsAndRefusesWhatIsNone) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
-    const StepFaults of = testing::random_faults(dice, StepId{0});
+    const StepFaults of = test::random_faults(dice, StepId{0});
     const Ns begin{dice.any_i64()};
     const Blob blob = pack_faults(of, begin).value();
     ASSERT_EQ(unpack_faults(blob, begin).value(), of.faults);
@@ -292,26 +292,26 @@ TEST(Blobs, SurviveTenThousandDamages) {
     Blob step_blob = pack_step(random_step(dice, graph)).value();
     damage(dice, step_blob);
     Step step;
-    testing::reset_allocation_peak();
+    test::reset_allocation_peak();
     still_valid += unpack_step(step_blob, step).has_value();
-    worst_step = std::max(worst_step, testing::allocation_peak());
-    ASSERT_LE(testing::allocation_peak(), 8 * kMaxStepValues + 64 * step_blob.size() + kMi);
+    worst_step = std::max(worst_step, test::allocation_peak());
+    ASSERT_LE(test::allocation_peak(), 8 * kMaxStepValues + 64 * step_blob.size() + kMi);
 
     // Inside the zstd frame, where its own checks do not help.
     Blob raw = unzip(pack_template(graph).value());
     damage(dice, raw);
     const Blob frame = zip(raw);
-    testing::reset_allocation_peak();
+    test::reset_allocation_peak();
     still_valid += unpack_template(frame).has_value();
-    worst_template = std::max(worst_template, testing::allocation_peak());
-    ASSERT_LE(testing::allocation_peak(), 32 * raw.size() + 64 * 1024);
+    worst_template = std::max(worst_template, test::allocation_peak());
+    ASSERT_LE(test::allocation_peak(), 32 * raw.size() + 64 * 1024);
 
     // The frame itself.
     Blob addresses = pack_addresses(std::vector<std::uint64_t>(dice.size(300), seed)).value();
     damage(dice, addresses);
-    testing::reset_allocation_peak();
+    test::reset_allocation_peak();
     still_valid += unpack_addresses(addresses).has_value();
-    ASSERT_LE(testing::allocation_peak(), 9 * kMaxUnpackedBytes + kMi);
+    ASSERT_LE(test::allocation_peak(), 9 * kMaxUnpackedBytes + kMi);
   }
   std::printf(
       "30,000 damaged blobs: %zu still decoded; most memory: step %zu KiB, template %zu KiB\n",
@@ -375,9 +375,9 @@ TEST(Blobs, RefuseMoreThanTheFormatAllows) {
   runs.zigzag(1);
   runs.varint(kMaxStepValues + 1);
   Step step;
-  testing::reset_allocation_peak();
+  test::reset_allocation_peak();
   EXPECT_FALSE(unpack_step(runs.bytes(), step).has_value());
-  EXPECT_LT(testing::allocation_peak(), kMi);
+  EXPECT_LT(test::allocation_peak(), kMi);
 }
 
 TEST(ByteReader, PassesOverAsManyNumbersAsItIsTold) {
@@ -401,8 +401,8 @@ TEST(StepOutline, SaysWhatTheWholeStepSays) {
   Dice dice(11);
   StepOutline outline;  // refilled
   for (int round = 0; round < 300; ++round) {
-    const GraphTemplate graph = testing::random_template(dice, {});
-    const Step step = testing::random_step(dice, graph);
+    const GraphTemplate graph = test::random_template(dice, {});
+    const Step step = test::random_step(dice, graph);
     const Blob blob = pack_step(step).value();
     ASSERT_TRUE(unpack_outline(blob, outline).has_value());
     std::vector<std::uint64_t> times;
@@ -439,8 +439,8 @@ TEST(StepOutline, KnowsListsAsSets) {
   StepOutline outline;  // refilled
   std::uint64_t kept = 0;
   for (int round = 0; round < 300; ++round) {
-    const GraphTemplate graph = testing::random_template(dice, {});
-    Step step = testing::random_step(dice, graph);
+    const GraphTemplate graph = test::random_template(dice, {});
+    Step step = test::random_step(dice, graph);
     for (SlotValues& slot : step.slots) {  // what a list of experts looks like
       if (dice.one_in(3)) continue;
       slot.ints.clear();
@@ -479,8 +479,8 @@ TEST(StepOutline, RefusesDamage) {
   Dice dice(12);
   StepOutline outline;
   for (int round = 0; round < 2000; ++round) {
-    const GraphTemplate graph = testing::random_template(dice, {});
-    Step step = testing::random_step(dice, graph);
+    const GraphTemplate graph = test::random_template(dice, {});
+    Step step = test::random_step(dice, graph);
     step.stats.clear();
     Blob blob = pack_step(step).value();
     for (std::size_t k = 1 + dice.size(2); k > 0; --k)

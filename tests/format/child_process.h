@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace tt::testing {
+namespace tt::test {
 
 class ChildProcess {
  public:
@@ -59,4 +59,4 @@ class Shared {
   T* value_;
 };
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::atomic<std::uint64_t> counted{0};
@@ -57,9 +57,9 @@ void die_before_change(std::uint64_t nth, Torn torn) {
   deadly = counted + nth;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test
 
-using namespace tt::testing;
+using namespace tt::test;
 
 extern "C" {
 

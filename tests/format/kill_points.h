@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace tt::testing {
+namespace tt::test {
 
 enum class Torn : bool { No, Half };
 
@@ -18,4 +18,4 @@ std::uint64_t changes();
 // the first half reached the file.
 void die_before_change(std::uint64_t nth, Torn torn = Torn::No);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace tt::testing {
+namespace tt::test {
 
 bool own_mounts() {
   const auto user = geteuid();
@@ -33,4 +33,4 @@ bool own_mounts() {
   return true;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -18,7 +18,7 @@
 #include "tracer/format/session_writer.h"
 #include "tracer/format/step.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // std distributions differ between libraries; these do not.
 class Dice {
@@ -280,4 +280,4 @@ inline std::expected<RandomSession, TraceError> read_session(const std::filesyst
   return s;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,7 +10,7 @@
 
 #include "tests/format/own_mounts.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +70,4 @@ ReadOnlyFolder::~ReadOnlyFolder() {
   for (const auto& [path, perms] : before_) fs::permissions(path, perms, ignored);
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 
 // Root reads and writes in spite of permissions. Takes that power from this thread for good, and
 // from the threads and programs that it starts. False: it cannot be given up.
@@ -33,4 +33,4 @@ class ReadOnlyFolder {
   std::string problem_;
 };
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -17,11 +17,11 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Dice;
-using testing::random_session;
-using testing::RandomSession;
-using testing::TempFolder;
-using testing::write_session;
+using test::Dice;
+using test::random_session;
+using test::RandomSession;
+using test::TempFolder;
+using test::write_session;
 using Kind = TraceError::Kind;
 
 std::string load(const fs::path& path) {

@@ -17,7 +17,7 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempFolder;
+using test::TempFolder;
 using Kind = TraceError::Kind;
 
 const MayGoOn kAlways = [](std::uint64_t) { return std::expected<void, TraceError>(); };

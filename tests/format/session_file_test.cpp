@@ -19,11 +19,11 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Dice;
-using testing::random_session;
-using testing::RandomSession;
-using testing::TempFolder;
-using testing::write_session;
+using test::Dice;
+using test::random_session;
+using test::RandomSession;
+using test::TempFolder;
+using test::write_session;
 using Kind = TraceError::Kind;
 
 // What the sqlite3 program says: a second opinion that shares no code with ours.
@@ -52,7 +52,7 @@ TEST(SessionFile, GivesBackAnySessionExactly) {
     const RandomSession session = random_session(seed);
     const auto written = write_session(folder / "s.ttrace", session);
     ASSERT_TRUE(written.has_value()) << written.error().message;
-    const auto read = testing::read_session(folder / "s.ttrace");
+    const auto read = test::read_session(folder / "s.ttrace");
     ASSERT_TRUE(read.has_value()) << read.error().message;
     ASSERT_EQ(*read, session);
     EXPECT_EQ(check_session(folder / "s.ttrace").value(), std::vector<std::string>{});
@@ -65,7 +65,7 @@ TEST(SessionFile, GivesBackAnEmptySession) {
   session.info.facts.clear();
   session.info.model_files.clear();
   ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
-  EXPECT_EQ(testing::read_session(folder / "s.ttrace").value(), session);
+  EXPECT_EQ(test::read_session(folder / "s.ttrace").value(), session);
   EXPECT_EQ(check_session(folder / "s.ttrace").value(), std::vector<std::string>{});
 }
 
@@ -194,7 +194,7 @@ TEST(SessionFile, TakesAnyFileName) {
   for (const char* name : {"a b.ttrace", "50%41?x=1#y.ttrace", "\xC3\xA4'\".ttrace"}) {
     ASSERT_TRUE(write_session(folder / name, session).has_value()) << name;
     EXPECT_TRUE(fs::exists(folder / name));
-    EXPECT_EQ(testing::read_session(folder / name).value(), session) << name;
+    EXPECT_EQ(test::read_session(folder / name).value(), session) << name;
   }
 }
 
@@ -310,14 +310,14 @@ TEST(SessionFile, IsNotMixedWithWhatAnOldOneOfItsNameLeft) {
   const RandomSession old = random_session(5), fresh = random_session(6);
   {
     auto writer = SessionWriter::create(file, old.info).value();
-    ASSERT_TRUE(tt::testing::add_all(*writer, old).has_value());
+    ASSERT_TRUE(tt::test::add_all(*writer, old).has_value());
     fs::copy_file(wal, kept);
   }
   ASSERT_GT(fs::file_size(kept), 4096u);
   fs::remove(file);
   fs::rename(kept, wal);
   ASSERT_TRUE(write_session(file, fresh).has_value());
-  const auto read = tt::testing::read_session(file);
+  const auto read = tt::test::read_session(file);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(read->steps, fresh.steps);
   EXPECT_EQ(read->tokens, fresh.tokens);

@@ -79,7 +79,7 @@ std::string to_text(const Step& s) {
   return out;
 }
 
-std::string to_text(const testing::RandomSession& s) {
+std::string to_text(const test::RandomSession& s) {
   const SessionInfo& i = s.info;
   std::string out = std::format(
       "session {}\ntitle {}\nstart {}\nlevel {} exact {} state {} error {}\n"
@@ -114,7 +114,7 @@ std::string to_text(const testing::RandomSession& s) {
 }
 
 void expect_golden(const char* session, const char* text) {
-  const auto read = testing::read_session(kData / session);
+  const auto read = test::read_session(kData / session);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   const std::string actual = to_text(*read);
   if (std::getenv("UPDATE_GOLDEN")) std::ofstream(kData / text, std::ios::binary) << actual;

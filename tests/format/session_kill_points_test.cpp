@@ -17,7 +17,7 @@
 #include "tracer/format/session_reader.h"
 #include "tracer/format/session_writer.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -191,4 +191,4 @@ TEST(KillPoints, BeforeEachChangeOfARecovery) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -19,12 +19,12 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ChildProcess;
-using testing::Dice;
-using testing::random_session;
-using testing::RandomSession;
-using testing::SmallDisk;
-using testing::TempFolder;
+using test::ChildProcess;
+using test::Dice;
+using test::random_session;
+using test::RandomSession;
+using test::SmallDisk;
+using test::TempFolder;
 using Kind = TraceError::Kind;
 
 // What a child tells, readable after its death.
@@ -35,7 +35,7 @@ struct Told {
   char message[400] = "";
 };
 
-using SharedTold = testing::Shared<Told>;
+using SharedTold = test::Shared<Told>;
 
 // Writes the steps of `session` over and over until something ends it.
 TraceError write_for_ever(const fs::path& file, const RandomSession& session,

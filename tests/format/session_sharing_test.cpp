@@ -18,10 +18,10 @@ namespace tt {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ChildProcess;
-using testing::random_session;
-using testing::RandomSession;
-using testing::TempFolder;
+using test::ChildProcess;
+using test::random_session;
+using test::RandomSession;
+using test::TempFolder;
 using Kind = TraceError::Kind;
 
 SessionInfo running(const RandomSession& session) {
@@ -185,11 +185,11 @@ TEST(RunningSession, FinishesBesideAReaderAndIsTidiedLater) {
     EXPECT_EQ(reader->info().value(), session.info);
     EXPECT_EQ(reader->step(StepId{3}).value(), session.steps[3]);
   }
-  EXPECT_EQ(testing::read_session(file).value(), session);
+  EXPECT_EQ(test::read_session(file).value(), session);
   EXPECT_TRUE(recover_sessions(folder.path())->empty());  // it was not Running
   EXPECT_FALSE(fs::exists(folder / "s.ttrace-wal"));
   EXPECT_FALSE(fs::exists(folder / "s.ttrace-shm"));
-  EXPECT_EQ(testing::read_session(file).value(), session);
+  EXPECT_EQ(test::read_session(file).value(), session);
 }
 
 // ---------------------------------------------------------------------------
@@ -217,7 +217,7 @@ TEST(Recovery, LeavesALiveWriterAlone) {
     EXPECT_EQ(SessionReader::open(folder / name)->info()->state, SessionState::Running) << name;
   ASSERT_TRUE(add_all(*writer, session).has_value());
   ASSERT_TRUE(writer->finish(session.info, session.losses).has_value());
-  EXPECT_EQ(testing::read_session(folder / "here.ttrace").value(), session);
+  EXPECT_EQ(test::read_session(folder / "here.ttrace").value(), session);
 
   other.kill_now();
   close(ready[0]);
@@ -315,7 +315,7 @@ int run_read_only(const fs::path& folder, Body body) {
     fs::permissions(entry.path(), fs::perms::owner_read | fs::perms::others_read);
   fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
   const int status = ChildProcess([&] {
-                       if (!testing::obey_permissions() || access(folder.c_str(), W_OK) == 0)
+                       if (!test::obey_permissions() || access(folder.c_str(), W_OK) == 0)
                          return 100;
                        return body();
                      }).wait();
@@ -327,9 +327,9 @@ TEST(ReadOnlyFolder, LetsAFinishedSessionBeRead) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(27);
-  ASSERT_TRUE(testing::write_session(file, session).has_value());
+  ASSERT_TRUE(test::write_session(file, session).has_value());
   EXPECT_EQ(run_read_only(folder.path(),
-                          [&] { return testing::read_session(file).value() == session ? 0 : 1; }),
+                          [&] { return test::read_session(file).value() == session ? 0 : 1; }),
             0);
 }
 
@@ -345,7 +345,7 @@ TEST(ReadOnlyFolder, LetsAWalFileWithoutAWalBeRead) {
     ASSERT_TRUE(reader->step_count().has_value());
     ASSERT_TRUE(writer->finish(session.info, session.losses).has_value());
   }
-  const auto readable = [&] { return testing::read_session(file).value() == session ? 0 : 1; };
+  const auto readable = [&] { return test::read_session(file).value() == session ? 0 : 1; };
   EXPECT_EQ(run_read_only(folder.path(), readable), 0);
   fs::remove(folder / "s.ttrace-wal");
   fs::remove(folder / "s.ttrace-shm");

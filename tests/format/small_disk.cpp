@@ -15,7 +15,7 @@
 
 #include "tests/format/own_mounts.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ SmallDisk::~SmallDisk() {
   }
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -6,7 +6,7 @@
 
 #include "tests/format/temp_folder.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 // A tmpfs that only this process and its children see (own_mounts.h). Where nothing can be
 // mounted: a folder in a small tmpfs that the container has anyway (Docker's /dev has 64 MiB),
@@ -37,4 +37,4 @@ class SmallDisk {
   int filler_ = -1;  // a file without a name: it goes with the process, however that ends
 };
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-namespace tt::testing {
+namespace tt::test {
 
 class TempFolder {
  public:
@@ -31,4 +31,4 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -78,6 +78,15 @@ test::RawResponse parsed(const std::string& bytes) {
   return out;
 }
 
+void write_session(const std::filesystem::path& folder, std::uint64_t seed, const char* id) {
+  test::RandomSession session = test::plausible_session(seed, 12);
+  session.info.id = id;
+  if (!test::write_session(folder / (std::string(id) + ".ttrace"), session))
+    finding("a session cannot be written");
+}
+
+}  // namespace
+
 class Routes final : public httplib::Server {
  public:
   Routes() {
@@ -99,15 +108,6 @@ class Routes final : public httplib::Server {
  private:
   std::array<int, 2> ends_{};  // handlers look whether the client is still there
 };
-
-void write_session(const std::filesystem::path& folder, std::uint64_t seed, const char* id) {
-  testing::RandomSession session = test::plausible_session(seed, 12);
-  session.info.id = id;
-  if (!testing::write_session(folder / (std::string(id) + ".ttrace"), session))
-    finding("a session cannot be written");
-}
-
-}  // namespace
 
 struct InProcessServer::Impl {
   Impl() {

@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ModelWriter : public testing::Test {
+class ModelWriter : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     std::string name = std::format("modelgen-{}-{}", test->name(), getpid());
     std::ranges::replace(name, '/', '-');
-    folder_ = fs::path(testing::TempDir()) / name;
+    folder_ = fs::path(::testing::TempDir()) / name;
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -56,7 +56,7 @@ bool all_finite(const float* values, int count) {
   return moved;  // all the same would mean a dead model
 }
 
-class EveryShape : public ModelWriter, public testing::WithParamInterface<NamedShape> {};
+class EveryShape : public ModelWriter, public ::testing::WithParamInterface<NamedShape> {};
 
 TEST_P(EveryShape, LoadsTokenizesAndRuns) {
   const NamedShape& shape = GetParam();
@@ -109,7 +109,7 @@ TEST_P(EveryShape, LoadsTokenizesAndRuns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryShape,
-                         testing::ValuesIn(named_shapes().begin(), named_shapes().end()),
+                         ::testing::ValuesIn(named_shapes().begin(), named_shapes().end()),
                          [](const auto& test) {
                            std::string name(test.param.name);
                            std::erase_if(name, [](char c) { return std::isalnum(c) == 0; });

@@ -20,10 +20,6 @@ namespace {
 
 using namespace test;
 
-std::uint16_t port_of(const std::string& url) {
-  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
-}
-
 // Lines of a JSON log, each checked to be JSON.
 std::vector<json> lines_of(const Program& program) {
   std::vector<json> lines;
@@ -64,7 +60,7 @@ TEST(AccessLog, RoutesAreLabelsOfTheContract) {
 }
 
 TEST(AccessLog, EveryAnswerHasAnIdThatItsLineHasToo) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"--log-json", "--log-level", "debug"});
   const std::string host = "Host: 127.0.0.1\r\n";
   struct Case {
@@ -86,7 +82,7 @@ TEST(AccessLog, EveryAnswerHasAnIdThatItsLineHasToo) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.request.substr(0, 60));
-    RawClient client(port_of(server.url));
+    RawClient client(server.port());
     client.send(c.request + "\r\n");
     const RawResponse answer = client.read_response(c.request.starts_with("HEAD") ? "HEAD" : "GET");
     EXPECT_EQ(answer.status, c.status);
@@ -101,10 +97,10 @@ TEST(AccessLog, EveryAnswerHasAnIdThatItsLineHasToo) {
 }
 
 TEST(AccessLog, AClientsIdIsKeptWhenItIsSane) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path());
   const auto id_for = [&](const std::string& headers) {
-    RawClient client(port_of(server.url));
+    RawClient client(server.port());
     const RawResponse answer = client.exchange(get_request("/api/v1/health", headers));
     EXPECT_EQ(answer.status, 200);
     return answer.headers.contains("x-request-id") ? answer.headers.at("x-request-id") : "";
@@ -128,7 +124,7 @@ TEST(AccessLog, AClientsIdIsKeptWhenItIsSane) {
 }
 
 TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"--log-json", "--log-level", "trace", "-t", "1", "-tb", "1"},
                  {"TT_API_KEY=KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY"});
   httplib::Client client = http_client(server.url);
@@ -160,7 +156,7 @@ TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
 }
 
 TEST(AccessLog, RequestsAreCountedByRoute) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path());
   httplib::Client client = http_client(server.url);
   for (int i = 0; i < 20; ++i) {

@@ -42,7 +42,7 @@ TEST(ApiKey, HasALengthAndNoBlanks) {
 }
 
 TEST(ApiKey, IsReadFromAFile) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path file = write_file(folder.path() / "key", "  0123456789abcdef\r\n", kOwner);
   const auto read = load_api_key({.key = {}, .file = file});
   ASSERT_TRUE(read.has_value()) << read.error();
@@ -60,7 +60,7 @@ TEST(ApiKey, IsReadFromAFile) {
 }
 
 TEST(ApiKey, IsMadeInAFileThatIsNotThere) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path file = folder.path() / "key";
   const auto made = load_api_key({.key = {}, .file = file});
   ASSERT_TRUE(made.has_value()) << made.error();

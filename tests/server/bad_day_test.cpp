@@ -30,10 +30,6 @@ std::vector<std::string> one_thread_and(std::vector<std::string> more) {
   return more;
 }
 
-std::uint16_t port_of(const std::string& url) {
-  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
-}
-
 // The id that an accepted request got; empty when it was refused.
 std::string generate(Running& server, const json& body) {
   httplib::Client client = http_client(server.url);
@@ -94,12 +90,12 @@ void expect_told_that_it_is_full(Running& server, const std::string& id, WsClien
 }
 
 TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
-  const testing::SmallDisk folder(2);
+  const test::SmallDisk folder(2);
   ASSERT_EQ(folder.problem(), "");
   // Without the reserve it would not come to this: the next test.
   Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
-  WsClient listener(port_of(server.url));
+  WsClient listener(server.port());
   listener.send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
   const json body = endless();
   std::string id;
@@ -145,7 +141,7 @@ json refusal_of(Running& server, int status) {
 }
 
 TEST(BadDay, TheDiskIsNearlyFull) {
-  const testing::SmallDisk folder(4);
+  const test::SmallDisk folder(4);
   ASSERT_EQ(folder.problem(), "");
   std::string recorded;
   {
@@ -163,7 +159,7 @@ TEST(BadDay, TheDiskIsNearlyFull) {
 }
 
 TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), one_thread_and({"--keep-bytes", "10000"}));
   ASSERT_TRUE(server.loaded());
   const std::string running = server.start_endless();
@@ -185,7 +181,7 @@ TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
 TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
   for (const bool replaced : {false, true}) {
     SCOPED_TRACE(replaced ? "replaced" : "removed");
-    const testing::TempFolder folder;
+    const test::TempFolder folder;
     const fs::path model = folder / "model.gguf";
     fs::copy_file(kPlaces.bundled_model, model);
     Running server(folder / "data", one_thread_and({"--model", model.string()}));
@@ -215,11 +211,11 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
 }
 
 TEST(BadDay, TheModelsFileMayNotBeRead) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path model = folder / "model.gguf";
   fs::copy_file(kPlaces.bundled_model, model);
   fs::permissions(model, fs::perms::none);
-  ASSERT_TRUE(testing::obey_permissions());
+  ASSERT_TRUE(test::obey_permissions());
   Running server(folder / "data", one_thread_and({"--model", model.string()}));
   EXPECT_FALSE(server.loaded());
   const json health = server.get("/api/v1/health");
@@ -242,7 +238,7 @@ TEST(BadDay, TheModelsFileMayNotBeRead) {
 }
 
 TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::string recorded;
   {
     Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
@@ -250,7 +246,7 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
     recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
     EXPECT_EQ(before.ended(recorded)["state"], "done");
   }
-  const testing::ReadOnlyFolder read_only(folder.path());
+  const test::ReadOnlyFolder read_only(folder.path());
   ASSERT_EQ(read_only.problem(), "");
   Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
   ASSERT_TRUE(server.loaded());
@@ -272,7 +268,7 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
 }
 
 TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const fs::path back = folder / "back";
   Running server(
       folder / "data", kOneThread,
@@ -313,10 +309,10 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
 }
 
 TEST(BadDay, ThePortIsTaken) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running first(folder / "first");
   Program second(
-      {"--port", std::to_string(port_of(first.url)), "--data-dir", (folder / "second").string()});
+      {"--port", std::to_string(first.port()), "--data-dir", (folder / "second").string()});
   EXPECT_EQ(second.wait(), 1);
   EXPECT_NE(second.said().find("is taken by another program; choose another port"),
             std::string::npos)
@@ -325,7 +321,7 @@ TEST(BadDay, ThePortIsTaken) {
 }
 
 TEST(BadDay, FileHandlesAreExhausted) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   constexpr int kHandles = 64;
   Running server(folder.path(), one_thread_and({"--log-json", "-c", "512"}), {},
                  std::format("ulimit -n {}", kHandles));
@@ -334,14 +330,14 @@ TEST(BadDay, FileHandlesAreExhausted) {
   ASSERT_FALSE(running.empty());
   {
     std::vector<RawClient> clients;
-    for (int i = 0; i < 3 * kHandles; ++i) clients.emplace_back(port_of(server.url));
+    for (int i = 0; i < 3 * kHandles; ++i) clients.emplace_back(server.port());
     // Idle ones make room for who has something to say, and nobody is left hanging.
     for (int i = 0; i < 5; ++i) {
-      RawClient late(port_of(server.url));
+      RawClient late(server.port());
       EXPECT_EQ(late.exchange(get_request("/api/v1/health")).status, 200);
     }
     // What needs a handle of its own says that there is none, or gets one.
-    RawClient asking(port_of(server.url));
+    RawClient asking(server.port());
     const auto answer = asking.exchange(get_request("/api/v1/sessions/" + running));
     if (answer.status != 200) {
       const json problem = json::parse(answer.body, nullptr, false);

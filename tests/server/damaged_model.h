@@ -123,7 +123,7 @@ class SoundModel {
     std::string bytes;
     std::size_t header;
   };
-  testing::TempFolder folder_;
+  TempFolder folder_;
   std::vector<Part> parts_;
 };
 

@@ -24,7 +24,7 @@ namespace {
 class DamagedModels : public ::testing::TestWithParam<SoundModel::Kind> {};
 
 TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
-  const testing::TempFolder folder, data;
+  const TempFolder folder, data;
   const SoundModel sound(GetParam());
   // Every kind of damage fourteen times: the kind is the seed's remainder.
   constexpr std::uint32_t kMutations = 84;

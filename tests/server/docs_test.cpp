@@ -47,7 +47,7 @@ TEST(Docs, SaysHowToBuildThePageThatIsNotThere) {
 }
 
 TEST(Docs, ServesThePageWithAPolicyOfItsOwn) {
-  testing::TempFolder dist;
+  TempFolder dist;
   std::filesystem::create_directory(dist.path() / "docs");
   std::ofstream(dist.path() / "docs" / "index.html") << "<!doctype html><title>docs</title>";
   TestServer server(with_page(dist.path()));

@@ -17,8 +17,6 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempFolder;
-
 TestServerOptions of(const TempFolder& folder) { return {.model = {}, .models = folder.path()}; }
 
 // Rows of fields as RFC 4180 has them; fails on anything else.

@@ -166,7 +166,7 @@ TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
 }
 
 TEST(IndexShelf, AnIndexGrowsWithItsSession) {
-  const tt::testing::TempFolder folder;
+  const TempFolder folder;
   SessionInfo info = SmallSession::small_info();
   auto writer = SessionWriter::create(folder / "s.ttrace", info);
   ASSERT_TRUE(writer.has_value());

@@ -146,7 +146,7 @@ class KilledServer : public ::testing::Test {
     return false;
   }
 
-  const testing::TempFolder data_;
+  const TempFolder data_;
   Sessions known_;
   Clock::duration loading_{};
   std::mt19937 dice_{17};

@@ -86,7 +86,7 @@ Tale whole(Asker& asker, LiveKinds kinds, LivePosition at = {}) {
 }
 
 // 3000 steps of a token each: the answer counts, in characters that need two tokens.
-std::filesystem::path long_session(const testing::TempFolder& folder, std::uint32_t steps,
+std::filesystem::path long_session(const TempFolder& folder, std::uint32_t steps,
                                    SessionState state) {
   SessionInfo info = SmallSession::small_info();
   info.facts = {{"request.stop.0", "never"}};
@@ -120,7 +120,7 @@ std::filesystem::path long_session(const testing::TempFolder& folder, std::uint3
 }
 
 TEST(LiveArchive, TellsAllOfASessionInPieces) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   Asker asker(long_session(folder, 3000, SessionState::Done));
   const Tale tale = whole(asker, {.token = true, .step = true, .op = true});
   EXPECT_GT(tale.pieces, 3u);
@@ -145,7 +145,7 @@ TEST(LiveArchive, TellsAllOfASessionInPieces) {
 }
 
 TEST(LiveArchive, OfARunningSessionTellsWhatIsWritten) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   Asker asker(long_session(folder, 10, SessionState::Running));
   const Tale tale = whole(asker, {.token = true, .step = true});
   EXPECT_EQ(tale.tokens.size(), 11u);  // and no rest: more may follow
@@ -154,7 +154,7 @@ TEST(LiveArchive, OfARunningSessionTellsWhatIsWritten) {
 }
 
 TEST(LiveArchive, SaysWhatCannotBeRead) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   Asker nothing(folder / "none.ttrace");
   EXPECT_TRUE(nothing.ask({.client = ClientId{1}, .session = "s"}).error);
 

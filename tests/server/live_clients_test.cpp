@@ -137,7 +137,7 @@ TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
   stage.say(kMe, subscribe({"op"}));
-  Heard heard;
+  LiveHeard heard;
   const auto take = [&](ClientId id) {
     for (const LiveMessage& message : std::exchange(stage.outbox[id], {})) {
       if (message.opcode == Opcode::Binary)
@@ -207,7 +207,7 @@ TEST(LiveClients, AWideStepIsSentInFramesOfSoManyRows) {
   step.slots[0].ints.assign(6000, 1);
   stage.step("a", step);
   stage.clients.flush();
-  Heard heard;
+  LiveHeard heard;
   std::size_t frames = 0;
   for (const LiveMessage& message : stage.outbox[kMe]) {
     if (message.opcode == Opcode::Text) {

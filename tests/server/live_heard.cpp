@@ -7,16 +7,16 @@
 
 namespace tt::test {
 
-bool Heard::ended() const {
+bool LiveHeard::ended() const {
   return !states.empty() && states.back() != "queued" && states.back() != "running";
 }
 
-bool Heard::same_rows(const Heard& other) const {
+bool LiveHeard::same_rows(const LiveHeard& other) const {
   return tokens == other.tokens && steps == other.steps && text == other.text && ops == other.ops &&
          routing == other.routing;
 }
 
-void Heard::add(const json& event) {
+void LiveHeard::add(const json& event) {
   const std::string type = event["type"];
   json row = event;
   row.erase("type");
@@ -42,26 +42,26 @@ void Heard::add(const json& event) {
   }
 }
 
-void Heard::add_frame(std::span<const std::byte> bytes) {
+void LiveHeard::add_frame(std::span<const std::byte> bytes) {
   auto frame = decode_live_frame(bytes);
   ASSERT_TRUE(frame.has_value()) << frame.error();
   std::visit([this](const auto& of) { add(of); }, *frame);
 }
 
-void Heard::expect_next(const char* place, std::uint32_t index) {
+void LiveHeard::expect_next(const char* place, std::uint32_t index) {
   if (!holes_allowed) {
     EXPECT_EQ(at[place], index) << place;
   }
 }
 
-void Heard::reach(std::uint32_t step) {
+void LiveHeard::reach(std::uint32_t step) {
   if (at["step"] == step) return;
   EXPECT_GT(step, at["step"].get<std::uint32_t>());
   at["step"] = step;
   at["op"] = at["routing"] = 0;
 }
 
-void Heard::add(const OpsFrame& frame) {
+void LiveHeard::add(const OpsFrame& frame) {
   EXPECT_EQ(frame.subscription, number);
   reach(frame.step.v);
   HeardOps& whole = ops[frame.step.v];
@@ -81,7 +81,7 @@ void Heard::add(const OpsFrame& frame) {
   at["op"] = whole.begin.size();
 }
 
-void Heard::add(const RoutingFrame& frame) {
+void LiveHeard::add(const RoutingFrame& frame) {
   EXPECT_EQ(frame.subscription, number);
   reach(frame.step.v);
   auto& rows = routing[frame.step.v];

@@ -24,7 +24,7 @@ struct HeardOps {
 // Layer, token, expert, rank, score; a score that was not recorded as -1.
 using HeardRoute = std::tuple<std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t, float>;
 
-class Heard {
+class LiveHeard {
  public:
   using json = nlohmann::json;
 
@@ -43,7 +43,7 @@ class Heard {
   bool holes_allowed = false;  // a client that chose to be thinned
 
   bool ended() const;
-  bool same_rows(const Heard& other) const;
+  bool same_rows(const LiveHeard& other) const;
 
   void add(const json& event);
 

@@ -68,8 +68,8 @@ struct HubStage {
     hub.on_message(kMe, std::as_bytes(std::span(text)), Opcode::Text);
   }
   // After stop().
-  Heard heard() const {
-    Heard heard;
+  LiveHeard heard() const {
+    LiveHeard heard;
     for (const LiveMessage& message : messages) {
       if (message.opcode == Opcode::Binary) {
         heard.add_frame(message.bytes);
@@ -80,7 +80,7 @@ struct HubStage {
     return heard;
   }
 
-  testing::TempFolder folder;
+  TempFolder folder;
   std::atomic<bool> reads = true, ended = false, held = false, sending = false;
   std::atomic<std::uint16_t> closed = 0;
   std::atomic<int> looks = 0, pauses = 0;
@@ -157,7 +157,7 @@ TEST(LiveHub, TakesEventsFromEveryThreadAndWhatIsMissedFromTheFile) {
   EXPECT_EQ(stage.hub.figures().lost, 0u);
   stage.hub.stop();
 
-  const Heard heard = stage.heard();
+  const LiveHeard heard = stage.heard();
   EXPECT_TRUE(heard.ended());
   EXPECT_TRUE(heard.lost.empty()) << heard.lost;
   EXPECT_EQ(heard.tokens.size(), kEach);

@@ -65,7 +65,7 @@ TEST(LiveClientLimits, WhoAsksForTheNewestIsThinnedByCount) {
     thin.acknowledge();
   }
   ASSERT_TRUE(thin.heard.ended());
-  const Heard& heard = thin.heard;
+  const LiveHeard& heard = thin.heard;
   EXPECT_GT(heard.lost["steps"], 100);
   EXPECT_EQ(heard.tokens.size() + heard.lost["tokens"].get<std::size_t>(), 200u);
   EXPECT_EQ(heard.steps.size() + heard.lost["steps"].get<std::size_t>(), 200u);

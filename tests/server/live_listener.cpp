@@ -38,7 +38,7 @@ LiveListener::json LiveListener::read_event() {
   }
 }
 
-bool LiveListener::hear(const std::string& session, Heard& heard) {
+bool LiveListener::hear(const std::string& session, LiveHeard& heard) {
   const WsFrame frame = read();
   if (frame.opcode == kBinary) {
     heard.add_frame(frame.payload);
@@ -52,7 +52,7 @@ bool LiveListener::hear(const std::string& session, Heard& heard) {
   return true;
 }
 
-void LiveListener::hear_to_the_end(const std::string& session, Heard& heard) {
+void LiveListener::hear_to_the_end(const std::string& session, LiveHeard& heard) {
   while (!heard.ended() && !::testing::Test::HasFatalFailure()) {
     if (!hear(session, heard)) {
       ADD_FAILURE() << "the connection ended before the session";

@@ -27,8 +27,8 @@ class LiveListener {
   // The next text message.
   json read_event();
   // Reads one message into what was heard of `session`; false: the connection ended.
-  bool hear(const std::string& session, Heard& heard);
-  void hear_to_the_end(const std::string& session, Heard& heard);
+  bool hear(const std::string& session, LiveHeard& heard);
+  void hear_to_the_end(const std::string& session, LiveHeard& heard);
 
  private:
   WsClient socket_;

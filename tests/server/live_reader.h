@@ -25,7 +25,7 @@ struct LiveReader {
   ClientId id{};
   bool connected = false;
   std::uint64_t received = 0;
-  Heard heard{};
+  LiveHeard heard{};
 
   void connect(const json& kinds, const json& more) {
     id = ClientId{++connections};

@@ -36,7 +36,7 @@ json long_answer(int tokens) {
 }
 
 // Every row of the session's file from `first_step` on, read on another way than the server does.
-void expect_as_recorded(const TestServer& server, const std::string& id, const Heard& heard,
+void expect_as_recorded(const TestServer& server, const std::string& id, const LiveHeard& heard,
                         std::uint32_t first_step = 0) {
   const auto reader = server.sessions.open(id);
   ASSERT_TRUE(reader.has_value()) << reader.error().message;
@@ -85,7 +85,7 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const H
 }
 
 // Tokens and steps as REST says them.
-void expect_as_answered(TestServer& server, const std::string& id, const Heard& heard) {
+void expect_as_answered(TestServer& server, const std::string& id, const LiveHeard& heard) {
   const json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
   ASSERT_EQ(heard.tokens.size(), tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -118,7 +118,7 @@ TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
                                           {"max_tokens", 30},
                                           {"ignore_eos", true},
                                           {"temperature", 0}});
-  Heard heard;
+  LiveHeard heard;
   client.hear_to_the_end(id, heard);
   EXPECT_EQ(heard.states.back(), "done");
   EXPECT_TRUE(heard.lost.empty());
@@ -131,7 +131,7 @@ TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
   LiveListener late(server.port);
   late.say(
       {{"type", "subscribe"}, {"session", id}, {"kinds", kAllKinds}, {"from", json::object()}});
-  Heard again;
+  LiveHeard again;
   late.hear_to_the_end(id, again);
   EXPECT_TRUE(again.same_rows(heard));
 }
@@ -144,7 +144,7 @@ TEST_F(Live, AClientInTheMiddleBeginsWithAWholeStep) {
       eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
   LiveListener client(server.port);
   client.say({{"type", "subscribe"}, {"session", id}, {"kinds", {"op", "routing"}}});
-  Heard heard;
+  LiveHeard heard;
   client.hear_to_the_end(id, heard);
   ASSERT_FALSE(heard.ops.empty());
   EXPECT_GT(heard.ops.begin()->first, 10u);
@@ -197,7 +197,7 @@ TEST_F(Live, AnswersWhatItCannotDo) {
 
 // ---------------------------------------------------------------- issue 3, proof 3
 
-std::filesystem::path moe_model(const testing::TempFolder& folder) {
+std::filesystem::path moe_model(const TempFolder& folder) {
   modelgen::ModelSpec spec;
   spec.shape = "moe";
   const auto made = modelgen::write_model(spec, folder / "moe.gguf");
@@ -206,7 +206,7 @@ std::filesystem::path moe_model(const testing::TempFolder& folder) {
 }
 
 // Connects again and again, reads a little, and breaks off wherever it is.
-void hear_with_breaks(TestServer& server, const std::string& id, Heard& heard, int breaks,
+void hear_with_breaks(TestServer& server, const std::string& id, LiveHeard& heard, int breaks,
                       std::mt19937& dice) {
   for (int connection = 0; connection <= breaks; ++connection) {
     LiveListener client(server.port);
@@ -231,7 +231,7 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     const std::string id = server.generate(request);
-    Heard steady, restless;
+    LiveHeard steady, restless;
     std::jthread other([&] {
       LiveListener client(server.port);
       client.say(
@@ -259,7 +259,7 @@ TEST_F(Live, AClientThatReconnectsTenTimesHasWhatOneHasThatNeverLeft) {
 }
 
 TEST_F(Live, SoDoesOneThatWatchesExperts) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   expect_reconnecting_loses_nothing(moe_model(folder), {{"tokens", {5, 9, 12, 7, 30, 31, 32, 33}},
                                                         {"max_tokens", 60},
                                                         {"ignore_eos", true},
@@ -340,7 +340,7 @@ TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
 
   // The slow one begins to read at last, and lacks nothing; one message at a time
   // of three sessions.
-  std::map<std::string, Heard> heard;
+  std::map<std::string, LiveHeard> heard;
   for (const std::string& id : ids) heard[id];
   while (!std::ranges::all_of(ids, [&](const std::string& id) { return heard[id].ended(); })) {
     const WsFrame frame = slow.read();
@@ -373,7 +373,7 @@ TEST_F(Live, WhatIsNotRecordedIsToldAsItHappensAndCountedWhenMissed) {
   EXPECT_EQ(client.read_event()["type"], "hello");
   EXPECT_EQ(client.read_event()["session"], "*");
   const std::string id = server.generate(request);
-  Heard heard;
+  LiveHeard heard;
   client.hear_to_the_end(id, heard);
   EXPECT_TRUE(heard.lost.empty());
   EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
@@ -382,7 +382,7 @@ TEST_F(Live, WhatIsNotRecordedIsToldAsItHappensAndCountedWhenMissed) {
   LiveListener late(server.port);
   late.say(
       {{"type", "subscribe"}, {"session", id}, {"kinds", {"token"}}, {"from", json::object()}});
-  Heard nothing;
+  LiveHeard nothing;
   late.hear_to_the_end(id, nothing);
   EXPECT_EQ(nothing.lost["tokens"], heard.tokens.size());
   EXPECT_EQ(nothing.states, (std::vector<std::string>{"done"}));

@@ -17,9 +17,9 @@ using nlohmann::json;
 
 template <class Write>
 std::vector<std::string> lines_of(LogOptions options, Write write) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   write(Log(options));
-  std::istringstream captured(testing::internal::GetCapturedStderr());
+  std::istringstream captured(::testing::internal::GetCapturedStderr());
   std::vector<std::string> lines;
   for (std::string line; std::getline(captured, line);) lines.push_back(line);
   return lines;

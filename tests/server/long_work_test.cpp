@@ -25,7 +25,7 @@ constexpr std::uint64_t kAccesses = 16;  // of a step of small_session.h
 
 // One session of many small steps, written once.
 const fs::path& long_session() {
-  static const tt::testing::TempFolder folder;
+  static const TempFolder folder;
   static const fs::path path = [] {
     const fs::path file = folder / "long.ttrace";
     SessionInfo info = SmallSession::small_info();
@@ -189,7 +189,7 @@ std::uint64_t peak_bytes(pid_t pid) {
 }
 
 TEST(LongWork, AnExportIsNeverHeldWhole) {
-  const tt::testing::TempFolder folder;
+  const TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
   Running server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
@@ -213,7 +213,7 @@ TEST(LongWork, AnExportIsNeverHeldWhole) {
 
 TEST(LongWork, NorIsARunFolderThatComesIn) {
   constexpr std::uint32_t kSome = 30'000;  // steps; more tokens without a text are refused
-  const tt::testing::TempFolder folder;
+  const TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
   Running server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);

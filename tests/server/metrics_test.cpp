@@ -205,7 +205,7 @@ Exposition of_llama_server() {
 }
 
 Exposition of_tt_server() {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
   EXPECT_TRUE(server.loaded());
   httplib::Client client = http_client(server.url);

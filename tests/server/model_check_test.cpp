@@ -35,7 +35,7 @@ class DamagedModel : public ::testing::TestWithParam<SoundModel::Kind> {};
 // A thousand of all kinds.
 TEST_P(DamagedModel, IsLoadedOrRefusedAndNeverEndsThisProcess) {
   const std::uint32_t kMutations = GetParam() == SoundModel::Kind::Dense ? 400 : 300;
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const SoundModel sound(GetParam());
   ASSERT_TRUE(check_model(kPlaces.checker, sound.write(folder.path(), "sound")).has_value());
 
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModel, ::testing::ValuesIn(SoundModel
                          [](const auto& made) { return test::name_of(made.param); });
 
 TEST(ModelCheck, SaysWhatIsWrong) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const std::string whole = contents(kPlaces.bundled_model);
   struct Case {
     const char* name;

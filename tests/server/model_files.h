@@ -17,7 +17,7 @@ namespace tt::test {
 // Their files, of a split model all; of `layers` layers.
 inline const std::vector<std::filesystem::path>& model_files(const std::string& shape,
                                                              int splits = 1, int layers = 2) {
-  static const testing::TempFolder folder;
+  static const TempFolder folder;
   static std::map<std::string, std::vector<std::filesystem::path>> made;
   const std::string key = shape + "-" + std::to_string(splits) + "-" + std::to_string(layers);
   if (const auto known = made.find(key); known != made.end()) return known->second;

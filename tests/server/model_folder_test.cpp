@@ -16,8 +16,6 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempFolder;
-
 std::map<std::string, FoundModel> by_name(ModelFolder& folder) {
   std::map<std::string, FoundModel> out;
   for (FoundModel& model : folder.scan())

@@ -19,8 +19,6 @@ namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::TempFolder;
-
 // Counts the last states, which come once for each session.
 class Ends final : public SessionListener {
  public:

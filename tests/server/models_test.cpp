@@ -19,8 +19,6 @@ namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempFolder;
-
 class Models : public ::testing::Test {
  protected:
   Models() { need_backends(); }

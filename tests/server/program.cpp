@@ -109,6 +109,10 @@ json Running::get(const std::string& path) {
   return result ? json::parse(result->body, nullptr, false) : json::object();
 }
 
+std::uint16_t Running::port() const {
+  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+}
+
 bool Running::loaded() {
   const auto deadline = Clock::now() + 60s;
   while (get("/api/v1/health").value("status", "") != "ok") {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -38,7 +39,7 @@ class Program {
   int wait(std::chrono::milliseconds patience = 30s);
 
  private:
-  testing::TempFolder folder_;
+  TempFolder folder_;
   pid_t pid_ = -1;
   int out_ = -1;
 };
@@ -51,6 +52,7 @@ struct Running {
                                             std::vector<std::string> more);
   json get(const std::string& path);
   bool loaded();
+  std::uint16_t port() const;
   // The status of a request, once it has ended.
   json ended(const std::string& id);
   // Its id, once some steps of it are in the file.

@@ -19,7 +19,7 @@ namespace {
 using namespace test;
 
 TEST(Program, PrintsItsAddressAndNothingElse) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path());
   EXPECT_TRUE(server.url.starts_with("http://127.0.0.1:")) << server.url;
   EXPECT_TRUE(server.loaded());  // the bundled model
@@ -31,7 +31,7 @@ TEST(Program, PrintsItsAddressAndNothingElse) {
 TEST(Program, ASignalInTheMiddleOfAnAnswerLeavesAWholeFile) {
   for (const int signal : {SIGTERM, SIGINT}) {
     SCOPED_TRACE(signal);
-    const testing::TempFolder folder;
+    const test::TempFolder folder;
     Running server(folder.path() / "made" / "by it");
     ASSERT_TRUE(server.loaded());
     const std::string id = server.start_endless();
@@ -54,7 +54,7 @@ TEST(Program, ASignalInTheMiddleOfAnAnswerLeavesAWholeFile) {
 }
 
 TEST(Program, RecoversWhatAKilledOneLeft) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::string id;
   {
     Running killed(folder.path());
@@ -70,7 +70,7 @@ TEST(Program, RecoversWhatAKilledOneLeft) {
 }
 
 TEST(Program, ListensBeforeTheModelIsThereAndLivesWithoutOne) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"--model", "/nonexistent/model.gguf"});
   ASSERT_TRUE(server.url.starts_with("http://"));
   EXPECT_FALSE(server.loaded());
@@ -80,7 +80,7 @@ TEST(Program, ListensBeforeTheModelIsThereAndLivesWithoutOne) {
 }
 
 TEST(Program, OpensSessionsWithoutAModel) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   std::string id;
   {
     Running server(folder.path() / "first");
@@ -112,7 +112,7 @@ TEST(Program, OpensSessionsWithoutAModel) {
 }
 
 TEST(Program, KeepsNoMoreThanItIsTold) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   {
     Running server(folder.path());
     ASSERT_TRUE(server.loaded());
@@ -131,7 +131,7 @@ TEST(Program, KeepsNoMoreThanItIsTold) {
 }
 
 TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"--host", "0.0.0.0", "--model", "/nonexistent/model.gguf"});
   const auto path_of = [](const std::string& line) {
     const auto at = line.find("/login?code=");
@@ -157,7 +157,7 @@ TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
 
 TEST(Program, NobodySeesTheKeyThatItWasGiven) {
   const std::string key = "a-key-that-nobody-sees";
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const std::string key_file = (folder.path() / "key").string();
   std::ofstream(key_file) << key << "\n";
   struct Case {
@@ -198,7 +198,7 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
 }
 
 TEST(Program, NeedsNoModel) {
-  const testing::TempFolder folder, models;
+  const test::TempFolder folder, models;
   std::filesystem::copy(kPlaces.bundled_model, models.path() / "mine.gguf");
   struct Case {
     std::vector<std::string> arguments;
@@ -304,14 +304,14 @@ TEST(Program, RefusesValuesOfOptionsAndOfVariablesAlike) {
 }
 
 TEST(Program, VariablesGiveWayToArgumentsThatExcludeThem) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"--no-model"}, {"TT_MODEL=/nonexistent/model.gguf"});
   ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
   EXPECT_EQ(server.get("/api/v1/health")["model_state"], json("none"));
 }
 
 TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Program program({"-c", "256", "-ub", "128", "-b", "128", "-t", "1", "-tb", "1", "-ngl", "0",
                    "-fa", "on", "-ctk", "f16", "-ctv", "f16", "--no-mmap"},
                   {"TT_PORT=0", "TT_DATA_DIR=" + folder.path().string()});

@@ -16,7 +16,7 @@
 namespace tt::test {
 namespace {
 
-using Ids = std::vector<std::string>;
+using KeptIds = std::vector<std::string>;
 
 // A data folder with sessions whose ages we choose.
 struct Folder {
@@ -42,18 +42,18 @@ struct Folder {
         },
         [this] { return now; });
   }
-  Ids left() const {
-    Ids ids;
+  KeptIds left() const {
+    KeptIds ids;
     for (const std::string& file : files_below(folder.path()))
       if (file.ends_with(".ttrace") && !file.starts_with("."))
         ids.push_back(file.substr(0, file.size() - 7));
     return ids;
   }
 
-  testing::TempFolder folder;
+  TempFolder folder;
   std::int64_t now = kNow;
   SessionStore store{folder.path(), {}, [this] { return now; }};
-  Ids removed;
+  KeptIds removed;
   std::uint64_t bytes = 0;  // of one of them
 };
 
@@ -65,7 +65,7 @@ TEST(Retention, WithoutOptionsEverythingStays) {
   folder.add("new", hours(0));
   auto retention = folder.retention({.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0});
   retention.sweep();
-  EXPECT_EQ(folder.left(), (Ids{"new", "old"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"new", "old"}));
   EXPECT_EQ(retention.room().data_bytes, 2 * folder.bytes);
   EXPECT_FALSE(retention.refuse_session());
 }
@@ -78,14 +78,14 @@ TEST(Retention, OldOnesGoOldestFirst) {
   folder.add("d", -hours(1000));  // the clock was set back
   auto retention = folder.retention({.keep_for = hours(48), .keep_bytes = {}, .disk_reserve = 0});
   retention.sweep();
-  EXPECT_EQ(folder.removed, (Ids{"b", "a"}));
-  EXPECT_EQ(folder.left(), (Ids{"c", "d"}));
+  EXPECT_EQ(folder.removed, (KeptIds{"b", "a"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
   folder.now += std::chrono::nanoseconds(hours(2)).count();
   retention.sweep();
-  EXPECT_EQ(folder.left(), (Ids{"d"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
   folder.now = 0;  // far back
   retention.sweep();
-  EXPECT_EQ(folder.left(), (Ids{"d"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
 }
 
 TEST(Retention, UnderAQuotaDeletedOnesGoFirstThenTheOldest) {
@@ -98,20 +98,20 @@ TEST(Retention, UnderAQuotaDeletedOnesGoFirstThenTheOldest) {
       {.keep_for = {}, .keep_bytes = 2 * folder.bytes + folder.bytes / 2, .disk_reserve = 0});
   EXPECT_EQ(retention.room().data_bytes, 6 * folder.bytes);
   retention.sweep();
-  EXPECT_EQ(folder.removed, (Ids{"f", "e", "a", "b"}));
-  EXPECT_EQ(folder.left(), (Ids{"c", "d"}));
+  EXPECT_EQ(folder.removed, (KeptIds{"f", "e", "a", "b"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
   EXPECT_FALSE(retention.refuse_session());
   EXPECT_FALSE(retention.refuse_file(folder.bytes, 0));
   const auto refused = retention.refuse_file(3 * folder.bytes, 0);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->fault, Fault::QuotaReached);
-  EXPECT_EQ(folder.left(), (Ids{"c", "d"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
 }
 
 TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
   Folder folder;
   folder.add("old", hours(1000));
-  const testing::TempFolder outside;
+  const TempFolder outside;
   write_bytes(outside / "x.ttrace", "x");
   const SmallSession elsewhere({small_step(0)});
   fs::copy_file(elsewhere.path, outside / "theirs.ttrace");
@@ -124,7 +124,7 @@ TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
   auto retention = folder.retention({.keep_for = hours(1), .keep_bytes = 1, .disk_reserve = 0});
   folder.now += std::chrono::nanoseconds(hours(24 * 36500)).count();
   retention.sweep();
-  EXPECT_EQ(folder.removed, Ids{"old"});
+  EXPECT_EQ(folder.removed, KeptIds{"old"});
   EXPECT_TRUE(fs::exists(folder.folder / "broken.ttrace"));
   EXPECT_TRUE(fs::exists(folder.folder / "notes.txt"));
   EXPECT_TRUE(fs::is_symlink(folder.folder / "link.ttrace"));
@@ -154,7 +154,7 @@ TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
   retention.start(1ms);
   EXPECT_TRUE(eventually([&] { return files_below(folder.folder.path()).size() == 1; }));
   retention.stop();
-  EXPECT_EQ(folder.removed, Ids{"a"});
+  EXPECT_EQ(folder.removed, KeptIds{"a"});
 }
 
 // ---------------------------------------------------------------------------
@@ -162,7 +162,7 @@ TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
 
 TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
   need_backends();
-  const testing::SmallDisk folder(8);
+  const SmallDisk folder(8);
   ASSERT_EQ(folder.problem(), "");
   {
     TestServer server({.data = folder.path(),
@@ -181,7 +181,7 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
       const Answer answer = server.post("/api/v1/generate", short_request("x").dump());
       if (answer.status == 202) server.when_ended(answer.body["id"]);
     }
-    EXPECT_EQ(server.removed, Ids{first});
+    EXPECT_EQ(server.removed, KeptIds{first});
     const Answer refused = [&] {
       for (int i = 0; i < 40; ++i) {
         more += std::string(256u << 10, 'y');
@@ -209,7 +209,7 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
   {
     TestServer server({.data = folder.path()});  // no reserve: the disk itself says no
     ASSERT_TRUE(server.loaded());
-    const Ids before = listed(server);
+    const KeptIds before = listed(server);
     std::string text = download(server, before.front());
     text.resize(20u << 20);  // sent in full, larger than the disk
     const auto files = files_below(folder.path());
@@ -223,7 +223,7 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
 
 TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
   need_backends();
-  const testing::TempFolder folder;
+  const TempFolder folder;
   std::string id, deleted;
   std::map<std::string, json> before;
   std::string bytes;
@@ -237,7 +237,7 @@ TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
     bytes = download(server, id);
   }
   {
-    const testing::ReadOnlyFolder read_only(folder.path());
+    const ReadOnlyFolder read_only(folder.path());
     ASSERT_EQ(read_only.problem(), "");
     TestServer server({.data = folder.path()});
     EXPECT_EQ(all_answers(server, id), before);

@@ -51,7 +51,7 @@ TEST_F(RunArchive, HasTheFilesThatTtWrites) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id = record(server);
-  const testing::TempFolder folder;
+  const TempFolder folder;
   const std::string tt = "cd " + folder.path().string() + " && " + std::string(kPlaces.tt) +
                          " export -q " + (server.data / (id + ".ttrace")).string();
   struct Case {
@@ -114,7 +114,7 @@ TEST_F(RunArchive, OfARunningSessionWhatIsThereNow) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id = start_endless(server);
-  const testing::TempFolder folder;
+  const TempFolder folder;
   unpack(archive_of(server, id), folder / "out");
   const json metadata = json::parse(bytes_of(folder.path() / "out" / id / "trace_metadata.json"));
   EXPECT_GT(metadata["steps"].size(), 3U);
@@ -124,7 +124,7 @@ TEST_F(RunArchive, OfARunningSessionWhatIsThereNow) {
 
 TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
   std::string id, bytes;
-  const testing::TempFolder data;
+  const TempFolder data;
   {
     TestServer server({.data = data.path()});
     ASSERT_TRUE(server.loaded());
@@ -145,7 +145,7 @@ TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
     }
   }
   // The disk itself says no: the session is there, and a run folder has no place beside it.
-  const testing::SmallDisk disk(2);
+  const SmallDisk disk(2);
   ASSERT_EQ(disk.problem(), "");
   fs::copy_file(data.path() / (id + ".ttrace"), disk / "s.ttrace");
   write_bytes(disk / "others", std::string(fs::space(disk.path()).available - 8192, 'x'));
@@ -189,7 +189,7 @@ TEST_F(RunArchive, ComesBackAsTheSession) {
   TestServer from;
   ASSERT_TRUE(from.loaded());
   const std::string id = record(from);
-  const testing::TempFolder folder;
+  const TempFolder folder;
   said_by("cd " + folder.path().string() + " && " + std::string(kPlaces.tt) + " export -q " +
           (from.data / (id + ".ttrace")).string() +
           " --format folder -o run && tar -cf tar.tar run");
@@ -206,13 +206,13 @@ TEST_F(RunArchive, ComesBackAsTheSession) {
     EXPECT_EQ(taken.body["state"], "done");
     EXPECT_EQ(files_below(to.data), std::vector<std::string>{id + ".ttrace"});
     EXPECT_TRUE(check_session(to.data / (id + ".ttrace"))->empty());
-    testing::expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value(),
-                                 testing::Ends::Unknown);
+    expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value(),
+                        Ends::Unknown);
   }
 }
 
 TEST_F(RunArchive, AnOddOneIsRefusedAndLeadsNowhere) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   fs::create_directory(folder / "data");
   TestServer server({.model = {}, .data = folder / "data"});
   const auto send = [&](const std::string& bytes, const std::string& said) {
@@ -223,15 +223,15 @@ TEST_F(RunArchive, AnOddOneIsRefusedAndLeadsNowhere) {
     EXPECT_FALSE(detail.contains(folder.path().string())) << detail;
     EXPECT_TRUE(files_below(folder.path()).empty());
   };
-  for (const testing::OddArchive& odd : testing::odd_archives()) {
+  for (const OddArchive& odd : odd_archives()) {
     SCOPED_TRACE(odd.what);
     send(odd.bytes, odd.said);
   }
   // Archives as they should be, of what is no run folder.
   const auto run = [](const std::string& metadata, const std::string& constants) {
-    return testing::tar_of({{.name = "run/trace_metadata.json", .data = metadata},
-                            {.name = "run/accesses.csv", .data = constants},
-                            {.name = "run/tensor_access.bin", .data = std::string(64, '\0')}});
+    return tar_of({{.name = "run/trace_metadata.json", .data = metadata},
+                   {.name = "run/accesses.csv", .data = constants},
+                   {.name = "run/tensor_access.bin", .data = std::string(64, '\0')}});
   };
   send(run("{", "op\n"), "trace_metadata.json:1: This is no metadata");
   send(run(R"({"session":{},"steps":[]})", ""), "accesses.csv:1: The line of names is missing");

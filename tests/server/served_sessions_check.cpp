@@ -10,23 +10,21 @@
 #include "tests/exchange/export_check.h"
 #include "tests/server/test_server.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
-
-using test::json;
 
 class ServedSession {
  public:
-  ServedSession(test::TestServer& server, std::string id) : server_(server), id_(std::move(id)) {}
+  ServedSession(TestServer& server, std::string id) : server_(server), id_(std::move(id)) {}
 
   json ask(const std::string& question) {
-    const test::Answer answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
+    const Answer answer = server_.get("/api/v1/sessions/" + id_ + "/" + question);
     EXPECT_EQ(answer.status, 200) << question << ": " << answer.body;
     return answer.body;
   }
   json query(const std::string& sql) {
     const json asked = {{"sql", sql}, {"timeout_ms", 60'000}};
-    const test::Answer answer = server_.post("/api/v1/sessions/" + id_ + "/query", asked.dump());
+    const Answer answer = server_.post("/api/v1/sessions/" + id_ + "/query", asked.dump());
     EXPECT_EQ(answer.status, 200) << answer.body;
     return answer.status == 200 ? answer.body["rows"][0] : json();
   }
@@ -36,7 +34,7 @@ class ServedSession {
   }
 
  private:
-  test::TestServer& server_;
+  TestServer& server_;
   std::string id_;
 };
 
@@ -115,7 +113,7 @@ void expect_totals_served(ServedSession& session, const FiveTotals& walked) {
 }  // namespace
 
 int expect_served_sessions(const std::filesystem::path& folder) {
-  test::TestServer server({.model = {}, .data = folder});
+  TestServer server({.model = {}, .data = folder});
   int sessions = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".ttrace") continue;
@@ -148,4 +146,4 @@ int expect_served_sessions(const std::filesystem::path& folder) {
   return sessions;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -263,7 +263,7 @@ TEST_F(Server, RefusesWithAProblemThatSaysWhatToDo) {
 }
 
 TEST_F(Server, LivesWithoutAModel) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   struct Case {
     const char* name;
     std::string bytes;

@@ -48,7 +48,7 @@ class NotifySocket {
 };
 
 TEST(ServiceManager, HearsThatTheServerListensAndThatItStops) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   for (const std::string& name :
        {(folder / "notify").string(), std::format("@tt-test-{}", getpid())}) {
     SCOPED_TRACE(name);
@@ -65,7 +65,7 @@ TEST(ServiceManager, HearsThatTheServerListensAndThatItStops) {
 }
 
 TEST(ServiceManager, ThatIsNotThereIsNoMatter) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   for (const std::string& name : {std::string(), std::string(200, 'x'), (folder / "no").string()}) {
     SCOPED_TRACE(name);
     Program program({"--port", "0", "--data-dir", (folder / "data").string()},

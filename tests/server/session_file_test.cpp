@@ -29,7 +29,7 @@ TEST_F(SessionFile, IsADatabaseThatAnySqliteOpens) {
   EXPECT_EQ(file->get_header_value("Content-Type"), "application/vnd.sqlite3");
   EXPECT_EQ(file->get_header_value("Content-Disposition"),
             "attachment; filename=\"" + id + ".ttrace\"");
-  const testing::TempFolder folder;
+  const TempFolder folder;
   const fs::path copy = folder / "copy.ttrace";
   write_bytes(copy, file->body);
   EXPECT_EQ(sqlite3_says(copy, "PRAGMA integrity_check"), "ok");
@@ -104,7 +104,7 @@ TEST_F(SessionFile, OfARunningSessionIsOneMomentOfIt) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id = start_endless(server);
-  const testing::TempFolder folder;
+  const TempFolder folder;
   std::uint32_t last = 0;
   for (int i = 0; i < 3; ++i) {
     SCOPED_TRACE(i);
@@ -404,7 +404,7 @@ TEST_F(SessionFile, IdsThatAreNoneGetOne) {
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id = record(server);
-  const testing::TempFolder folder;
+  const TempFolder folder;
   const fs::path copy = folder / "copy.ttrace";
   fs::copy_file(server.data / (id + ".ttrace"), copy);
   // As somebody could make it: the check sum of the row is right.

@@ -101,7 +101,7 @@ TEST(SessionQuery, PagesAreStretchesOfTheSortedList) {
 }
 
 TEST(WorkFolder, OfAKilledServerIsRemovedOneInUseIsNot) {
-  const testing::TempFolder data;
+  const TempFolder data;
   fs::create_directories(data / ".work/abandoned");
   write_bytes(data / ".work/abandoned/upload.ttrace", "x");
   auto used = WorkFolder::make(data.path());

@@ -192,7 +192,7 @@ TEST_F(Sessions, WhatAClientHasOfAnEndedOneIsNotSentAgain) {
 }
 
 TEST_F(Sessions, ADeletedOneComesBackAlsoAfterARestart) {
-  const testing::TempFolder folder;
+  const TempFolder folder;
   std::string id;
   std::map<std::string, json> before;
   std::int64_t until = 0;
@@ -252,7 +252,7 @@ TEST_F(Sessions, ADeletedOneDoesNotComeBackOverAnother) {
 }
 
 TEST_F(Sessions, NoIdAndNoLinkLeadsOutOfTheFolder) {
-  const testing::TempFolder outside;
+  const TempFolder outside;
   TestServer server;
   ASSERT_TRUE(server.loaded());
   const std::string id = record(server);
@@ -285,7 +285,7 @@ TEST_F(Sessions, NoIdAndNoLinkLeadsOutOfTheFolder) {
 }
 
 TEST_F(Sessions, FilesElsewhereAreReadAndNeverTouched) {
-  const testing::TempFolder elsewhere;
+  const TempFolder elsewhere;
   fs::create_directory(elsewhere / "folder");
   std::string id;
   std::map<std::string, json> before;

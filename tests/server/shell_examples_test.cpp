@@ -77,7 +77,7 @@ TEST(ShellExamples, DoWhatTheDocumentsSay) {
   const std::string id =
       server.generate({{"prompt", "Once"}, {"max_tokens", 4}, {"ignore_eos", true}});
   ASSERT_EQ(server.when_ended(id)["state"], "done");
-  const testing::TempFolder folder;
+  const TempFolder folder;
   const auto shell = [&](const std::string& command) {
     std::ofstream(folder / "example.sh")
         << "set -e -o pipefail\nPATH=" << fs::path(kPlaces.tt).parent_path().string()

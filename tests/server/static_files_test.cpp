@@ -22,7 +22,7 @@ class Page : public ::testing::Test {
   }
   void write(const char* name, const char* text) { std::ofstream(folder.path() / name) << text; }
 
-  testing::TempFolder folder;
+  test::TempFolder folder;
   StaticFiles files{folder.path() / "dist"};
 };
 

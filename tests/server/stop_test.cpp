@@ -22,10 +22,6 @@ namespace {
 
 using namespace test;
 
-std::uint16_t port_of(const std::string& url) {
-  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
-}
-
 void expect_whole(const std::filesystem::path& file, SessionState state) {
   EXPECT_FALSE(std::filesystem::exists(file.string() + "-wal"));
   const auto faults = check_session(file);
@@ -50,7 +46,7 @@ std::string start_long_prompt(Running& server) {
 }
 
 TEST(Stop, WhileTheModelLoads) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path());
   ASSERT_TRUE(server.url.starts_with("http://"));
   server.program.signal(SIGTERM);
@@ -58,7 +54,7 @@ TEST(Stop, WhileTheModelLoads) {
 }
 
 TEST(Stop, WhileALongPromptIsRead) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-c", "32768", "-ub", "512", "-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.loaded());
   const std::string id = start_long_prompt(server);
@@ -77,12 +73,12 @@ TEST(Stop, WhileALongPromptIsRead) {
 }
 
 TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.loaded());
   std::vector<WsClient> clients;
   for (int i = 0; i < 20; ++i) {
-    clients.emplace_back(port_of(server.url));
+    clients.emplace_back(server.port());
     ASSERT_EQ(clients.back().handshake().status, 101);
     clients.back().send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
   }
@@ -123,7 +119,7 @@ TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
 // One does not read what it asked for, one does not send what it announced.
 struct StuckClients {
   StuckClients(Running& server, const std::string& session)
-      : reader(port_of(server.url), 4096), writer(port_of(server.url)) {
+      : reader(server.port(), 4096), writer(server.port()) {
     reader.send(get_request("/api/v1/sessions/" + session + "/file"));
     writer.send(
         "POST /api/v1/generate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -134,7 +130,7 @@ struct StuckClients {
 };
 
 TEST(Stop, DoesNotWaitForStuckHttpClients) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.loaded());
   const std::string id = server.start_endless();
@@ -146,7 +142,7 @@ TEST(Stop, DoesNotWaitForStuckHttpClients) {
 
 // timeout(1) signals the process and then its group; two that differ are never one already.
 TEST(Stop, TwoSignalsInOneBreathAreOne) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.loaded());
   const std::string id = server.start_endless();
@@ -157,7 +153,7 @@ TEST(Stop, TwoSignalsInOneBreathAreOne) {
 }
 
 TEST(Stop, TheSecondSignalEndsAtOnce) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   Running server(folder.path(), {"-t", "1", "-tb", "1"});
   ASSERT_TRUE(server.loaded());
   const std::string id = server.start_endless();
@@ -199,7 +195,7 @@ class UnreadPipe {
 };
 
 TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
-  const testing::TempFolder folder;
+  const test::TempFolder folder;
   const UnreadPipe pipe(folder / "stderr");
   const std::string data = (folder / "data").string();
   Program program(

@@ -145,12 +145,4 @@ json TestServer::when_ended(const std::string& id) {
   return last;
 }
 
-void need_backends() {
-  static const bool loaded = [] {
-    load_backends({});
-    return true;
-  }();
-  (void)loaded;
-}
-
 }  // namespace tt::test

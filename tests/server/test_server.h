@@ -20,6 +20,7 @@
 #include "tests/places.h"
 #include "tests/server/live_listener.h"
 #include "tests/server_door/raw_client.h"
+#include "tests/tracer/backends.h"
 
 namespace httplib {
 class Client;
@@ -71,7 +72,7 @@ class TestServer {
   json state_of(const std::string& id);
   json when_ended(const std::string& id);
 
-  testing::TempFolder folder;
+  TempFolder folder;
   const std::filesystem::path data;
   IndexShelf indexes;
   SessionStore sessions;
@@ -87,7 +88,5 @@ class TestServer {
   ModelShelf shelf;
   std::uint16_t port = 0;
 };
-
-void need_backends();
 
 }  // namespace tt::test

@@ -23,7 +23,7 @@ namespace tt::test {
 namespace {
 
 constexpr std::size_t kFrames = 10'000;
-constexpr std::size_t kClients = 4;
+constexpr std::size_t kSockets = 4;
 
 // A frame in the parts that a mutation chooses from.
 struct FrameParts {
@@ -267,7 +267,7 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   };
 
   std::vector<std::jthread> clients;
-  for (std::size_t number = 0; number < kClients; ++number) {
+  for (std::size_t number = 0; number < kSockets; ++number) {
     clients.emplace_back([&, number] {
       Mutator mutator(seed + number);
       while (made < kFrames) one_connection(mutator);

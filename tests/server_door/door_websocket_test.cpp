@@ -353,8 +353,8 @@ TEST(DoorWebSocket, StopSendsWhatIsQueuedAndSaysGoodbye) {
 }
 
 TEST(DoorWebSocket, LibrariesAreSilent) {
-  testing::internal::CaptureStderr();
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
   {
     TestDoor server;
     WsClient client(server.port);
@@ -364,8 +364,8 @@ TEST(DoorWebSocket, LibrariesAreSilent) {
     raw.send("\x16\x03\x01 nonsense\r\n\r\n");
     EXPECT_EQ(raw.read_response().status, 400);
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
 TEST(DoorWebSocket, ManyComeAndGoAndLeaveNoDescriptor) {

@@ -23,7 +23,7 @@
 #include "tracer/probe.h"
 #include "tracer/recorder.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -352,4 +352,4 @@ TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 
 #include "tests/format/temp_folder.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 std::filesystem::path arch_model(const std::string& file) {
   static const TempFolder folder;
@@ -23,4 +23,4 @@ std::filesystem::path arch_model(const std::string& file) {
   return path;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

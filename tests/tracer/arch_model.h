@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-namespace tt::testing {
+namespace tt::test {
 
 // `file` as that program names it: "gemma3-dense", "jamba-dense". Written once per test program.
 std::filesystem::path arch_model(const std::string& file);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -45,7 +45,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Counts {
@@ -178,7 +178,7 @@ void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) 
 // What the byte rules say about them was held against the kernels (op_cases.h).
 void expect_ops_have_cases(const SessionReader& reader) {
   for (const TemplateId id : reader.template_ids().value())
-    EXPECT_EQ(test::ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
+    EXPECT_EQ(ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
 }
 
 // Attention made of single ops has others.
@@ -351,4 +351,4 @@ TEST(Architectures, OurShapesThatTheSetLacks) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -61,7 +61,7 @@ TouchedBytes derived(const OpScene& scene) {
   return out;
 }
 
-class ByteTruth : public testing::TestWithParam<OpCase> {};
+class ByteTruth : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(ByteTruth, DerivedBytesAreWhatTheKernelTouches) {
   OpScene scene(cpu_backend());
@@ -92,14 +92,15 @@ TEST(ByteTruthOfLongPrompts, AttentionReadsAtMostTheTilesOfAttendedCells) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
+std::string case_name(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Matrix, ByteTruth, testing::ValuesIn(matrix_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Rows, ByteTruth, testing::ValuesIn(row_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Moves, ByteTruth, testing::ValuesIn(move_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Elementwise, ByteTruth, testing::ValuesIn(elementwise_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Attention, ByteTruth, testing::ValuesIn(attention_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Recurrent, ByteTruth, testing::ValuesIn(recurrent_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Matrix, ByteTruth, ::testing::ValuesIn(matrix_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Rows, ByteTruth, ::testing::ValuesIn(row_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Moves, ByteTruth, ::testing::ValuesIn(move_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Elementwise, ByteTruth, ::testing::ValuesIn(elementwise_cases()),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Attention, ByteTruth, ::testing::ValuesIn(attention_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Recurrent, ByteTruth, ::testing::ValuesIn(recurrent_cases()), case_name);
 
 }  // namespace
 }  // namespace tt::test

@@ -16,7 +16,7 @@
 #include "tracer/recorder.h"
 #include "tracer/step_pool.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // Stands between llama.cpp and the probe, and hands on each tick as often as it is told.
@@ -135,4 +135,4 @@ TEST_F(Cadence, ALibraryThatNeverTicksIsTimedExactly) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

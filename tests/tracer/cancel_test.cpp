@@ -12,7 +12,7 @@
 
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -204,4 +204,4 @@ TEST(Cancel, BeforeTheFirstStepEvaluatesNothingMore) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

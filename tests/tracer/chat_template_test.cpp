@@ -13,7 +13,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/llama_handles.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 constexpr const char* kLlama3 =
@@ -200,4 +200,4 @@ TEST(ChatTemplate, ARefusalCostsNothingButTheRequest) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -13,7 +13,7 @@
 #include "tests/analysis/comparison_check.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Recorded {
@@ -117,4 +117,4 @@ TEST(RecordedComparison, ThreadsChangeTimesAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

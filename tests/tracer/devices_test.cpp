@@ -24,7 +24,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST(DevicesErrors, AServerThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -13,7 +13,7 @@
 #include "tracer/request_bounds.h"
 #include "tracer/text_stream.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Kind = EngineError::Kind;
@@ -517,4 +517,4 @@ TEST(EnginePhases, AnEmbeddingModelKeepsNothingOfItsRequests) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

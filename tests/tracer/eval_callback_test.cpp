@@ -20,7 +20,7 @@
 #include "tracer/backends.h"
 #include "tracer/gguf_index.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Line {
@@ -100,7 +100,7 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
   return result;
 }
 
-std::string shape_text(const Tensor& tensor) {
+std::string sizes_text(const Tensor& tensor) {
   return std::format("{}, {}, {}, {}", tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3]);
 }
 
@@ -111,7 +111,7 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
     Line line{.name = std::string(trimmed(output.name)),  // it pads names with spaces
               .type = output.type,
               .op = node.op,
-              .shape = shape_text(output),
+              .shape = sizes_text(output),
               .sources = {}};
     // It prints what a UNARY or GLU node does, not that it is one.
     if (const auto at = node.op.find('('); at != std::string::npos) {
@@ -120,7 +120,7 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
     for (std::size_t i = 0; i < std::min<std::size_t>(2, node.src.size()); ++i) {
       if (node.src[i] == kNoTensor) continue;
       const Tensor& source = graph.tensor(node.src[i]);
-      line.sources[i] = std::format("{}{{{}}}", source.name, shape_text(source));
+      line.sources[i] = std::format("{}{{{}}}", source.name, sizes_text(source));
     }
     lines.push_back(std::move(line));
   }
@@ -202,4 +202,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, EvalCallback,
                          });
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -16,7 +16,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Routing {
@@ -65,16 +65,16 @@ class NamedReading {
   LayerRouting layers_;
 };
 
-struct Case {
+struct RoutedCase {
   const char* shape;
   int threads;
   bool scores_fall;  // deepseek chooses by score plus bias: its ranks are not those of the weight
-  friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+  friend std::ostream& operator<<(std::ostream& out, const RoutedCase& c) {
     return out << c.shape << ", " << c.threads << " threads";
   }
 };
 
-class Experts : public ::testing::TestWithParam<Case> {};
+class Experts : public ::testing::TestWithParam<RoutedCase> {};
 
 TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
   modelgen::ModelSpec spec;
@@ -180,10 +180,10 @@ TEST(ExpertAccesses, OneRowPerRoutedExpertOfADecode) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Experts,
-    ::testing::Values(Case{"moe", 1, true}, Case{"moe", 2, true}, Case{"qwen3-moe-like", 1, true},
-                      Case{"qwen3-moe-like", 2, true}, Case{"gpt-oss-like", 1, true},
-                      Case{"gpt-oss-like", 2, true}, Case{"deepseek-like", 1, false},
-                      Case{"deepseek-like", 2, false}),
+    ::testing::Values(RoutedCase{"moe", 1, true}, RoutedCase{"moe", 2, true},
+                      RoutedCase{"qwen3-moe-like", 1, true}, RoutedCase{"qwen3-moe-like", 2, true},
+                      RoutedCase{"gpt-oss-like", 1, true}, RoutedCase{"gpt-oss-like", 2, true},
+                      RoutedCase{"deepseek-like", 1, false}, RoutedCase{"deepseek-like", 2, false}),
     [](const auto& param) {
       std::string name = std::format("{}_{}_threads", param.param.shape, param.param.threads);
       std::ranges::replace(name, '-', '_');
@@ -191,4 +191,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -16,7 +16,7 @@
 
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -347,4 +347,4 @@ TEST_F(Queue, ShowsTheStepInFlight) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

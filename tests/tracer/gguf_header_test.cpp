@@ -24,7 +24,7 @@
 namespace tt {
 namespace {
 
-using testing::TempFolder;
+using test::TempFolder;
 
 // ---------------------------------------------------------------- llama.cpp's way
 

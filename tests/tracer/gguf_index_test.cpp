@@ -16,7 +16,7 @@
 #include "tracer/mapped_files.h"
 #include "tracer/model_check.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::string bytes_of(const std::filesystem::path& path) {
@@ -206,4 +206,4 @@ TEST(MappedFiles, FindsTheFileBehindAnAddress) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -13,7 +13,7 @@
 #include "tests/tracer/arch_model.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // Empty: the name does not tell.
@@ -104,4 +104,4 @@ TEST(InputLabels, AreWhatNamesAndValuesSay) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

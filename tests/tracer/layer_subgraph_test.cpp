@@ -39,7 +39,7 @@
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ TEST(LayerSubgraph, OfTinyLlamaIsAsCheckedByHand) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -13,7 +13,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/value_stats.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::filesystem::path small() {
@@ -282,4 +282,4 @@ TEST(ValueStats, ReadsTypesAndViews) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

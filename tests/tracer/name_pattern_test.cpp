@@ -11,7 +11,7 @@
 
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -127,4 +127,4 @@ TEST(NamePattern, HoldsNoRequestUp) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // What one context's callbacks go through.
@@ -23,14 +23,14 @@ struct Between {
   void* tick_data = nullptr;
 };
 
-OddLibrary odd;
+OddLibrary told;
 std::deque<Between> contexts;
 Between* deciding = nullptr;  // whose decode runs
 
 bool on_eval(ggml_tensor* node, bool ask, void* self) {
   auto& between = *static_cast<Between*>(self);
   // A parameter that this op does not have.
-  if (odd.restless && ask && node->op == GGML_OP_MUL_MAT) node->op_params[15] = between.decodes;
+  if (told.restless && ask && node->op == GGML_OP_MUL_MAT) node->op_params[15] = between.decodes;
   return between.eval(node, ask, between.eval_data);
 }
 
@@ -51,21 +51,21 @@ Function* real(Function*, const char* name) {
 }  // namespace
 
 void behave(const OddLibrary& as) {
-  odd = as;
+  told = as;
   contexts.clear();
   deciding = nullptr;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test
 
-using namespace tt::testing;
+using namespace tt::test;
 
 const char* llama_version() {
-  return odd.llama != nullptr ? odd.llama : real(&llama_version, "llama_version")();
+  return told.llama != nullptr ? told.llama : real(&llama_version, "llama_version")();
 }
 
 const char* ggml_version() {
-  return odd.ggml != nullptr ? odd.ggml : real(&ggml_version, "ggml_version")();
+  return told.ggml != nullptr ? told.ggml : real(&ggml_version, "ggml_version")();
 }
 
 llama_context* llama_init_from_model(llama_model* model, llama_context_params params) {
@@ -79,7 +79,7 @@ llama_context* llama_init_from_model(llama_model* model, llama_context_params pa
   params.cb_eval = &on_eval;
   params.abort_callback = &on_tick;
   params.cb_eval_user_data = params.abort_callback_data = &between;
-  if (between.second && odd.other_graph) params.type_k = GGML_TYPE_BF16;
+  if (between.second && told.other_graph) params.type_k = GGML_TYPE_BF16;
   llama_context* made = real(&llama_init_from_model, "llama_init_from_model")(model, params);
   deciding = &between;
   return made;
@@ -88,10 +88,10 @@ llama_context* llama_init_from_model(llama_model* model, llama_context_params pa
 std::int32_t llama_decode(llama_context* context, llama_batch batch) {
   // Contexts are used one after the other here: it is the one made last.
   Between& between = *deciding;
-  between.lose_tick = between.first && between.decodes == odd.tick_lost_in;
+  between.lose_tick = between.first && between.decodes == told.tick_lost_in;
   ++between.decodes;
   std::vector<llama_token> tokens(batch.token, batch.token + batch.n_tokens);
-  if (between.second && odd.other_tokens) std::ranges::fill(tokens, 6);
+  if (between.second && told.other_tokens) std::ranges::fill(tokens, 6);
   batch.token = tokens.data();
   return real(&llama_decode, "llama_decode")(context, batch);
 }

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tt::testing {
+namespace tt::test {
 
 struct OddLibrary {
   static constexpr int kNever = std::numeric_limits<int>::max();
@@ -27,4 +27,4 @@ struct OddLibrary {
 // From now on, with nothing made yet.
 void behave(const OddLibrary& odd);
 
-}  // namespace tt::testing
+}  // namespace tt::test

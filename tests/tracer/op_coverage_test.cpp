@@ -8,7 +8,7 @@
 
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 TEST(OpCoverage, EveryOpOfOurShapesHasACase) {
@@ -26,7 +26,7 @@ TEST(OpCoverage, EveryOpOfOurShapesHasACase) {
       ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
       const SessionReader reader = run.reader();
       for (const TemplateId id : reader.template_ids().value())
-        EXPECT_EQ(test::ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
+        EXPECT_EQ(ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
     }
   }
 }
@@ -37,8 +37,8 @@ TEST(OpCoverage, AnOpWithoutACaseIsNamed) {
   for (const char* op : {"MUL_MAT", "UNARY(NOT_YET)", "VIEW"})
     graph.nodes.push_back({.output = TensorId{0}, .op = op, .src = {}, .params = {}});
   graph.ops = {{.first = NodeId{0}, .device = "CPU"}, {.first = NodeId{1}, .device = "CPU"}};
-  EXPECT_EQ(test::ops_without_a_case(graph), std::set<std::string>{"UNARY(NOT_YET)"});
+  EXPECT_EQ(ops_without_a_case(graph), std::set<std::string>{"UNARY(NOT_YET)"});
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

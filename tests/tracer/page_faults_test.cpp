@@ -26,7 +26,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -289,4 +289,4 @@ TEST(PageFaults, OfTheThreadThatTakesThemAreNoOnesElse) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "tracer/backends.h"
 #include "tracer/gguf_index.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 PlainLlama::PlainLlama(const std::filesystem::path& model, const ContextOptions& options,
                        Watch watch, bool embeddings)
@@ -121,4 +121,4 @@ std::vector<std::int64_t> ints_of(const ggml_tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

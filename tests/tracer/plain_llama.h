@@ -12,7 +12,7 @@
 #include "tracer/llama_handles.h"
 #include "tracer/model_options.h"
 
-namespace tt::testing {
+namespace tt::test {
 
 class PlainLlama {
  public:
@@ -45,4 +45,4 @@ class PlainLlama {
 std::vector<float> floats_of(const ggml_tensor& tensor);
 std::vector<std::int64_t> ints_of(const ggml_tensor& tensor);
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -8,7 +8,7 @@
 #include "tests/tracer/arch_model.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -153,4 +153,4 @@ TEST(PrefixReuse, NeverChangesTheAnswer) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

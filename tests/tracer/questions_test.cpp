@@ -20,7 +20,7 @@
 #include "tests/exchange/totals_check.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 struct Shape {
@@ -155,4 +155,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -9,7 +9,7 @@
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 void expect_told_again(const TracedModel::Run& run) {
@@ -95,4 +95,4 @@ TEST(Ranges, GoThereAndBack) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

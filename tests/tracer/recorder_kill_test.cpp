@@ -11,7 +11,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/recorder.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // What a child tells, readable after its death.
@@ -129,4 +129,4 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

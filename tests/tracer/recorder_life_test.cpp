@@ -18,7 +18,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/recorder.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,13 +31,13 @@ struct Death {
 };
 
 // What a child tells, readable after its death.
-struct Told {
+struct ToldOfALife {
   std::atomic<bool> started{false}, begun{false}, finishing{false}, finished{false};
   std::atomic<Clock::duration> made{}, generated{}, all{};  // since it started
   std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder said it had committed
 };
 
-int record(Engine& engine, const std::filesystem::path& file, Death death, Told& told) {
+int record(Engine& engine, const std::filesystem::path& file, Death death, ToldOfALife& told) {
   const auto start = Clock::now();
   const auto since = [&] { return Clock::now() - start; };
   told.started = true;
@@ -71,7 +71,7 @@ class KilledRecording : public ::testing::Test {
     context.threads = 1;  // a child that is forked from several threads would have only one
     engine_ = Engine::load(options, context, {}).value();
     const TempFolder folder;
-    Shared<Told> told;
+    Shared<ToldOfALife> told;
     ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
     EXPECT_EQ(child.wait(), 0);
     made_ = told->made;
@@ -94,7 +94,7 @@ class KilledRecording : public ::testing::Test {
   }
 
   // As the next start finds it.
-  void expect_recovered(const std::filesystem::path& folder, const Told& told) {
+  void expect_recovered(const std::filesystem::path& folder, const ToldOfALife& told) {
     const auto file = folder / "s.ttrace";
     const auto recovered = recover_sessions(folder);
     ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
@@ -137,7 +137,7 @@ TEST_F(KilledRecording, AtRandomMomentsOfItsWholeLifeIsRecovered) {
       return static_cast<useconds_t>(dice.below(static_cast<std::uint64_t>(us) + 1));
     };
     const TempFolder folder;
-    Shared<Told> told;
+    Shared<ToldOfALife> told;
     ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
     // The short parts of its life as often as the long one.
     const bool in_the_end = kill % 4 == 0;
@@ -158,7 +158,7 @@ TEST_F(KilledRecording, BeforeEachChangeOfItsEndIsRecovered) {
     for (std::uint64_t change = 1;; ++change) {
       SCOPED_TRACE(std::to_string(change) + (torn == Torn::Half ? ", torn" : ""));
       const TempFolder folder;
-      Shared<Told> told;
+      Shared<ToldOfALife> told;
       ChildProcess child([&] {
         return record(*engine_, folder / "s.ttrace", {.change = change, .torn = torn}, *told);
       });
@@ -178,4 +178,4 @@ TEST_F(KilledRecording, BeforeEachChangeOfItsEndIsRecovered) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
@@ -136,4 +136,4 @@ TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -18,7 +18,7 @@
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -209,4 +209,4 @@ TEST_F(Samplers, RepetitionIsPunishedWithinItsWindow) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

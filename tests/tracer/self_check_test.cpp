@@ -19,7 +19,7 @@
 #include "tracer/backends.h"
 #include "tracer/generation_queue.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // ---------------------------------------------------------------- backends
@@ -215,4 +215,4 @@ TEST(SelfCheck, OneThatDoesNotBehaveIsTimedExactlyAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

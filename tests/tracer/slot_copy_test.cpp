@@ -10,7 +10,7 @@
 
 #include "tests/format/random_session.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 class Mask {
@@ -63,4 +63,4 @@ TEST(SlotCopy, NumbersTheCellsThatAnyQueryAttendsTo) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

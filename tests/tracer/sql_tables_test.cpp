@@ -5,7 +5,7 @@
 #include "tests/analysis/sql_check.h"
 #include "tests/tracer/traced_model.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 TEST(SqlTables, OfRecordedSessionsAreTheNaiveRows) {
@@ -30,4 +30,4 @@ TEST(SqlTables, OfRecordedSessionsAreTheNaiveRows) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 // Against a naive model: a count of free buffers.
@@ -112,4 +112,4 @@ TEST(StepPool, TakesBuffersBackFromAnotherThread) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 std::filesystem::path tiny(const char* shape, int layers) {
@@ -21,20 +21,20 @@ std::filesystem::path tiny(const char* shape, int layers) {
   return generated_model(spec);
 }
 
-struct Case {
+struct TemplateCase {
   const char* kind;
   std::filesystem::path model;
 };
 
 TEST(Templates, AreFewOverTwoThousandTokens) {
-  const Case cases[] = {
+  const TemplateCase cases[] = {
       {"dense", tiny("small", 3)},
       {"sliding window", arch_model("gemma3-dense")},
       {"mixture of experts", tiny("moe", 2)},
       {"mamba", tiny("mamba", 2)},
       {"hybrid", arch_model("jamba-dense")},
   };
-  for (const Case& c : cases) {
+  for (const TemplateCase& c : cases) {
     SCOPED_TRACE(c.kind);
     ContextOptions context = TracedModel::small_context();
     context.context = 4096;
@@ -149,4 +149,4 @@ TEST(Templates, DifferWhereGraphsDo) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";
@@ -115,4 +115,4 @@ TEST(TextStream, PiecesDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -11,7 +11,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
@@ -99,4 +99,4 @@ TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -7,15 +7,7 @@
 #include "tracer/backends.h"
 #include "tracer/modelgen/model_writer.h"
 
-namespace tt::testing {
-
-void need_backends() {
-  static const bool loaded = [] {
-    load_backends({});
-    return true;
-  }();
-  (void)loaded;
-}
+namespace tt::test {
 
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
   static TempFolder folder;
@@ -126,4 +118,4 @@ std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const
   return *graph;
 }
 
-}  // namespace tt::testing
+}  // namespace tt::test

@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "tests/format/temp_folder.h"
+#include "tests/tracer/backends.h"
 #include "tracer/engine.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/modelgen/model_spec.h"
 #include "tracer/recorder.h"
 
-namespace tt::testing {
-
-// Loads the backends once for the whole test program.
-void need_backends();
+namespace tt::test {
 
 // A generated model as a file in `folder`; the same spec is written once per test program.
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
@@ -70,4 +68,4 @@ GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generat
 // The graph of a step; fails the test when there is none.
 std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const Step& step);
 
-}  // namespace tt::testing
+}  // namespace tt::test

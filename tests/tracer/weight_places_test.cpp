@@ -13,7 +13,7 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
 
-namespace tt::testing {
+namespace tt::test {
 namespace {
 
 modelgen::ModelSpec spec_of(const char* shape) {
@@ -201,4 +201,4 @@ TEST(CachePlaces, AQuantizedCacheIsTracedAsSuch) {
 }
 
 }  // namespace
-}  // namespace tt::testing
+}  // namespace tt::test
