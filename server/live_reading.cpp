@@ -6,8 +6,6 @@
 
 namespace tt {
 
-namespace {}  // namespace
-
 // The kinds whose next record is there, but not in memory.
 LiveKinds LiveClients::missing(const Session& session, const Subscription& to) const {
   const LivePosition& at = to.feed.at();
