@@ -110,4 +110,15 @@ OutlinedStep::Parts OutlinedStep::parts_of(const OutlineRule& of) {
                                 : std::span<const std::int64_t>()};
 }
 
+std::size_t OutlinedStep::memory_bytes() const {
+  constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
+  std::size_t bytes =
+      kPerName * (names_.tensors().size() + names_.views().size() + names_.ops().size());
+  for (const auto& [id, outline] : outlines_)
+    bytes += outline->ops.size() * sizeof(OutlineOp) +
+             outline->accesses.size() * sizeof(OutlineAccess) +
+             outline->rules.size() * sizeof(OutlineRule);
+  return bytes;
+}
+
 }  // namespace tt

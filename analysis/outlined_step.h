@@ -3,6 +3,7 @@
 // without allocating; one template's outline serves all of its steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <map>
@@ -44,9 +45,7 @@ class OutlinedStep {
   Parts parts_of(const OutlineRule& rule);
 
   const SessionNames& names() const { return names_; }
-  const std::map<TemplateId, std::shared_ptr<const TemplateOutline>>& outlines() const {
-    return outlines_;
-  }
+  std::size_t memory_bytes() const;  // of names and outlines, about
 
  private:
   std::expected<void, TraceError> find_outline(const SessionReader& reader, TemplateId id);

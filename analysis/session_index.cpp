@@ -297,12 +297,8 @@ std::size_t SessionIndex::memory_bytes() const {
              s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
              s.packed_times.memory_bytes() + s.times.memory_bytes() + bytes_of(s.time_sum) +
              bytes_of(s.per_part);
-  for (const auto& [id, outline] : row_.outlines())
-    bytes += bytes_of(outline->ops) + bytes_of(outline->accesses) + bytes_of(outline->rules);
   for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
-  constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
-  return bytes +
-         kPerName * (names().tensors().size() + names().views().size() + names().ops().size());
+  return bytes + row_.memory_bytes();
 }
 
 void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -51,6 +52,7 @@ class SessionTotals {
   // included, it stands at the last step before.
   std::expected<void, TraceError> extend(const SessionReader& reader, const KeepGoing& keep_going);
   const std::map<Key, SeriesTotals>& series() const { return series_; }
+  std::size_t memory_bytes() const;  // about
 
  private:
   // false: the step is damaged.
@@ -65,5 +67,11 @@ class SessionTotals {
   OutlinedStep row_;                 // the one being taken in
   std::vector<std::uint64_t> sets_;  // of the same step
 };
+
+// Totals of the session that the reader reads, as it is now: from somebody who keeps them
+// longer than one question takes. Held for a moment only, since nobody can bring them up to
+// date meanwhile.
+using LendTotals = std::function<std::expected<std::shared_ptr<const SessionTotals>, TraceError>(
+    SessionTotals::Times, const SessionReader&, const KeepGoing&)>;
 
 }  // namespace tt

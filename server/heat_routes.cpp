@@ -9,9 +9,9 @@
 #include "analysis/sequentiality.h"
 #include "analysis/session_layers.h"
 #include "api/heat_json.h"
-#include "server/index_shelf.h"
 #include "server/routes.h"
 #include "server/session_question.h"
+#include "server/session_shelf.h"
 
 namespace tt {
 

@@ -157,6 +157,7 @@ int main(int argc, char** argv) {
 
   tt::SessionStore sessions(options->data_dir, options->sessions);
   tt::IndexShelf indexes;
+  tt::TotalsShelf totals;
   tt::Retention retention(sessions, retention_of(*options), [&log](const tt::RemovedSession& gone) {
     log.info("removed a session",
              {{"session", gone.id}, {"bytes", gone.bytes}, {"reason", gone.reason}});
@@ -209,7 +210,7 @@ int main(int argc, char** argv) {
   });
   tt::add_trace_routes(door.http(), sessions, indexes);
   tt::add_heat_routes(door.http(), sessions, indexes);
-  tt::add_query_routes(door.http(), sessions);
+  tt::add_query_routes(door.http(), sessions, totals);
   tt::add_graph_routes(door.http(), sessions);
   tt::add_expert_routes(door.http(), sessions);
   tt::add_head_routes(door.http(), sessions);

@@ -88,11 +88,13 @@ class Rows {
   bool sent_ = false, ended_ = false, whole_ = true;
 };
 
-void run(SessionStore& sessions, const std::shared_ptr<std::atomic<int>>& running,
-         const Request& request, Response& response) {
+void run(SessionStore& sessions, TotalsShelf& totals,
+         const std::shared_ptr<std::atomic<int>>& running, const Request& request,
+         Response& response) {
   const auto body = parse_query_body(request.body);
   if (!body) return answer(response, body.error());
-  auto reader = sessions.open(request.path_params.at("id"));
+  const std::string& id = request.path_params.at("id");
+  auto reader = sessions.open(id);
   if (!reader) return answer(response, problem_of(reader.error()));
   auto turn = Turn::take(running);
   if (!turn) {
@@ -102,7 +104,10 @@ void run(SessionStore& sessions, const std::shared_ptr<std::atomic<int>>& runnin
   auto query = sql::Query::prepare(
       *std::move(reader), body->sql,
       {.time = body->timeout, .rows = body->limit, .memory = kMostMemory, .short_values = true},
-      while_connected(request));
+      while_connected(request),
+      [&sessions, &totals, id](auto times, const SessionReader& of, const KeepGoing& keep_going) {
+        return totals.lend(times, id, sessions.tag(id), of, keep_going);
+      });
   if (!query) return answer(response, problem_of(query.error()));
   const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(turn));
   if (const auto error = rows->fill()) return answer(response, problem_of(*error));
@@ -116,11 +121,11 @@ void run(SessionStore& sessions, const std::shared_ptr<std::atomic<int>>& runnin
 
 }  // namespace
 
-void add_query_routes(httplib::Server& http, SessionStore& sessions) {
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsShelf& totals) {
   http.Post("/api/v1/sessions/:id/query",
-            [&sessions, running = std::make_shared<std::atomic<int>>(0)](const Request& request,
-                                                                         Response& response) {
-              run(sessions, running, request, response);
+            [&sessions, &totals, running = std::make_shared<std::atomic<int>>(0)](
+                const Request& request, Response& response) {
+              run(sessions, totals, running, request, response);
             });
 }
 

@@ -8,11 +8,11 @@
 
 #include "api/server_json.h"
 #include "server/generation_streams.h"
-#include "server/index_shelf.h"
 #include "server/metrics.h"
 #include "server/model_shelf.h"
 #include "server/retention.h"
 #include "server/route_contract.h"
+#include "server/session_shelf.h"
 #include "server/session_store.h"
 #include "server/static_files.h"
 
@@ -40,7 +40,7 @@ void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf&
 // Where its bytes, accesses and times went: pictures, breakdowns, the order of reads.
 void add_heat_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes);
 // SQL over a session.
-void add_query_routes(httplib::Server& http, SessionStore& sessions);
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsShelf& totals);
 // Layers of it, and whole graphs, as JSON and as DOT; how small its weights are.
 void add_graph_routes(httplib::Server& http, SessionStore& sessions);
 // How experts were used.

@@ -10,9 +10,9 @@
 #include "analysis/tensor_table.h"
 #include "api/access_cursor.h"
 #include "api/trace_json.h"
-#include "server/index_shelf.h"
 #include "server/routes.h"
 #include "server/session_question.h"
+#include "server/session_shelf.h"
 
 namespace tt {
 

@@ -54,7 +54,7 @@ struct Query::Impl {
 
   bool go_on();
   QueryError error(int code, std::string_view sql = {});
-  std::expected<void, QueryError> open(SessionReader reader);
+  std::expected<void, QueryError> open(SessionReader reader, LendTotals lend_totals);
   std::expected<void, QueryError> compile(std::string_view sql);
   std::expected<bool, QueryError> step();
 };
@@ -116,7 +116,7 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   return error;
 }
 
-std::expected<void, QueryError> Query::Impl::open(SessionReader reader) {
+std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTotals lend_totals) {
   memory_before = sqlite3_memory_used();
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(
@@ -127,7 +127,8 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader) {
   if (code != SQLITE_OK)
     return std::unexpected(
         QueryError{QueryError::Kind::TooLarge, "There is no memory left for this statement."});
-  source = std::make_shared<SessionSource>(std::move(reader), [this] { return go_on(); });
+  source = std::make_shared<SessionSource>(
+      std::move(reader), [this] { return go_on(); }, std::move(lend_totals));
   int made = SQLITE_OK;
   if (limits.memory != 0)  // drops temporary views: before they are made
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
@@ -253,12 +254,14 @@ Query& Query::operator=(Query&&) noexcept = default;
 Query::~Query() = default;
 
 std::expected<Query, QueryError> Query::prepare(SessionReader reader, std::string_view sql,
-                                                const QueryLimits& limits, KeepGoing keep_going) {
+                                                const QueryLimits& limits, KeepGoing keep_going,
+                                                LendTotals lend_totals) {
   auto impl = std::make_unique<Impl>();
   impl->limits = limits;
   impl->keep_going = std::move(keep_going);
   if (limits.time.count() != 0) impl->deadline_ms = coarse_ms() + limits.time.count();
-  if (auto opened = impl->open(std::move(reader)); !opened) return std::unexpected(opened.error());
+  if (auto opened = impl->open(std::move(reader), std::move(lend_totals)); !opened)
+    return std::unexpected(opened.error());
   if (auto compiled = impl->compile(sql); !compiled) return std::unexpected(compiled.error());
   return Query(std::move(impl));
 }

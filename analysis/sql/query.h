@@ -7,6 +7,9 @@
 // values have at most kMostValueBytes, and functions whose cost is the product of two
 // lengths take short ones only.
 //
+// Totals over all steps are found anew by every connection, unless somebody lends them
+// (analysis/session_totals.h).
+//
 // One thread at a time. Lives without the session's other readers.
 #pragma once
 
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "analysis/page.h"
+#include "analysis/session_totals.h"
 #include "tracer/format/session_reader.h"
 #include "tracer/format/trace_error.h"
 
@@ -63,7 +67,8 @@ class Query {
  public:
   static std::expected<Query, QueryError> prepare(SessionReader reader, std::string_view sql,
                                                   const QueryLimits& limits = {},
-                                                  KeepGoing keep_going = always);
+                                                  KeepGoing keep_going = always,
+                                                  LendTotals lend_totals = {});
   Query(Query&&) noexcept;
   Query& operator=(Query&&) noexcept;
   ~Query();

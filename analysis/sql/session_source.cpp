@@ -77,13 +77,16 @@ std::expected<std::shared_ptr<const Allocation>, TraceError> SessionSource::allo
   return allocation_ = std::make_shared<const Allocation>(*std::move(read));
 }
 
-std::expected<const SessionTotals*, TraceError> SessionSource::totals(SessionTotals::Times times) {
+std::expected<std::shared_ptr<const SessionTotals>, TraceError> SessionSource::totals(
+    SessionTotals::Times times) {
   const auto opened = reader();
   if (!opened) return std::unexpected(opened.error());
-  SessionTotals& totals = totals_.try_emplace(times, times).first->second;
-  if (auto extended = totals.extend(**opened, keep_going_); !extended)
+  if (lend_totals_) return lend_totals_(times, **opened, keep_going_);
+  auto& totals = totals_[times];
+  if (totals == nullptr) totals = std::make_shared<SessionTotals>(times);
+  if (auto extended = totals->extend(**opened, keep_going_); !extended)
     return std::unexpected(extended.error());
-  return &totals;
+  return totals;
 }
 
 std::expected<void, TraceError> SessionSource::go_on() const {
@@ -96,6 +99,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::end_at_da
   const auto end = reader_->end_at_damage(keep_going_);
   info_.reset();
   totals_.clear();
+  lend_totals_ = {};  // those would be of the whole session
   graphs_.clear();
   step_.reset();
   allocation_.reset();

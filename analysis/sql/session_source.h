@@ -41,8 +41,11 @@ class SessionSource {
   explicit SessionSource(std::filesystem::path path, KeepGoing keep_going = always)
       : path_(std::move(path)), keep_going_(std::move(keep_going)) {}
 
-  SessionSource(SessionReader reader, KeepGoing keep_going)
-      : keep_going_(std::move(keep_going)), reader_(std::move(reader)), derived_(*reader_) {}
+  SessionSource(SessionReader reader, KeepGoing keep_going, LendTotals lend_totals)
+      : keep_going_(std::move(keep_going)),
+        lend_totals_(std::move(lend_totals)),
+        reader_(std::move(reader)),
+        derived_(*reader_) {}
 
   std::expected<const SessionReader*, TraceError> reader();
   // What the session says about itself, as it was when it was first asked for.
@@ -51,9 +54,10 @@ class SessionSource {
   // Null without an error: TemplateId{0}, a step without a template.
   std::expected<std::shared_ptr<const NamedGraph>, TraceError> graph(TemplateId id);
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
-  // For sums over all steps, as the session is now; valid until the next call.
-  // Damaged: a step cannot be read.
-  std::expected<const SessionTotals*, TraceError> totals(SessionTotals::Times times);
+  // For sums over all steps, as the session is now. To be let go of at once (LendTotals),
+  // before the next call. Damaged: a step cannot be read.
+  std::expected<std::shared_ptr<const SessionTotals>, TraceError> totals(
+      SessionTotals::Times times);
   std::expected<void, TraceError> go_on() const;
   // As SessionReader::end_at_damage(). No cursor is open, and what was given out before,
   // but names, is of the session as it was.
@@ -67,10 +71,11 @@ class SessionSource {
   static constexpr std::size_t kMostNames = 64u << 20;
   std::filesystem::path path_;
   KeepGoing keep_going_;
+  LendTotals lend_totals_;
   std::optional<SessionReader> reader_;
   std::optional<DerivedGraphs> derived_;
   std::optional<SessionInfo> info_;
-  std::map<SessionTotals::Times, SessionTotals> totals_;
+  std::map<SessionTotals::Times, std::shared_ptr<SessionTotals>> totals_;  // nobody lends them
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;

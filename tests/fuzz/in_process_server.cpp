@@ -117,7 +117,7 @@ struct InProcessServer::Impl {
     add_export_routes(http, sessions, retention);
     add_trace_routes(http, sessions, indexes);
     add_heat_routes(http, sessions, indexes);
-    add_query_routes(http, sessions);
+    add_query_routes(http, sessions, totals);
     add_graph_routes(http, sessions);
     add_expert_routes(http, sessions);
     add_head_routes(http, sessions);
@@ -132,6 +132,7 @@ struct InProcessServer::Impl {
                       {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0},
                       [](const RemovedSession&) {}};
   IndexShelf indexes;
+  TotalsShelf totals;
   StaticFiles page{"/nonexistent"};
   RouteContract contract{openapi_json()};
   Routes http;

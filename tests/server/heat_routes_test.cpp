@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "server/index_shelf.h"
 #include "tests/analysis/small_session.h"
 #include "tests/server/test_server.h"
 
@@ -151,54 +150,6 @@ TEST(HeatRoutes, AnAnswerThatTheClientHasIsNotSentAgain) {
                                 {{"If-None-Match", first->get_header_value("ETag")}});
   ASSERT_TRUE(again);
   EXPECT_EQ(again->status, 304);
-}
-
-TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
-  const SmallSession session({small_step(0), small_step(1)});
-  const SessionReader reader = session.reader();
-  IndexShelf shelf(1);
-  for (const char* id : {"a", "b", "a"}) {
-    const auto lease = shelf.lend(id, "tag", reader, always);
-    ASSERT_TRUE(lease.has_value());
-    EXPECT_EQ((**lease).steps().size(), 2U);
-    EXPECT_EQ(shelf.bytes(), (**lease).memory_bytes()) << "only the newest";
-  }
-}
-
-TEST(IndexShelf, AnIndexGrowsWithItsSession) {
-  const TempFolder folder;
-  SessionInfo info = SmallSession::small_info();
-  auto writer = SessionWriter::create(folder / "s.ttrace", info);
-  ASSERT_TRUE(writer.has_value());
-  ASSERT_TRUE((*writer)->add_template(TemplateId{1}, small_graph()).has_value());
-  const Allocation allocation{.id = AllocationId{1},
-                              .graph = TemplateId{1},
-                              .addresses = std::vector<std::uint64_t>(12, 4096)};
-  ASSERT_TRUE((*writer)->add_allocation(allocation).has_value());
-  const auto reader = SessionReader::open(folder / "s.ttrace");
-  ASSERT_TRUE(reader.has_value());
-  IndexShelf shelf;
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    ASSERT_TRUE((*writer)->add_step(small_step(i)).has_value());
-    ASSERT_TRUE((*writer)->commit().has_value());
-    const auto lease = shelf.lend("s", std::nullopt, *reader, always);
-    ASSERT_TRUE(lease.has_value());
-    EXPECT_EQ((**lease).steps().size(), i + 1);
-  }
-  const auto ended = shelf.lend("s", "done", *reader, always);
-  ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ((**ended).steps().size(), 3U);
-}
-
-TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
-  const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
-  const SessionReader of_first = first.reader(), of_next = next.reader();
-  IndexShelf shelf;
-  int asked = 0;
-  ASSERT_FALSE(shelf.lend("s", "first", of_first, [&] { return ++asked < 3; }).has_value());
-  const auto lease = shelf.lend("s", "next", of_next, always);
-  ASSERT_TRUE(lease.has_value());
-  EXPECT_EQ((**lease).steps().size(), 1U);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TestServer::TestServer(const TestServerOptions& options)
   });
   add_trace_routes(door.http(), sessions, indexes);
   add_heat_routes(door.http(), sessions, indexes);
-  add_query_routes(door.http(), sessions);
+  add_query_routes(door.http(), sessions, totals);
   add_graph_routes(door.http(), sessions);
   add_expert_routes(door.http(), sessions);
   add_head_routes(door.http(), sessions);

@@ -75,6 +75,7 @@ class TestServer {
   TempFolder folder;
   const std::filesystem::path data;
   IndexShelf indexes;
+  TotalsShelf totals;
   SessionStore sessions;
   std::vector<std::string> removed;  // by retention
   Retention retention;

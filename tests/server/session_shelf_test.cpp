@@ -1,0 +1,162 @@
+// What the server keeps of sessions between two questions.
+#include "server/session_shelf.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/analysis/small_session.h"
+#include "tests/server/test_server.h"
+
+namespace tt::test {
+namespace {
+
+using Times = SessionTotals::Times;
+
+// One that is recorded.
+class GrowingSession {
+ public:
+  explicit GrowingSession(std::filesystem::path file) : file_(std::move(file)) {
+    writer_ = SessionWriter::create(file_, SmallSession::small_info()).value();
+    EXPECT_TRUE(writer_->add_template(TemplateId{1}, small_graph()).has_value());
+    const Allocation allocation{.id = AllocationId{1},
+                                .graph = TemplateId{1},
+                                .addresses = std::vector<std::uint64_t>(12, 4096)};
+    EXPECT_TRUE(writer_->add_allocation(allocation).has_value());
+    EXPECT_TRUE(writer_->commit().has_value());
+  }
+  void add(const Step& step) {
+    EXPECT_TRUE(writer_->add_step(step).has_value());
+    EXPECT_TRUE(writer_->commit().has_value());
+  }
+  void finish() {
+    SessionInfo info = SmallSession::small_info();
+    info.state = SessionState::Done;
+    EXPECT_TRUE(writer_->finish(info, {}).has_value());
+  }
+  SessionReader reader() const { return SessionReader::open(file_).value(); }
+
+ private:
+  std::filesystem::path file_;
+  std::unique_ptr<SessionWriter> writer_;
+};
+
+std::uint64_t steps_of(const SessionTotals& totals) {
+  std::uint64_t steps = 0;
+  for (const auto& [key, series] : totals.series()) steps += series.steps;
+  return steps;
+}
+
+TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const SessionReader reader = session.reader();
+  IndexShelf shelf(1);
+  for (const char* id : {"a", "b", "a"}) {
+    const auto lease = shelf.lend(id, "tag", reader, always);
+    ASSERT_TRUE(lease.has_value());
+    EXPECT_EQ((**lease).steps().size(), 2U);
+    EXPECT_EQ(shelf.bytes(), (**lease).memory_bytes()) << "only the newest";
+  }
+}
+
+TEST(IndexShelf, AnIndexGrowsWithItsSession) {
+  const TempFolder folder;
+  GrowingSession session(folder / "s.ttrace");
+  const SessionReader reader = session.reader();
+  IndexShelf shelf;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    session.add(small_step(i));
+    const auto lease = shelf.lend("s", std::nullopt, reader, always);
+    ASSERT_TRUE(lease.has_value());
+    EXPECT_EQ((**lease).steps().size(), i + 1);
+  }
+  const auto ended = shelf.lend("s", "done", reader, always);
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ((**ended).steps().size(), 3U);
+}
+
+TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
+  const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
+  const SessionReader of_first = first.reader(), of_next = next.reader();
+  IndexShelf shelf;
+  int asked = 0;
+  ASSERT_FALSE(shelf.lend("s", "first", of_first, [&] { return ++asked < 3; }).has_value());
+  const auto lease = shelf.lend("s", "next", of_next, always);
+  ASSERT_TRUE(lease.has_value());
+  EXPECT_EQ((**lease).steps().size(), 1U);
+}
+
+TEST(IndexShelf, WhoDoesNotWantTheAnswerAnyMoreDoesNotWaitForIt) {
+  const SmallSession session({small_step(0)});
+  const SessionReader reader = session.reader();
+  IndexShelf shelf;
+  std::latch building(1), told(1);
+  std::thread builder([&] {
+    const auto lease = shelf.lend("s", "tag", reader, [&] {
+      building.count_down();
+      told.wait();
+      return false;
+    });
+    EXPECT_FALSE(lease.has_value());
+  });
+  building.wait();
+  int asked = 0;
+  const auto other = shelf.lend("s", "tag", reader, [&] { return ++asked < 3; });
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind, TraceError::Kind::Cancelled);
+  EXPECT_EQ(asked, 3);
+  told.count_down();
+  builder.join();
+}
+
+TEST(TotalsShelf, KeepsTotalsWithTimesAndWithout) {
+  const SmallSession session({small_step(0), small_step(1)}), other({small_step(0)});
+  const SessionReader reader = session.reader(), of_other = other.reader();
+  TotalsShelf shelf;
+  for (const Times times : {Times::Skip, Times::Sum}) {
+    const auto built = shelf.lend(times, "s", "tag", reader, always);
+    ASSERT_TRUE(built.has_value());
+    EXPECT_EQ(steps_of(**built), 2U);
+    EXPECT_EQ((*built)->series().begin()->second.op_ns.back(), times == Times::Skip ? 0U : 50U);
+    // Nothing is read again: what there is to be read would be another session.
+    const auto kept = shelf.lend(times, "s", "tag", of_other, always);
+    ASSERT_TRUE(kept.has_value());
+    EXPECT_EQ(*kept, *built);
+  }
+  const auto next = shelf.lend(Times::Skip, "s", "next", of_other, always);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(steps_of(**next), 1U);
+}
+
+// Through the server: of a session that grows, ends, and is followed by another of its name.
+TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
+  TestServer server;
+  const std::filesystem::path file = server.folder.path() / "s.ttrace";
+  const auto accesses = [&] {
+    const char* sql =
+        "SELECT sum(accesses), (SELECT sum(executions) FROM op_total) FROM access_by_layer";
+    const Answer answer = server.post("/api/v1/sessions/s/query", json({{"sql", sql}}).dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.body["rows"][0];
+  };
+  {
+    GrowingSession session(file);
+    for (std::uint32_t i = 1; i <= 3; ++i) {
+      session.add(small_step(i - 1));
+      EXPECT_EQ(accesses(), json({16 * i, 5 * i}));
+    }
+    session.finish();
+  }
+  EXPECT_EQ(accesses(), json({48, 15})) << "it has ended";
+  EXPECT_EQ(accesses(), json({48, 15}));
+  std::filesystem::remove(file);
+  std::filesystem::copy_file(SmallSession({small_step(0), small_step(1)}).path, file);
+  EXPECT_EQ(accesses(), json({32, 10}));
+}
+
+}  // namespace
+}  // namespace tt::test
