@@ -57,11 +57,14 @@ std::vector<std::string> listed(TestServer& server, const std::string& query) {
 }
 
 std::vector<std::string> files_below(const fs::path& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (!entry.is_directory()) files.push_back(fs::relative(entry.path(), folder).string());
-  std::ranges::sort(files);
-  return files;
+  for (;;) {
+    std::vector<std::string> files;
+    std::error_code gone;
+    for (fs::recursive_directory_iterator at(folder), end; !gone && at != end; at.increment(gone))
+      if (!at->is_directory(gone)) files.push_back(at->path().lexically_relative(folder).string());
+    std::ranges::sort(files);
+    if (!gone) return files;
+  }
 }
 
 std::string bytes_of(const fs::path& file) {

@@ -26,7 +26,7 @@ std::map<std::string, json> all_answers(TestServer& server, const std::string& i
 
 std::vector<std::string> listed(TestServer& server, const std::string& query = "");
 
-// Every file below a folder, relative, in order.
+// Every file below a folder, relative, in order. Looks again where one goes meanwhile.
 std::vector<std::string> files_below(const fs::path& folder);
 
 std::string bytes_of(const fs::path& file);
