@@ -37,6 +37,7 @@ Program::Program(std::vector<std::string> arguments, std::vector<std::string> en
                  const std::string& program) {
   arguments.insert(arguments.begin(), program);
   environment.emplace_back("HOME=/nonexistent");
+  environment.emplace_back("OMP_WAIT_POLICY=passive");  // as the tests have it (CMakePresets.json)
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;

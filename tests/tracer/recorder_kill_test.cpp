@@ -78,8 +78,8 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
   };
   const Case cases[] = {
       {"a writer that keeps up", Level::Detailed, 0, 200, 150},
-      {"a writer that does not", Level::Detailed, 10'000, 50, 450},
-      {"the same without times", Level::Minimal, 10'000, 50, 450},
+      {"a writer that does not", Level::Detailed, 10'000, 25, 450},
+      {"the same without times", Level::Minimal, 10'000, 25, 450},
   };
   need_backends();
   ModelOptions options;

@@ -38,10 +38,8 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
     SCOPED_TRACE(c.kind);
     ContextOptions context = TracedModel::small_context();
     context.context = 4096;
-    context.batch = context.ubatch = 512;
-    context.threads = 1;
     TracedModel traced(c.model, context);
-    const auto run = traced.run(greedy_tokens(600, 2000));
+    const auto run = traced.run(greedy_tokens(75, 2000));  // more than a ubatch
     ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
     ASSERT_EQ(run.result.generated, 2000U);
     LossCounters lost = run.recording.losses;
