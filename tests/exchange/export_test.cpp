@@ -101,9 +101,7 @@ TEST(Export, DenseMoeRecurrentAndSplitModels) {
 }
 
 TEST(Export, RowsPerHeadAreTheSameBytes) {
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  TracedModel model(generated_model(spec));
+  TracedModel model(generated_model({.shape = "small"}));
   const auto run = model.run(greedy_tokens(5, 3));
   const SessionReader reader = run.reader();
   const SessionInfo info = reader.info().value();
@@ -168,9 +166,7 @@ StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
 
 // Of a session that recorded them: real values of a real model.
 TEST(Export, TheVerboseLogHasTheStatisticsOfTheOutputs) {
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  TracedModel model(generated_model(spec));
+  TracedModel model(generated_model({.shape = "small"}));
   GenerationRequest request = greedy_tokens(9, 4);
   request.level = Level::Verbose;
   request.stats_pattern = "^(ffn_out|l_out|result_output)(-[0-9]+)?$";

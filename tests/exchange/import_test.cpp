@@ -32,9 +32,7 @@ TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
 }
 
 TEST(Import, FewTemplatesStandForManySteps) {
-  modelgen::ModelSpec spec;
-  spec.shape = "moe";
-  TracedModel model(generated_model(spec));
+  TracedModel model(generated_model({.shape = "moe"}));
   const auto run = model.run(greedy_tokens(5, 30));
   const TempFolder folder;
   write_text(folder / "s.ndjson", exported(run.reader(), {.format = Format::Ndjson}));

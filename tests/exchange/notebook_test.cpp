@@ -78,9 +78,7 @@ void expect_findings(const json& found, const TracedModel::Run& run) {
 }
 
 json answers_of(const char* shape) {
-  modelgen::ModelSpec spec;
-  spec.shape = shape;
-  TracedModel model(generated_model(spec));
+  TracedModel model(generated_model({.shape = shape}));
   const auto run = model.run(greedy_tokens(9, 12));
   const TempFolder folder;
   std::ofstream(folder / "s.parquet", std::ios::binary)

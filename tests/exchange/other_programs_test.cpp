@@ -30,9 +30,7 @@ json numbers_of(const FiveTotals& t) {
 class OtherPrograms : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    modelgen::ModelSpec spec;
-    spec.shape = "moe";
-    static TracedModel model(generated_model(spec));
+    static TracedModel model(generated_model({.shape = "moe"}));
     run_ = new TracedModel::Run(model.run(greedy_tokens(9, 12)));
   }
   static void TearDownTestSuite() { delete run_; }

@@ -19,10 +19,7 @@ void for_each_usual_model(Test test) {
   for (const auto& [shape, splits] :
        {Model{"small", 1}, Model{"moe", 1}, Model{"mamba", 1}, Model{"small", 3}}) {
     SCOPED_TRACE(std::string(shape) + " in " + std::to_string(splits));
-    modelgen::ModelSpec spec;
-    spec.shape = shape;
-    spec.splits = splits;
-    test(std::string_view(shape), generated_model(spec));
+    test(std::string_view(shape), generated_model({.shape = shape, .splits = splits}));
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

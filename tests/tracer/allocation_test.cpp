@@ -163,9 +163,7 @@ std::string bytes_of(const ModelFile& file, const FileRange& range) {
 class Allocations : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Allocations, AreTheAddressesThatLlamaCppGave) {
-  modelgen::ModelSpec spec;
-  spec.shape = GetParam();
-  Watched watched(generated_model(spec));
+  Watched watched(generated_model({.shape = GetParam()}));
   watched.begin();
   std::vector<Placed> prompt;
   for (int i = 0; i < 20; ++i) prompt.push_back({.id = i + 1, .position = i});

@@ -341,9 +341,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
 TEST(Architectures, OurShapesThatTheSetLacks) {
   Counts counts;
   for (const char* shape : {"t5", "bert", "rwkv"}) {
-    modelgen::ModelSpec spec;
-    spec.shape = shape;
-    trace(generated_model(spec), 17, counts);
+    trace(generated_model({.shape = shape}), 17, counts);
   }
   print(counts);
   EXPECT_GE(expect_served_sessions(counts.sessions.path()), 3);

@@ -134,9 +134,7 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
 }
 
 TEST(Cancel, EndsAGenerationAndTheNextContinuesIt) {
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  TracedModel traced(generated_model(spec));
+  TracedModel traced(generated_model({.shape = "small"}));
   GenerationRequest request = greedy_tokens(20, 400);
   request.reuse_prefix = true;
   const auto run = traced.run(request, [&](std::uint32_t generated) {
@@ -157,9 +155,7 @@ TEST(Cancel, EndsAGenerationAndTheNextContinuesIt) {
 // A cancel that comes at any op, also between two that are cut apart, is never
 // taken for a whole evaluation.
 TEST(Cancel, AtAnyOpLeavesCleanMemory) {
-  modelgen::ModelSpec spec;
-  spec.shape = "moe";
-  const auto model = generated_model(spec);
+  const auto model = generated_model({.shape = "moe"});
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;
   TracedModel traced(model, context);
@@ -191,9 +187,7 @@ TEST(Cancel, AtAnyOpLeavesCleanMemory) {
 }
 
 TEST(Cancel, BeforeTheFirstStepEvaluatesNothingMore) {
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  TracedModel traced(generated_model(spec));
+  TracedModel traced(generated_model({.shape = "small"}));
   Heard heard;
   traced.engine().reset_cancel();
   traced.engine().cancel();

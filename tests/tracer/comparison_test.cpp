@@ -22,12 +22,7 @@ struct Recorded {
         run(model.run(greedy_tokens(21, 7))),
         reader(run.reader()),
         index(SessionIndex::build(reader).value()) {}
-  static modelgen::ModelSpec spec() {
-    modelgen::ModelSpec spec;
-    spec.shape = "small";
-    spec.dims.layers = 2;
-    return spec;
-  }
+  static modelgen::ModelSpec spec() { return {.shape = "small", .dims = {.layers = 2}}; }
   static ContextOptions context(const std::function<void(ContextOptions&)>& change) {
     ContextOptions context = TracedModel::small_context();
     change(context);

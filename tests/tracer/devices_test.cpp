@@ -90,9 +90,7 @@ class Devices : public ::testing::Test {
   static void TearDownTestSuite() { server.reset(); }
 
   static TracedModel on_rpc(const char* shape, int layers) {
-    modelgen::ModelSpec spec;
-    spec.shape = shape;
-    return TracedModel(generated_model(spec), TracedModel::small_context(),
+    return TracedModel(generated_model({.shape = shape}), TracedModel::small_context(),
                        {.gpu_layers = layers, .rpc_servers = {server->endpoint()}});
   }
   static std::map<std::string, int> ops_by_device(const GraphTemplate& graph) {

@@ -1,4 +1,5 @@
-// What a request may ask for, and what it is told: prompts, limits, sampling, text.
+// What a model and a request may ask for, and what is said where they may not; threads, and the
+// phases of models that do not only decode.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -11,25 +12,12 @@
 #include "tests/tracer/traced_model.h"
 #include "tracer/llama_handles.h"
 #include "tracer/request_bounds.h"
-#include "tracer/text_stream.h"
 
 namespace tt::test {
 namespace {
 
 using Kind = EngineError::Kind;
 using Ids = std::vector<std::int32_t>;
-
-std::filesystem::path shape(const char* name) {
-  modelgen::ModelSpec spec;
-  spec.shape = name;
-  return generated_model(spec);
-}
-
-GenerationRequest text_request(std::string prompt, std::uint32_t tokens) {
-  GenerationRequest request = greedy_tokens(1, tokens);
-  request.prompt = std::move(prompt);
-  return request;
-}
 
 // ---------------------------------------------------------------- what is refused
 
@@ -39,7 +27,7 @@ TEST(EngineLoad, RefusesWhatLlamaCppDoesNotCheck) {
   threads.threads = prompt_threads.threads_batch = kMostThreads + 1;
   context.context = kMostContext + 1;
   for (const ContextOptions& options : {threads, prompt_threads, context}) {
-    const auto engine = Engine::load({.path = shape("small")}, options, {});
+    const auto engine = Engine::load({.path = two_layers("small")}, options, {});
     ASSERT_FALSE(engine.has_value());
     EXPECT_EQ(engine.error().kind, Kind::BadOption);
     EXPECT_TRUE(engine.error().message.contains("at most")) << engine.error().message;
@@ -47,7 +35,7 @@ TEST(EngineLoad, RefusesWhatLlamaCppDoesNotCheck) {
 }
 
 TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
-  TracedModel traced(shape("small"));
+  TracedModel traced(two_layers("small"));
   const std::string long_text(3000, 'x');
   struct Case {
     const char* name;
@@ -122,15 +110,16 @@ TEST(EngineLoad, TakesNumbersOfTheModelsOwnArchitecture) {
     const ModelFacts facts = TracedModel(out).engine().facts();
     return std::pair(facts.n_experts, facts.n_experts_used);
   };
-  EXPECT_EQ(experts_of(shape("small")), std::pair(0U, 0U));
-  const ModelFacts routed = TracedModel(shape("gpt-oss-like")).engine().facts();
+  EXPECT_EQ(experts_of(two_layers("small")), std::pair(0U, 0U));
+  const ModelFacts routed = TracedModel(two_layers("gpt-oss-like")).engine().facts();
   EXPECT_GT(routed.n_experts, routed.n_experts_used);
-  EXPECT_EQ(experts_of(shape("gpt-oss-like")), std::pair(routed.n_experts, routed.n_experts_used));
+  EXPECT_EQ(experts_of(two_layers("gpt-oss-like")),
+            std::pair(routed.n_experts, routed.n_experts_used));
 }
 
 // Deeper, they end the process.
 TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
-  TracedModel traced(shape("small"));
+  TracedModel traced(two_layers("small"));
   const std::string text(kMostGrammarBytes, 'x'), open(kDeepestGrammar, '('),
       close(kDeepestGrammar, ')');
   struct Case {
@@ -162,7 +151,7 @@ TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
 
 TEST(EngineAnswers, AModelWithoutVocabularyTakesIdsOnly) {
   const TempFolder folder;
-  TracedModel traced(without_vocabulary(shape("small"), folder / "no-vocabulary.gguf"));
+  TracedModel traced(without_vocabulary(two_layers("small"), folder / "no-vocabulary.gguf"));
   EXPECT_FALSE(traced.engine().facts().has_vocabulary);
   GenerationRequest request = text_request("Hello", 2);
   const auto checked = traced.engine().check(request);
@@ -194,16 +183,16 @@ TEST(EngineAnswers, OptionsThatCannotBe) {
   EXPECT_EQ(refused({.path = "/nowhere/model.gguf"}, context).kind, Kind::NotFound);
 
   context.cache_type_k = "q9_9";
-  const EngineError type = refused({.path = shape("small")}, context);
+  const EngineError type = refused({.path = two_layers("small")}, context);
   EXPECT_EQ(type.kind, Kind::BadOption);
   EXPECT_TRUE(type.message.contains("q9_9") && type.message.contains("q8_0")) << type.message;
 
   context = TracedModel::small_context();
   context.cache_type_v = "q8_0";
   context.flash_attention = FlashAttention::Off;
-  EXPECT_TRUE(refused({.path = shape("small")}, context).message.contains("flash attention"));
+  EXPECT_TRUE(refused({.path = two_layers("small")}, context).message.contains("flash attention"));
 
-  auto cancelled = Engine::load({.path = shape("small")}, TracedModel::small_context(),
+  auto cancelled = Engine::load({.path = two_layers("small")}, TracedModel::small_context(),
                                 [](float) { return false; });
   ASSERT_FALSE(cancelled.has_value());
   EXPECT_EQ(cancelled.error().kind, Kind::Cancelled);
@@ -212,10 +201,11 @@ TEST(EngineAnswers, OptionsThatCannotBe) {
 TEST(EngineAnswers, LoadingTellsItsProgress) {
   need_backends();
   std::vector<float> progress;
-  auto engine = Engine::load({.path = shape("small")}, TracedModel::small_context(), [&](float p) {
-    progress.push_back(p);
-    return true;
-  });
+  auto engine =
+      Engine::load({.path = two_layers("small")}, TracedModel::small_context(), [&](float p) {
+        progress.push_back(p);
+        return true;
+      });
   ASSERT_TRUE(engine.has_value());
   EXPECT_GT(progress.size(), 2U);
   EXPECT_TRUE(std::ranges::is_sorted(progress));
@@ -227,7 +217,7 @@ TEST(EngineAnswers, LoadingTellsItsProgress) {
 TEST(EngineContext, AFullOneIsAnAnswerAndTheNextRequestWorks) {
   ContextOptions context = TracedModel::small_context();
   context.context = 256;
-  TracedModel traced(shape("small"), context);
+  TracedModel traced(two_layers("small"), context);
   const auto run = traced.run(greedy_tokens(250, 100));
   EXPECT_EQ(run.result.reason, StopReason::ContextFull);
   EXPECT_EQ(run.result.error, "");
@@ -242,182 +232,8 @@ TEST(EngineContext, AFullOneIsAnAnswerAndTheNextRequestWorks) {
 
   const auto next = traced.run(greedy_tokens(5, 5));
   EXPECT_EQ(next.result.reason, StopReason::Length);
-  TracedModel fresh(shape("small"), context);
+  TracedModel fresh(two_layers("small"), context);
   EXPECT_EQ(next.heard.tokens, fresh.run(greedy_tokens(5, 5)).heard.tokens);
-}
-
-// ---------------------------------------------------------------- what comes out
-
-TEST(EngineOutput, EqualsPlainLlamaCpp) {
-  for (const char* name : {"small", "gpt-oss-like", "mamba"}) {
-    SCOPED_TRACE(name);
-    TracedModel traced(shape(name));
-    PlainLlama plain(shape(name), TracedModel::small_context());
-    const auto request = greedy_tokens(100, 20);
-    const auto run = traced.run(request);
-    Ids generated;
-    for (const Token& token : run.heard.tokens) {
-      if (token.generated) generated.push_back(token.id);
-    }
-    EXPECT_EQ(generated, plain.greedy(std::get<Ids>(request.prompt), 20));
-  }
-}
-
-TEST(EngineOutput, SeedsDecide) {
-  TracedModel traced(shape("small"));
-  GenerationRequest request = text_request("once upon", 24);
-  EXPECT_EQ(traced.run(request).result.text, traced.run(request).result.text) << "temperature 0";
-
-  request.sampling.temperature = 1.5F;
-  request.sampling.seed = 7;
-  const auto seven = traced.run(request);
-  EXPECT_EQ(seven.result.seed, 7U);
-  EXPECT_EQ(seven.result.text, traced.run(request).result.text);
-  request.sampling.seed = 8;
-  EXPECT_NE(seven.result.text, traced.run(request).result.text);
-
-  // A drawn seed is told, so that the run can be had again.
-  request.sampling.seed = 0xFFFFFFFFu;
-  const auto drawn = traced.run(request);
-  EXPECT_NE(drawn.result.seed, 0xFFFFFFFFu);
-  request.sampling.seed = drawn.result.seed;
-  EXPECT_EQ(drawn.result.text, traced.run(request).result.text);
-}
-
-TEST(EngineOutput, AGrammarRestrictsIt) {
-  TracedModel traced(shape("small"));
-  GenerationRequest request = text_request("is the sea wet", 40);
-  request.sampling.grammar = "root ::= \"yes\" | \"no\"";
-  for (const bool ignore_eos : {false, true}) {
-    for (const float temperature : {0.0F, 1.0F}) {
-      request.ignore_eos = ignore_eos;
-      request.sampling.temperature = temperature;
-      ASSERT_TRUE(traced.engine().check(request).has_value());
-      const auto run = traced.run(request);
-      EXPECT_TRUE(run.result.text == "yes" || run.result.text == "no") << run.result.text;
-      EXPECT_EQ(run.result.reason, StopReason::Eos) << run.result.error;
-    }
-  }
-  request.sampling.grammar = "root ::= [0-9]+";
-  request.max_tokens = 10;
-  const auto digits = traced.run(request);
-  EXPECT_TRUE(digits.result.text.find_first_not_of("0123456789") == std::string::npos)
-      << digits.result.text;
-
-  for (const char* bad : {"root ::= \"yes", "answer ::= \"yes\"", "nonsense"}) {
-    request.sampling.grammar = bad;
-    const auto checked = traced.engine().check(request);
-    ASSERT_FALSE(checked.has_value()) << bad;
-    EXPECT_EQ(checked.error().kind, Kind::BadGrammar);
-    EXPECT_TRUE(checked.error().message.contains("GBNF")) << checked.error().message;
-    EXPECT_EQ(traced.run(request).result.error, checked.error().message);
-  }
-}
-
-// Five characters from the middle on that are whole: not of a replacement for broken UTF-8.
-std::string five_letters(const std::string& text) {
-  for (std::size_t at = text.size() / 2; at + 5 <= text.size(); ++at) {
-    const std::string five = text.substr(at, 5);
-    if (std::ranges::all_of(five, [](char c) { return c >= ' '; })) return five;
-  }
-  ADD_FAILURE() << "no ASCII in: " << text;
-  return {};
-}
-
-TEST(EngineOutput, StopStringsNeverAppear) {
-  TracedModel traced(shape("small"));
-  GenerationRequest request = text_request("once upon", 60);
-  request.sampling.temperature = 1.0F;
-  request.sampling.seed = 5;
-  const auto free = traced.run(request);
-  // Something that crosses a token's border in what it would say.
-  const std::string stop = five_letters(free.result.text);
-  const std::size_t at = free.result.text.find(stop);
-  request.stop = {stop, "never said"};
-  const auto stopped = traced.run(request);
-  EXPECT_EQ(stopped.result.reason, StopReason::Stop);
-  EXPECT_EQ(stopped.result.text, free.result.text.substr(0, at));
-  EXPECT_EQ(stopped.heard.text, stopped.result.text);
-  // What only might have become a stop string is text in the end.
-  request.stop = {free.result.text.substr(free.result.text.size() - 3) + "..."};
-  const auto held = traced.run(request);
-  EXPECT_EQ(held.result.reason, StopReason::Length);
-  EXPECT_EQ(held.result.text, free.result.text);
-  EXPECT_EQ(held.heard.text, free.result.text);
-}
-
-struct PieceListener final : GenerationListener {
-  void on_token(const Token& token, std::string_view piece) override {
-    EXPECT_EQ(to_valid_utf8(piece), piece);
-    if (token.generated) {
-      text += piece;
-      bytes += token.text;
-    }
-  }
-  void on_progress(std::uint32_t, std::uint32_t, std::uint32_t) override {}
-  void on_text(std::string_view rest) override {
-    EXPECT_EQ(to_valid_utf8(rest), rest);
-    text += rest;
-  }
-  std::string text, bytes;
-};
-
-TEST(EngineOutput, StreamsWholeCharacters) {
-  // The tokenizer falls back to bytes, and the grammar makes it say what takes several of them.
-  TracedModel traced(shape("small"));
-  GenerationRequest request = text_request("say it", 60);
-  request.sampling.grammar = "root ::= \"\u20AC\u00E9\U0001F600\" [\u4E00-\u4EFF]+";
-  PieceListener listener;
-  traced.engine().reset_cancel();
-  const auto result = traced.engine().generate(request, nullptr, listener);
-  EXPECT_TRUE(result.text.starts_with("\u20AC\u00E9\U0001F600")) << result.text << result.error;
-  EXPECT_EQ(listener.text, result.text);
-  EXPECT_EQ(to_valid_utf8(listener.bytes), result.text + "<|im_end|>");
-
-  // Any bytes at all, at a high temperature.
-  request.sampling.grammar.clear();
-  request.sampling.temperature = 5.0F;
-  request.sampling.top_k = 0;
-  request.sampling.top_p = 1;
-  request.sampling.min_p = 0;
-  for (std::uint32_t seed = 0; seed < 5; ++seed) {
-    request.sampling.seed = seed;
-    PieceListener any;
-    const auto noise = traced.engine().generate(request, nullptr, any);
-    EXPECT_EQ(any.text, noise.text);
-  }
-}
-
-TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
-  TracedModel traced(shape("small"));
-  ASSERT_TRUE(traced.engine().facts().has_chat_template);
-  const auto chat = traced.engine().tokens_of(
-      std::vector<ChatMessage>{{"system", "Be brief."}, {"user", "Hello"}});
-  ASSERT_TRUE(chat.has_value()) << chat.error().message;
-  std::string text;
-  for (const std::int32_t token : *chat) text += traced.engine().piece(token);
-  // The tokenizer puts a space before what follows a special token.
-  std::erase(text, ' ');
-  EXPECT_EQ(text,
-            "<s><|im_start|>system\nBebrief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
-            "<|im_start|>assistant\n");
-}
-
-TEST(EngineOutput, ATitleEndsWithAWholeCharacter) {
-  TracedModel traced(shape("small"));
-  const auto title_of = [&](const std::string& prompt) {
-    return traced.engine().describe(text_request(prompt, 1)).title;
-  };
-  const auto times = [](int n, const std::string& text) {
-    std::string all;
-    for (int i = 0; i < n; ++i) all += text;
-    return all;
-  };
-  EXPECT_EQ(title_of(times(100, "\u6D77")), times(26, "\u6D77"));
-  EXPECT_EQ(title_of(times(100, "\U0001F30A")), times(20, "\U0001F30A"));
-  EXPECT_EQ(title_of(times(100, "s")), times(80, "s"));
-  EXPECT_EQ(title_of("two\nlines"), "two lines");
-  EXPECT_EQ(title_of(times(100, "\x80")), times(80, "\uFFFD")) << "what is no character is shown";
 }
 
 // ---------------------------------------------------------------- threads
@@ -433,10 +249,7 @@ TEST(EngineThreads, OfPromptsAndOfDecodesAreThoseAskedFor) {
     ContextOptions context = TracedModel::small_context();
     context.threads = c.threads;
     context.threads_batch = c.batch;
-    modelgen::ModelSpec spec;
-    spec.shape = "small";
-    spec.dims.layers = 1;
-    TracedModel traced(generated_model(spec), context);
+    TracedModel traced(generated_model({.shape = "small", .dims = {.layers = 1}}), context);
     const auto steps = traced.run(greedy_tokens(70, 3)).steps();
     ASSERT_EQ(steps.size(), 4U);  // 64, 6, 1, 1
     for (const Step& step : steps)
@@ -447,7 +260,7 @@ TEST(EngineThreads, OfPromptsAndOfDecodesAreThoseAskedFor) {
 // ---------------------------------------------------------------- other kinds of model
 
 TEST(EnginePhases, AnEncoderRunsBeforeItsDecoder) {
-  TracedModel traced(shape("t5"));
+  TracedModel traced(two_layers("t5"));
   ASSERT_TRUE(traced.engine().facts().has_encoder);
   const auto run = traced.run(text_request("the old sea", 4));
   ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
@@ -471,7 +284,7 @@ TEST(EnginePhases, AnEncoderRunsBeforeItsDecoder) {
 }
 
 TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
-  TracedModel traced(shape("bert"));
+  TracedModel traced(two_layers("bert"));
   ASSERT_TRUE(traced.engine().facts().embedding_only);
   GenerationRequest ruled = text_request("the old sea", 4);
   ruled.sampling.grammar = "root ::= \"yes\"";
@@ -492,7 +305,7 @@ TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
   EXPECT_GT(length, 0.0);
   ContextOptions options = TracedModel::small_context();
   options.batch = options.ubatch = 512;
-  PlainLlama plain(shape("bert"), options, {}, true);
+  PlainLlama plain(two_layers("bert"), options, {}, true);
   const auto tokens = traced.engine().tokens_of("the old sea and the wind");
   ASSERT_TRUE(tokens.has_value());
   EXPECT_EQ(run.result.embedding, plain.embedding(*tokens));
@@ -502,7 +315,7 @@ TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
 TEST(EnginePhases, AnEmbeddingModelKeepsNothingOfItsRequests) {
   constexpr int kRequests = 100;
   constexpr std::size_t kTokens = 200;
-  TracedModel traced(shape("bert"));
+  TracedModel traced(two_layers("bert"));
   GenerationRequest request = greedy_tokens(kTokens, 1);
   request.level = Level::Off;
   const auto held_after = [&](int requests) {

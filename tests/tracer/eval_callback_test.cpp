@@ -137,9 +137,7 @@ void expect_same(std::span<const Line> ours, std::span<const Line> theirs) {
 class EvalCallback : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
-  modelgen::ModelSpec spec;
-  spec.shape = GetParam();
-  const auto model = generated_model(spec);
+  const auto model = generated_model({.shape = GetParam()});
   TracedModel traced(model);
 
   const std::string text = "the old sea and the wind";

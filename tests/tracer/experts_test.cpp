@@ -77,9 +77,7 @@ struct RoutedCase {
 class Experts : public ::testing::TestWithParam<RoutedCase> {};
 
 TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
-  modelgen::ModelSpec spec;
-  spec.shape = GetParam().shape;
-  const auto model = generated_model(spec);
+  const auto model = generated_model({.shape = GetParam().shape});
   ContextOptions options = TracedModel::small_context();
   options.threads = GetParam().threads;
   TracedModel traced(model, options);
@@ -148,9 +146,7 @@ TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
 
 // What a user sees: one row per expert, with its slice of the file, best rank and score.
 TEST(ExpertAccesses, OneRowPerRoutedExpertOfADecode) {
-  modelgen::ModelSpec spec;
-  spec.shape = "moe";
-  TracedModel traced(generated_model(spec));
+  TracedModel traced(generated_model({.shape = "moe"}));
   const ModelFacts& facts = traced.engine().facts();
   const auto run = traced.run(greedy_tokens(9, 2));
   const Step decode = run.steps().at(1);

@@ -78,9 +78,7 @@ class Queue : public ::testing::Test {
                          std::filesystem::path self_check_model = {}) {
     need_backends();
     if (model.empty()) {
-      modelgen::ModelSpec spec;
-      spec.shape = "small";
-      model = generated_model(spec);
+      model = generated_model({.shape = "small"});
     }
     queue = std::make_unique<GenerationQueue>(
         GenerationQueue::Options{.model = {.path = model},
@@ -285,9 +283,7 @@ TEST_F(Queue, SaysWhyTheModelIsNotLoaded) {
 
 TEST_F(Queue, StopsWhileTheModelLoads) {
   need_backends();
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  const auto model = generated_model(spec);
+  const auto model = generated_model({.shape = "small"});
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) {
     GenerationQueue loading({.model = {.path = model},

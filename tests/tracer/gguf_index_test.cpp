@@ -29,18 +29,9 @@ void write(const std::filesystem::path& path, std::string_view bytes) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-std::filesystem::path rwkv() {
-  modelgen::ModelSpec spec;
-  spec.shape = "rwkv";
-  return generated_model(spec);
-}
+std::filesystem::path rwkv() { return generated_model({.shape = "rwkv"}); }
 
-std::filesystem::path in_three_parts() {
-  modelgen::ModelSpec spec;
-  spec.shape = "small";
-  spec.splits = 3;
-  return generated_model(spec);
-}
+std::filesystem::path in_three_parts() { return generated_model({.shape = "small", .splits = 3}); }
 
 TEST(GgufIndex, KnowsEveryTensorAndItsPlace) {
   const auto path = rwkv();

@@ -94,9 +94,7 @@ void expect_understood(const std::filesystem::path& model) {
 TEST(InputLabels, AreWhatNamesAndValuesSay) {
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
     if (shape.name == "tinyllama-1.1b") continue;  // `small`, but large
-    modelgen::ModelSpec spec;
-    spec.shape = shape.name;
-    expect_understood(generated_model(spec));
+    expect_understood(generated_model({.shape = std::string(shape.name)}));
   }
   // Sliding windows, hybrids, positions of several sections, several caches.
   for (const char* model : {"gemma3-dense", "jamba-dense", "qwen2vl-dense", "deepseek4-moe"})

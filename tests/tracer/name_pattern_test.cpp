@@ -108,9 +108,7 @@ TEST(NamePattern, EndsSoonWhateverThePattern) {
 
 // On the inference thread, in graphs that are learned and in ones that are known.
 TEST(NamePattern, HoldsNoRequestUp) {
-  modelgen::ModelSpec spec;
-  spec.shape = "gpt-oss-like";
-  TracedModel traced(generated_model(spec));
+  TracedModel traced(generated_model({.shape = "gpt-oss-like"}));
   GenerationRequest request = greedy_tokens(20, 3);
   request.level = Level::Verbose;
   request.stats_pattern = "(.*)*!";

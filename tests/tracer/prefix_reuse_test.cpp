@@ -13,12 +13,6 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-std::filesystem::path shape(const std::string& name) {
-  modelgen::ModelSpec spec;
-  spec.shape = name;
-  return generated_model(spec);
-}
-
 GenerationRequest request_of(Ids ids, std::uint32_t generate, bool reuse) {
   GenerationRequest request = greedy_tokens(1, generate);
   request.prompt = std::move(ids);
@@ -48,7 +42,7 @@ Ids generated_ids(const TracedModel::Run& run) {
 }
 
 TEST(PrefixReuse, IsRecordedAsSuch) {
-  TracedModel traced(shape("small"));
+  TracedModel traced(two_layers("small"));
   traced.run(request_of(ids(40), 5, true));
   const Ids prompt = joined(ids(30), ids(10, 33));
   const auto run = traced.run(request_of(prompt, 5, true));
@@ -79,19 +73,19 @@ TEST(PrefixReuse, IsRecordedAsSuch) {
 }
 
 TEST(PrefixReuse, ReachesIntoWhatWasGenerated) {
-  TracedModel traced(shape("small"));
+  TracedModel traced(two_layers("small"));
   const auto first = traced.run(request_of(ids(20), 10, true));
   // A conversation goes on: the prompt is what was said, and more.
   const Ids prompt = joined(joined(ids(20), generated_ids(first)), ids(5, 9));
   const auto run = traced.run(request_of(prompt, 5, true));
   // The last generated token was never evaluated.
   EXPECT_EQ(run.result.reused_tokens, 29U);
-  TracedModel fresh(shape("small"));
+  TracedModel fresh(two_layers("small"));
   EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 5, false))));
 }
 
 TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
-  TracedModel traced(shape("small"));
+  TracedModel traced(two_layers("small"));
   const auto first = traced.run(request_of(ids(20), 3, true));
   const auto same = traced.run(request_of(ids(20), 3, true));
   EXPECT_EQ(same.result.reused_tokens, 19U);
@@ -104,16 +98,11 @@ TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
 // Every kind of memory: full, sliding window, recurrent, hybrid. Which of the
 // prefix is kept is theirs to say; the answer must not depend on it.
 TEST(PrefixReuse, NeverChangesTheAnswer) {
-  const std::filesystem::path models[] = {shape("small"),
-                                          shape("gpt-oss-like"),
-                                          shape("deepseek-like"),
-                                          shape("mamba"),
-                                          shape("rwkv"),
-                                          shape("t5"),
-                                          arch_model("gemma3-dense"),
-                                          arch_model("jamba-dense"),
-                                          arch_model("falcon-h1-dense"),
-                                          arch_model("qwen3next-moe")};
+  const std::filesystem::path models[] = {
+      two_layers("small"),        two_layers("gpt-oss-like"), two_layers("deepseek-like"),
+      two_layers("mamba"),        two_layers("rwkv"),         two_layers("t5"),
+      arch_model("gemma3-dense"), arch_model("jamba-dense"),  arch_model("falcon-h1-dense"),
+      arch_model("qwen3next-moe")};
   for (const auto& model : models) {
     SCOPED_TRACE(model.filename());
     ContextOptions context = TracedModel::small_context();

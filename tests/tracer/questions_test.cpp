@@ -36,11 +36,7 @@ class Questions : public ::testing::TestWithParam<Shape> {
  protected:
   Questions() : model_(generated_model(spec()), context()) {}
   static modelgen::ModelSpec spec() {
-    modelgen::ModelSpec spec;
-    spec.shape = GetParam().name;
-    spec.dims.layers = 2;
-    spec.splits = GetParam().splits;
-    return spec;
+    return {.shape = GetParam().name, .dims = {.layers = 2}, .splits = GetParam().splits};
   }
   static ContextOptions context() {
     ContextOptions context = TracedModel::small_context();

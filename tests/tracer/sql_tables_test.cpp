@@ -16,11 +16,7 @@ TEST(SqlTables, OfRecordedSessionsAreTheNaiveRows) {
   for (const auto& [name, splits] :
        {Shape{"small", 1}, Shape{"moe", 1}, Shape{"mamba", 1}, Shape{"small", 3}}) {
     SCOPED_TRACE(::testing::Message() << name << " in " << splits);
-    modelgen::ModelSpec spec;
-    spec.shape = name;
-    spec.dims.layers = 2;
-    spec.splits = splits;
-    TracedModel traced(generated_model(spec));
+    TracedModel traced(generated_model({.shape = name, .dims = {.layers = 2}, .splits = splits}));
     const auto run = traced.run(greedy_tokens(17, 6));
     ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
     EXPECT_GT(expect_tables(run.file), 1000U);

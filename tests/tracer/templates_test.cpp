@@ -15,10 +15,7 @@ namespace tt::test {
 namespace {
 
 std::filesystem::path tiny(const char* shape, int layers) {
-  modelgen::ModelSpec spec;
-  spec.shape = shape;
-  spec.dims.layers = layers;
-  return generated_model(spec);
+  return generated_model({.shape = shape, .dims = {.layers = layers}});
 }
 
 struct TemplateCase {
@@ -82,11 +79,9 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
 TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
   for (const char* shape : {"small", "moe", "gpt-oss-like"}) {
     SCOPED_TRACE(shape);
-    modelgen::ModelSpec spec;
-    spec.shape = shape;
     ContextOptions context = TracedModel::small_context();
     context.context = 1024;
-    TracedModel traced(generated_model(spec), context);
+    TracedModel traced(generated_model({.shape = shape}), context);
     const auto run = traced.run(greedy_tokens(1, 512));
     ASSERT_EQ(run.result.generated, 512U) << run.result.error;
     EXPECT_EQ(run.recording.losses, LossCounters{});

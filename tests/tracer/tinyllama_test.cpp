@@ -15,9 +15,7 @@ namespace tt::test {
 namespace {
 
 TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
-  modelgen::ModelSpec spec;
-  spec.shape = "tinyllama-1.1b";
-  TracedModel traced(generated_model(spec));
+  TracedModel traced(generated_model({.shape = "tinyllama-1.1b"}));
   const auto run = traced.run(greedy_tokens(5, 2));
   ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
   const auto steps = run.steps();

@@ -25,6 +25,10 @@ std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
   return written.emplace(key, report->files.front()).first->second;
 }
 
+std::filesystem::path two_layers(const std::string& shape) {
+  return generated_model({.shape = shape, .dims = {.layers = 2}});
+}
+
 void Heard::on_token(const Token& token, std::string_view piece) {
   tokens.push_back(token);
   pieces.emplace_back(piece);
@@ -109,6 +113,12 @@ GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generat
   request.sampling.temperature = 0;
   request.ignore_eos = true;
   request.reuse_prefix = false;
+  return request;
+}
+
+GenerationRequest text_request(std::string prompt, std::uint32_t generate) {
+  GenerationRequest request = greedy_tokens(1, generate);
+  request.prompt = std::move(prompt);
   return request;
 }
 

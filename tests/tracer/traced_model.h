@@ -20,6 +20,8 @@ namespace tt::test {
 
 // A generated model as a file in `folder`; the same spec is written once per test program.
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
+// Of a named shape: where the kinds of layers matter, not how many there are.
+std::filesystem::path two_layers(const std::string& shape);
 
 // Keeps what a listener is told.
 struct Heard final : GenerationListener {
@@ -64,6 +66,8 @@ class TracedModel {
 
 // `count` token ids from 1, the most likely next ones after them, no end-of-text.
 GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generate);
+// The same after a text.
+GenerationRequest text_request(std::string prompt, std::uint32_t generate);
 
 // The graph of a step; fails the test when there is none.
 std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const Step& step);

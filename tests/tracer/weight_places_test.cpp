@@ -16,11 +16,7 @@
 namespace tt::test {
 namespace {
 
-modelgen::ModelSpec spec_of(const char* shape) {
-  modelgen::ModelSpec spec;
-  spec.shape = shape;
-  return spec;
-}
+modelgen::ModelSpec spec_of(const char* shape) { return {.shape = shape}; }
 
 struct Places {
   std::map<Source, int> sources;             // weights by where they are
