@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/access_table.h"
 #include "analysis/matching_steps.h"
@@ -16,17 +19,41 @@
 namespace tt::test {
 namespace {
 
+// What the rows of one access of a template have in common.
+struct Named {
+  Tensor tensor;
+  std::string kind, output;                          // of the op
+  std::string lower_name, lower_kind, lower_output;  // as filters compare them
+};
+
 struct Row {
   AccessPlace place;
   Phase phase;
   StepAccess access;
   std::uint64_t address = 0;
-  Tensor tensor;
-  std::string kind, output;  // of the op
+  std::shared_ptr<const Named> of;
 };
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return text;
+}
+
+std::shared_ptr<const Named> named(const GraphTemplate& graph, const StepAccess& access) {
+  const Op& op = graph.ops[access.op.v];
+  const auto of = std::make_shared<Named>();
+  of->tensor = graph.tensor(access.tensor);
+  of->kind = op_name(graph, op);
+  of->output = graph.tensor(graph.node(op.last()).output).name;
+  of->lower_name = lower(of->tensor.name);
+  of->lower_kind = lower(of->kind);
+  of->lower_output = lower(of->output);
+  return of;
+}
 
 std::vector<Row> all_rows(const SessionReader& reader) {
   std::vector<Row> rows;
+  std::map<std::pair<TemplateId, std::uint32_t>, std::shared_ptr<const Named>> known;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
     if (step.graph.v == 0) return true;
     const auto graph = reader.graph(step.graph).value();
@@ -41,14 +68,14 @@ std::vector<Row> all_rows(const SessionReader& reader) {
       if (address != 0 && access.expert >= 0) {
         address += static_cast<std::uint64_t>(access.expert) * accesses[access.access].stride;
       }
+      auto& of = known[{step.graph, access.access}];
+      if (of == nullptr) of = named(*graph, access);
       rows.push_back(
           {.place = {.step = step.id, .access = access.access, .part = parts[access.access]++},
            .phase = step.phase,
            .access = access,
            .address = address,
-           .tensor = graph->tensor(access.tensor),
-           .kind = op_name(*graph, graph->ops[access.op.v]),
-           .output = graph->tensor(graph->node(graph->ops[access.op.v].last()).output).name});
+           .of = of});
     });
     return true;
   });
@@ -58,21 +85,18 @@ std::vector<Row> all_rows(const SessionReader& reader) {
 
 bool passes(const Row& row, const AccessQuery& query) {
   const TensorFilter& t = query.filter.tensor;
-  std::string name = row.tensor.name, part = t.name, kind = row.kind, output = row.output,
-              op = query.filter.op_name;
-  for (std::string* text : {&name, &part, &kind, &output, &op}) {
-    for (char& c : *text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  }
+  const Named& of = *row.of;
+  const std::string op = lower(query.filter.op_name);
   const auto fits = [](const auto& wanted, const auto& value) {
     return !wanted || *wanted == value;
   };
   return row.place.step >= query.first_step &&
          (!query.last_step || row.place.step <= *query.last_step) && fits(query.phase, row.phase) &&
          fits(query.filter.op, row.access.op) && fits(query.filter.write, row.access.write) &&
-         fits(query.filter.expert, row.access.expert) && fits(t.kind, row.tensor.kind) &&
-         fits(t.source, row.tensor.source) && fits(t.layer, row.tensor.layer) &&
-         fits(t.component, row.tensor.component) && name.contains(part) &&
-         (kind.contains(op) || output.contains(op));
+         fits(query.filter.expert, row.access.expert) && fits(t.kind, of.tensor.kind) &&
+         fits(t.source, of.tensor.source) && fits(t.layer, of.tensor.layer) &&
+         fits(t.component, of.tensor.component) && of.lower_name.contains(lower(t.name)) &&
+         (of.lower_kind.contains(op) || of.lower_output.contains(op));
 }
 
 // From rows in time order.
@@ -87,7 +111,8 @@ void sort(std::vector<Row>& rows, Order<AccessSort> order) {
     });
   };
   if (order.by == AccessSort::ByBytes) by([](const Row& r) { return r.access.touched.v; });
-  if (order.by == AccessSort::ByTensor) by([](const Row& r) { return r.tensor.name; });
+  if (order.by == AccessSort::ByTensor)
+    by([](const Row& r) -> const std::string& { return r.of->tensor.name; });
   if (order.by == AccessSort::ByOffset) {
     by([](const Row& r) { return std::pair(r.access.range.file, r.access.range.offset); });
     std::ranges::stable_partition(rows, [](const Row& r) { return !r.access.range.empty(); });
@@ -110,12 +135,13 @@ void expect_same(const AccessRow& row, const Row& expected) {
   EXPECT_EQ(row.access.rank, expected.access.rank);
   EXPECT_TRUE(row.access.score == expected.access.score || std::isnan(expected.access.score));
   EXPECT_EQ(row.address, expected.address);
-  EXPECT_EQ(row.name, expected.tensor.name);
-  EXPECT_EQ(row.kind, expected.tensor.kind);
-  EXPECT_EQ(row.source, expected.tensor.source);
-  EXPECT_EQ(row.layer, expected.tensor.layer);
-  EXPECT_EQ(row.component, expected.tensor.component);
-  EXPECT_EQ(row.role, expected.tensor.role);
+  const Tensor& tensor = expected.of->tensor;
+  EXPECT_EQ(row.name, tensor.name);
+  EXPECT_EQ(row.kind, tensor.kind);
+  EXPECT_EQ(row.source, tensor.source);
+  EXPECT_EQ(row.layer, tensor.layer);
+  EXPECT_EQ(row.component, tensor.component);
+  EXPECT_EQ(row.role, tensor.role);
 }
 
 constexpr Order<AccessSort> kOrders[] = {
@@ -126,7 +152,7 @@ constexpr Order<AccessSort> kOrders[] = {
 // A question that `model`, some row, is an answer to.
 AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
   AccessQuery query;
-  const Tensor& tensor = model.tensor;
+  const Tensor& tensor = model.of->tensor;
   if (dice.one_in(4)) query.filter.tensor.kind = tensor.kind;
   if (dice.one_in(4)) query.filter.tensor.source = tensor.source;
   if (dice.one_in(4)) query.filter.tensor.layer = tensor.layer;
@@ -138,7 +164,7 @@ AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
       c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
   }
   if (dice.one_in(4)) query.filter.write = model.access.write;
-  if (dice.one_in(5)) query.filter.op_name = dice.one_in(2) ? model.kind : model.output;
+  if (dice.one_in(5)) query.filter.op_name = dice.one_in(2) ? model.of->kind : model.of->output;
   if (dice.one_in(6)) query.filter.op = model.access.op;
   if (dice.one_in(4) && model.access.expert >= 0) query.filter.expert = model.access.expert;
   if (dice.one_in(4)) query.phase = model.phase;
