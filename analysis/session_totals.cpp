@@ -46,7 +46,7 @@ std::size_t SessionTotals::memory_bytes() const {
     bytes +=
         sizeof(key) + sizeof(series) + series.sets.memory_bytes() +
         (series.op_ns.size() + series.parts.size() + series.hits.size()) * sizeof(std::uint64_t);
-    for (const auto& listed : series.listed) bytes += sizeof(listed) + listed.size() * kPerListed;
+    for (const auto& listed : series.listed) bytes += listed.size() * kPerListed;
   }
   return bytes;
 }
