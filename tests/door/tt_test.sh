@@ -102,6 +102,21 @@ test_second_run_neither_configures_nor_builds() {
   equals "$(calls_of cmake)" 2
 }
 
+test_builds_of_one_preset_wait_for_each_other() {
+  inside
+  program cmake <<BODY
+case \$1 in
+  -S) mkdir -p "\$2/build/\$4"; : >"\$2/build/\$4/build.ninja" ;;
+  --build) echo begins >>"$work/order"; sleep 0.3; echo ends >>"$work/order" ;;
+esac
+BODY
+  "$tree/tt" build dev 2>"$work/said.one" &
+  "$tree/tt" build dev 2>"$work/said.two"
+  wait $!
+  equals "$(paste -sd' ' "$work/order")" 'begins ends begins ends'
+  contains "$(cat "$work"/said.*)" 'another ./tt is building dev; waiting'
+}
+
 test_another_environment_starts_a_new_build_folder() {
   inside
   "$tree/tt" run >/dev/null 2>&1
