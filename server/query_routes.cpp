@@ -94,6 +94,7 @@ void run(SessionStore& sessions, TotalsShelf& totals,
   const auto body = parse_query_body(request.body);
   if (!body) return answer(response, body.error());
   const std::string& id = request.path_params.at("id");
+  const auto tag = sessions.tag(id);  // before: the file may change while rows are sent
   auto reader = sessions.open(id);
   if (!reader) return answer(response, problem_of(reader.error()));
   auto turn = Turn::take(running);
@@ -105,8 +106,8 @@ void run(SessionStore& sessions, TotalsShelf& totals,
       *std::move(reader), body->sql,
       {.time = body->timeout, .rows = body->limit, .memory = kMostMemory, .short_values = true},
       while_connected(request),
-      [&sessions, &totals, id](auto times, const SessionReader& of, const KeepGoing& keep_going) {
-        return totals.lend(times, id, sessions.tag(id), of, keep_going);
+      [&totals, id, tag](auto times, const SessionReader& of, const KeepGoing& keep_going) {
+        return totals.lend(times, id, tag, of, keep_going);
       });
   if (!query) return answer(response, problem_of(query.error()));
   const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(turn));

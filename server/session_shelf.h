@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <format>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,8 +33,10 @@ class SessionShelf {
   struct Entry {
     std::shared_timed_mutex mutex;  // held by those who ask; alone by who builds or extends
     std::optional<Kept> kept;
-    std::optional<std::string> tag;  // of the state that it is of; none: it grows
-    std::size_t bytes = 0;           // guarded by the shelf's mutex, as the next
+    std::string session;                 // which one it is of
+    std::optional<std::string> tag;      // of the state that it is of; none: it grows
+    std::optional<std::string> damaged;  // the state that cannot be read to its end
+    std::size_t bytes = 0;               // guarded by the shelf's mutex, as the next
     std::uint64_t used = 0;
   };
 
@@ -51,8 +54,10 @@ class SessionShelf {
     std::shared_lock<std::shared_timed_mutex> lock_;
   };
 
-  // `tag` is SessionStore::tag() of the session that `reader` reads. Whoever asks while
-  // somebody builds waits for that, as long as keep_going().
+  // `tag` is what SessionStore::tag() said when `reader` was opened, or later: where another
+  // session has come to that place meanwhile, nothing of the one is taken for the other's.
+  // Whoever asks while somebody builds waits for that, as long as keep_going(). What a reader
+  // that was ended at damage tells is lent and not kept: the next one has to meet the damage.
   std::expected<Lease, TraceError> lend(const std::string& id,
                                         const std::optional<std::string>& tag,
                                         const SessionReader& reader, const KeepGoing& keep_going);
@@ -63,6 +68,8 @@ class SessionShelf {
   void weigh(const std::shared_ptr<Entry>& entry);
   template <class Lock>
   static std::expected<Lock, TraceError> locked(Entry& entry, const KeepGoing& keep_going);
+  static std::expected<Lease, TraceError> lend_unkept(const SessionReader& reader,
+                                                      const KeepGoing& keep_going);
 
   const std::size_t most_bytes_;
   mutable std::mutex mutex_;  // of what follows
@@ -91,6 +98,7 @@ class TotalsShelf {
       return untimed_.lend(id, tag, reader, keep_going).transform(shared);
     return timed_.lend(id, tag, reader, keep_going).transform(shared);
   }
+  std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
 
  private:
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of each
@@ -143,26 +151,48 @@ std::expected<Lock, TraceError> SessionShelf<Kept, how...>::locked(Entry& entry,
 }
 
 template <class Kept, auto... how>
+auto SessionShelf<Kept, how...>::lend_unkept(const SessionReader& reader,
+                                             const KeepGoing& keep_going)
+    -> std::expected<Lease, TraceError> {
+  auto entry = std::make_shared<Entry>();
+  entry->kept.emplace(how...);
+  if (auto done = entry->kept->extend(reader, keep_going); !done)
+    return std::unexpected(done.error());
+  std::shared_lock lock(entry->mutex);
+  return Lease(std::move(entry), std::move(lock));
+}
+
+template <class Kept, auto... how>
 auto SessionShelf<Kept, how...>::lend(const std::string& id, const std::optional<std::string>& tag,
                                       const SessionReader& reader, const KeepGoing& keep_going)
     -> std::expected<Lease, TraceError> {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const std::string session = std::format("{} {}", info->id, info->start_utc_ns);
   const std::shared_ptr<Entry> entry = entry_of(id);
   for (bool extended = false;;) {
     {
       auto shared = locked<std::shared_lock<std::shared_timed_mutex>>(*entry, keep_going);
       if (!shared) return std::unexpected(shared.error());
-      if (entry->kept && (tag ? entry->tag == tag : extended))
+      if (entry->kept && entry->session == session && (tag ? entry->tag == tag : extended))
         return Lease(entry, *std::move(shared));
+      if (tag && entry->damaged == tag) {
+        shared->unlock();
+        return lend_unkept(reader, keep_going);
+      }
     }
     const auto alone = locked<std::unique_lock<std::shared_timed_mutex>>(*entry, keep_going);
     if (!alone) return std::unexpected(alone.error());
-    if (entry->kept && tag && entry->tag == tag) continue;  // somebody was faster
+    const bool same = entry->kept && entry->session == session;
+    if (same && tag && entry->tag == tag) continue;  // somebody was faster
     // Of another state of an ended session nothing is known; one that grows only grows.
-    if (!entry->kept || entry->tag) entry->kept.emplace(how...);
+    if (!same || entry->tag) entry->kept.emplace(how...);
+    entry->session = session;
     entry->tag.reset();
     if (auto done = entry->kept->extend(reader, keep_going); !done) {
       // The half of it would go on with whatever has this id by then.
       if (tag) entry->kept.reset();
+      if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
       return std::unexpected(done.error());
     }
     entry->tag = tag;

@@ -146,7 +146,7 @@ constexpr std::array kAccessColumns = {
     Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Out& o) { o.u64(r.sum.bytes); }},
 };
 
-// The totals are found anew by every scan: a session may be growing.
+// Every scan asks for the totals: a session may be growing.
 template <class Row>
 class TotalCursor : public ChunkCursor<Row> {
  public:

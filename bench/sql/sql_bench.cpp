@@ -223,8 +223,11 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     ask_us(session, total.ours, kept.lender());
     const Answer again = best_of_three([&] { return ask_us(session, total.ours, kept.lender()); });
     Answer twice = best_of_three([&] { return ask_duckdb({duckdbs.back(), duckdbs.back()}); });
-    twice.seconds -= duckdb.seconds;
-    twice.rows = duckdb.rows;
+    if (twice.rows != duckdb.rows + duckdb.rows || twice.seconds <= duckdb.seconds) {
+      std::println(stderr, "DuckDB's second answer is not the first, or took no time");
+      return false;
+    }
+    twice = {.seconds = twice.seconds - duckdb.seconds, .rows = duckdb.rows};
     same &= compare(std::format("per {}, asked before", total.of), again, twice, Budget::Yes);
   }
   const Answer us = best_of_three([&] { return ask_sqlite(extension, session, ours); });

@@ -107,7 +107,13 @@ test_builds_of_one_preset_wait_for_each_other() {
   program cmake <<BODY
 case \$1 in
   -S) mkdir -p "\$2/build/\$4"; : >"\$2/build/\$4/build.ninja" ;;
-  --build) echo begins >>"$work/order"; sleep 0.3; echo ends >>"$work/order" ;;
+  --build)
+    echo begins >>"$work/order"
+    for ((tries = 0; tries < 200; ++tries)); do
+      ! grep -q waiting "$work"/said.* || break
+      sleep 0.05
+    done
+    echo ends >>"$work/order" ;;
 esac
 BODY
   "$tree/tt" build dev 2>"$work/said.one" &

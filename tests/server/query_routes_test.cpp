@@ -140,7 +140,8 @@ TEST(QueryRoutes, ADamagedFileSaysSoAlsoInTheMiddle) {
   }
   // What has no row before the damage is answered of the steps before that.
   for (const auto& [sql, per_step] : {std::pair{"SELECT count(*) FROM step", 1},
-                                      {"SELECT sum(accesses) FROM access_by_layer", 16}}) {
+                                      {"SELECT sum(accesses) FROM access_by_layer", 16},
+                                      {"SELECT sum(accesses) AS again FROM access_by_layer", 16}}) {
     SCOPED_TRACE(sql);
     const auto sum = server.client().Post("/api/v1/sessions/small/query",
                                           json({{"sql", sql}}).dump(), "application/json");

@@ -59,11 +59,16 @@ std::vector<std::string> listed(TestServer& server, const std::string& query) {
 std::vector<std::string> files_below(const fs::path& folder) {
   for (;;) {
     std::vector<std::string> files;
-    std::error_code gone;
-    for (fs::recursive_directory_iterator at(folder), end; !gone && at != end; at.increment(gone))
-      if (!at->is_directory(gone)) files.push_back(at->path().lexically_relative(folder).string());
+    try {
+      for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (!entry.is_directory())
+          files.push_back(entry.path().lexically_relative(folder).string());
+    } catch (const fs::filesystem_error& error) {
+      if (error.code() == std::errc::no_such_file_or_directory && fs::exists(folder)) continue;
+      throw;
+    }
     std::ranges::sort(files);
-    if (!gone) return files;
+    return files;
   }
 }
 

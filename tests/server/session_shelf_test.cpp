@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/analysis/small_session.h"
 #include "tests/server/test_server.h"
@@ -20,8 +22,10 @@ using Times = SessionTotals::Times;
 // One that is recorded.
 class GrowingSession {
  public:
-  explicit GrowingSession(std::filesystem::path file) : file_(std::move(file)) {
-    writer_ = SessionWriter::create(file_, SmallSession::small_info()).value();
+  explicit GrowingSession(std::filesystem::path file, std::int64_t start_utc_ns = 1)
+      : file_(std::move(file)) {
+    info_.start_utc_ns = start_utc_ns;
+    writer_ = SessionWriter::create(file_, info_).value();
     EXPECT_TRUE(writer_->add_template(TemplateId{1}, small_graph()).has_value());
     const Allocation allocation{.id = AllocationId{1},
                                 .graph = TemplateId{1},
@@ -34,14 +38,14 @@ class GrowingSession {
     EXPECT_TRUE(writer_->commit().has_value());
   }
   void finish() {
-    SessionInfo info = SmallSession::small_info();
-    info.state = SessionState::Done;
-    EXPECT_TRUE(writer_->finish(info, {}).has_value());
+    info_.state = SessionState::Done;
+    EXPECT_TRUE(writer_->finish(info_, {}).has_value());
   }
   SessionReader reader() const { return SessionReader::open(file_).value(); }
 
  private:
   std::filesystem::path file_;
+  SessionInfo info_ = SmallSession::small_info();
   std::unique_ptr<SessionWriter> writer_;
 };
 
@@ -152,10 +156,54 @@ TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
     session.finish();
   }
   EXPECT_EQ(accesses(), json({48, 15})) << "it has ended";
+  const std::size_t kept = server.totals.bytes();
+  EXPECT_GT(kept, 0U);
   EXPECT_EQ(accesses(), json({48, 15}));
+  EXPECT_EQ(server.totals.bytes(), kept);
   std::filesystem::remove(file);
   std::filesystem::copy_file(SmallSession({small_step(0), small_step(1)}).path, file);
   EXPECT_EQ(accesses(), json({32, 10}));
+  // Nobody asked between the end of one and the next of its name.
+  for (const std::int64_t start : {2, 3}) {
+    std::filesystem::remove(file);
+    GrowingSession session(file, start);
+    for (std::uint32_t i = 0; i < start; ++i) session.add(small_step(i));
+    EXPECT_EQ(accesses(), json({16 * start, 5 * start}));
+    session.add(small_step(static_cast<std::uint32_t>(start)));
+    session.finish();
+  }
+  std::filesystem::remove(file);
+  GrowingSession last(file, 4);
+  last.add(small_step(0));
+  last.finish();
+  EXPECT_EQ(accesses(), json({16, 5}));
+}
+
+// What is known up to the damage is not the session: the next one has to be told of it, too.
+TEST(TotalsShelf, KeepsNothingOfWhatIsDamaged) {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 2000; ++i) steps.push_back(small_step(i));
+  const SmallSession session(steps);
+  {
+    std::fstream file(session.path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto size = std::filesystem::file_size(session.path);
+    file.seekp(static_cast<std::streamoff>(size - size / 4));
+    file << std::string(4096, '\x5a');
+  }
+  TotalsShelf shelf;
+  for (int i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    SessionReader reader = session.reader();
+    const auto whole = shelf.lend(Times::Skip, "s", "tag", reader, always);
+    ASSERT_FALSE(whole.has_value());
+    EXPECT_EQ(whole.error().kind, TraceError::Kind::Damaged);
+    const auto end = reader.end_at_damage();
+    ASSERT_TRUE(end && *end) << "damaged";
+    const auto up_to_damage = shelf.lend(Times::Skip, "s", "tag", reader, always);
+    ASSERT_TRUE(up_to_damage.has_value());
+    EXPECT_EQ(steps_of(**up_to_damage), **end);
+  }
+  EXPECT_EQ(shelf.bytes(), 0U);
 }
 
 }  // namespace
