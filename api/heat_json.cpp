@@ -23,6 +23,10 @@ Json number(double value) {
   return value;
 }
 void append(std::string& out, double value) {
+  if (value == 0) {  // most cells of most pictures
+    out += '0';
+    return;
+  }
   char text[32];
   const auto end = is_count(value)
                        ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value))
