@@ -7,12 +7,11 @@
 //                              of a mixture of experts (bench/analysis/big_session.h)
 //
 // One iteration is one statement, prepared and read to its end on a connection of its
-// own, as the server's are; the best of three. Each total is asked for of a session that was
-// asked before, as tt-server keeps it (server/session_shelf.h), against what a second asking
-// costs DuckDB; all of them together, with opening the file, on one connection of the sqlite3
-// shell with our extension, against DuckDB's shell; and each by itself with opening the file,
-// which on our side is reading every step: that is told without a budget, as the first
-// picture has one of its own. Times are those that the processor spent; DuckDB has one
+// own, as the server's are; the best of three. Each total is asked for by itself with opening
+// the file, which on our side is reading every step; of a session that was asked before, as
+// tt-server keeps it (server/session_shelf.h), against what a second asking costs DuckDB; and
+// all of them together, with opening, on one connection of the sqlite3 shell with our
+// extension, against DuckDB's shell. Times are those that the processor spent; DuckDB has one
 // thread. Rows are compared.
 #include <sys/resource.h>
 
@@ -195,13 +194,10 @@ constexpr std::array kTotals = {
           "ORDER BY 1, 2",
           "WHERE expert_id IS NOT NULL"}};
 
-enum class Budget { Yes, None };
-
-bool compare(const std::string& what, const Answer& us, const Answer& duckdb, Budget budget) {
+bool compare(const std::string& what, const Answer& us, const Answer& duckdb) {
   const double share = us.seconds / duckdb.seconds;
-  std::println("{:<28} {:>8.4f} s, DuckDB {:>7.3f} s: share {:.3f}{}", what, us.seconds,
-               duckdb.seconds, share,
-               budget == Budget::None ? "" : ", " + verdict(share, Bound::AtMost, 0.1));
+  std::println("{:<28} {:>8.4f} s, DuckDB {:>7.3f} s: share {:.3f}, {}", what, us.seconds,
+               duckdb.seconds, share, verdict(share, Bound::AtMost, 0.1));
   if (us.rows == duckdb.rows) return true;
   std::println("  and the rows differ");
   return false;
@@ -219,7 +215,7 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     ours.emplace_back(total.ours);
     duckdbs.push_back(total.duckdbs(parquet));
     const Answer duckdb = best_of_three([&] { return ask_duckdb({duckdbs.back()}); });
-    same &= compare(std::format("per {}, with opening", total.of), us, duckdb, Budget::None);
+    same &= compare(std::format("per {}, with opening", total.of), us, duckdb);
     ask_us(session, total.ours, kept.lender());
     const Answer again = best_of_three([&] { return ask_us(session, total.ours, kept.lender()); });
     Answer twice = best_of_three([&] { return ask_duckdb({duckdbs.back(), duckdbs.back()}); });
@@ -228,11 +224,11 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
       return false;
     }
     twice = {.seconds = twice.seconds - duckdb.seconds, .rows = duckdb.rows};
-    same &= compare(std::format("per {}, asked before", total.of), again, twice, Budget::Yes);
+    same &= compare(std::format("per {}, asked before", total.of), again, twice);
   }
   const Answer us = best_of_three([&] { return ask_sqlite(extension, session, ours); });
   const Answer duckdb = best_of_three([&] { return ask_duckdb(duckdbs); });
-  same &= compare("all, with opening", us, duckdb, Budget::Yes);
+  same &= compare("all, with opening", us, duckdb);
   return same;
 }
 
