@@ -15,6 +15,7 @@
 
 #include "tests/analysis/small_session.h"
 #include "tests/places.h"
+#include "tests/server/recorded.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
@@ -132,12 +133,7 @@ TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
 
 TEST(QueryRoutes, ADamagedFileSaysSoAlsoInTheMiddle) {
   QueryServer server(2000);
-  {
-    std::fstream file(server.file, std::ios::in | std::ios::out | std::ios::binary);
-    const auto size = std::filesystem::file_size(server.file);
-    file.seekp(static_cast<std::streamoff>(size - size / 4));
-    file << std::string(4096, '\x5a');
-  }
+  damage_last_quarter(server.file);
   // What has no row before the damage is answered of the steps before that.
   for (const auto& [sql, per_step] : {std::pair{"SELECT count(*) FROM step", 1},
                                       {"SELECT sum(accesses) FROM access_by_layer", 16},

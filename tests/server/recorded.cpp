@@ -77,6 +77,13 @@ std::string bytes_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+void damage_last_quarter(const fs::path& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const auto size = fs::file_size(path);
+  file.seekp(static_cast<std::streamoff>(size - size / 4));
+  file << std::string(4096, '\x5a');
+}
+
 void write_bytes(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }

@@ -30,6 +30,8 @@ std::vector<std::string> listed(TestServer& server, const std::string& query = "
 std::vector<std::string> files_below(const fs::path& folder);
 
 std::string bytes_of(const fs::path& file);
+// Overwrites a page of a session where its last quarter begins.
+void damage_last_quarter(const fs::path& file);
 void write_bytes(const fs::path& file, const std::string& bytes);
 
 // What the sqlite3 program says: nobody of us.

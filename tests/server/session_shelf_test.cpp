@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <latch>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tests/analysis/small_session.h"
+#include "tests/server/recorded.h"
 #include "tests/server/test_server.h"
 
 namespace tt::test {
@@ -184,12 +184,7 @@ TEST(TotalsShelf, KeepsNothingOfWhatIsDamaged) {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < 2000; ++i) steps.push_back(small_step(i));
   const SmallSession session(steps);
-  {
-    std::fstream file(session.path, std::ios::in | std::ios::out | std::ios::binary);
-    const auto size = std::filesystem::file_size(session.path);
-    file.seekp(static_cast<std::streamoff>(size - size / 4));
-    file << std::string(4096, '\x5a');
-  }
+  damage_last_quarter(session.path);
   TotalsShelf shelf;
   for (int i = 0; i < 2; ++i) {
     SCOPED_TRACE(i);
