@@ -19,12 +19,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <expected>
 #include <filesystem>
 #include <format>
 #include <limits>
-#include <map>
-#include <memory>
 #include <print>
 #include <string>
 #include <string_view>
@@ -35,6 +32,7 @@
 #include "api/exchange/export.h"
 #include "bench/analysis/big_session.h"
 #include "bench/budget.h"
+#include "server/session_shelf.h"
 
 namespace {
 
@@ -61,24 +59,6 @@ std::string text_of(const tt::sql::QueryValue& value) {
   if (const auto* text = std::get_if<std::string_view>(&value)) return std::string(*text);
   return {};
 }
-
-// As a server does between two statements.
-class KeptTotals {
- public:
-  tt::LendTotals lender() {
-    return [this](auto times, const auto& reader, const auto& keep_going)
-               -> std::expected<std::shared_ptr<const tt::SessionTotals>, tt::TraceError> {
-      auto& totals = kept_[times];
-      if (totals == nullptr) totals = std::make_shared<tt::SessionTotals>(times);
-      if (const auto done = totals->extend(reader, keep_going); !done)
-        return std::unexpected(done.error());
-      return totals;
-    };
-  }
-
- private:
-  std::map<tt::SessionTotals::Times, std::shared_ptr<tt::SessionTotals>> kept_;
-};
 
 Answer ask_us(const fs::path& session, const std::string& sql,
               const tt::LendTotals& lend_totals = {}) {
@@ -208,7 +188,10 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
   if (!write_parquet(session, parquet)) return false;
   bool same = true;
   std::vector<std::string> ours, duckdbs;
-  KeptTotals kept;
+  tt::TotalsShelf kept;
+  const tt::LendTotals lend = [&](auto times, const auto& reader, const auto& keep_going) {
+    return kept.lend(times, session.string(), "ended", reader, keep_going);
+  };
   for (const Total& total : kTotals) {
     const Answer us = best_of_three([&] { return ask_us(session, total.ours); });
     if (us.rows.empty() && std::string_view(total.of) == "expert") continue;  // there are none
@@ -216,8 +199,8 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     duckdbs.push_back(total.duckdbs(parquet));
     const Answer duckdb = best_of_three([&] { return ask_duckdb({duckdbs.back()}); });
     same &= compare(std::format("per {}, with opening", total.of), us, duckdb);
-    ask_us(session, total.ours, kept.lender());
-    const Answer again = best_of_three([&] { return ask_us(session, total.ours, kept.lender()); });
+    ask_us(session, total.ours, lend);
+    const Answer again = best_of_three([&] { return ask_us(session, total.ours, lend); });
     Answer twice = best_of_three([&] { return ask_duckdb({duckdbs.back(), duckdbs.back()}); });
     if (twice.rows != duckdb.rows + duckdb.rows || twice.seconds <= duckdb.seconds) {
       std::println(stderr, "DuckDB's second answer is not the first, or took no time");
