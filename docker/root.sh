@@ -11,7 +11,10 @@
 #
 # Inside, every folder of the host that a Debian system does not have itself
 # (/home, /mnt, /data, ...) lies under its own path, and so do the current
-# folder, this tree and the folders of files named in ARGS or in TT_* variables.
+# folder, this tree and the folders of files named in ARGS or in TT_* variables,
+# also of those that are yet to be made. All else is the environment's own and
+# read-only there: what was written into it would be unknown to the host and gone
+# with the environment. (A shell that is to change it: mount -o remount,bind,rw /)
 #
 # Safe to interrupt and to repeat: a folder gets its final name only when it is
 # complete. A lock beside it keeps two set-ups apart, and a removal away from
@@ -175,25 +178,65 @@ show_file() {
   mount --bind -- "$(realpath -- "$1")" "$root$2"
 }
 
-# A path that the caller named. Its folder is shown, since a model may be split
-# into files that lie beside each other; in a folder that the environment has
-# itself (/usr/share, /etc) only the file.
+# The path itself, or the folder above it that there is.
+nearest() {
+  local path
+  path=$(realpath --canonicalize-missing --no-symlinks -- "$1" 2>/dev/null) || return
+  while [[ ! -e ${path:-/} ]]; do path=${path%/*}; done
+  echo "${path:-/}"
+}
+
+# hollow DIR: what it holds inside is at most what `show` and `show_file` put things on.
+hollow() { [[ -z $(find "$root$1/" -xdev ! -type d ! -empty -print -quit 2>/dev/null) ]]; }
+
+# A word of the caller that may be a path, also one that nothing is at yet: the nearest
+# folder is shown, so that what is made there lies on the host. Its folder, since a model
+# may be split into files that lie beside each other; in a folder that the environment has
+# itself (/usr/share, /etc) only the file. Makes nothing on the host: the word may as well
+# be a prompt. Fails where something new would lie in the environment.
 show_named() {
-  local path dir
-  [[ -e $1 ]] || return 0
-  for path in "$(realpath --no-symlinks -- "$1")" "$(realpath -- "$1")"; do
+  local path dir own=0
+  [[ -e $1 || $1 == */* ]] || return 0  # else a plain name, of the current folder
+  case $1 in /dev/* | /proc/* | /sys/*) return 0 ;; esac  # are the host's
+  path=$(nearest "$1") || return 0
+  for path in "$path" "$(realpath -- "$path")"; do
     dir=$path
     [[ -d $path ]] || dir=${path%/*}
-    if [[ ! -e $root$dir/ || -z $(ls -A "$root$dir/") ]]; then
-      show "${dir:-/}"
-    elif [[ -f $path && ! -s $root$path ]]; then
-      show_file "$path" "$path"
+    [[ ! $root$dir/ -ef $dir/ ]] || continue
+    if hollow "$dir"; then
+      show "$dir" || die "$dir cannot be made visible inside (see above)"
+    else
+      own=1
+      [[ ! -f $path || -s $root$path ]] || show_file "$path" "$path"
     fi
   done
+  return "$own"
+}
+
+# refuse PATH FOLDER: what would be PATH can lie in FOLDER.
+refuse() {
+  die "$1 would be lost: the build environment has a $(nearest "$1") of its own, which this system does not see.
+  A new folder is seen by both:
+    mkdir -p $2"
+}
+
+# A folder that the program makes if need be. It would make it inside where the nearest
+# folder is one of the environment's own (/var/lib), so there it is made before.
+show_folder() {
+  show_named "$1" && return
+  mkdir -p -- "$1"
+  show_named "$1" || refuse "$1" "$1/tensor-trace"
+}
+
+# A file that the program makes if need be. Unlike a folder it cannot be made for it: some
+# programs refuse to write what is there.
+show_output() {
+  local dir=${1%/*}
+  show_named "$1" || [[ -e $1 ]] || { [[ ! -d $dir/ ]] || dir+=/tensor-trace; refuse "$1" "$dir"; }
 }
 
 show_host() {
-  local dir name word
+  local dir name word option=
   for dir in /*/; do
     dir=${dir%/}
     case ${dir#/} in
@@ -203,8 +246,28 @@ show_host() {
   done
   for dir in /proc /sys /dev; do mount --rbind "$dir" "$root$dir"; done
   show /var/tmp
-  for word in "$tree" "$cache" "$PWD" "$@"; do show_named "${word#--*=}"; done
-  for name in "${!TT_@}"; do show_named "${!name}"; done
+  # Sessions lie in a folder of the last two, unless another is named.
+  for word in "$tree" "$cache" "$PWD" "${HOME:-}" "${XDG_DATA_HOME:-}"; do show_named "$word" || true; done
+  for word in "$@"; do
+    case $word in
+      --*=*) option=${word%%=*} word=${word#*=} ;;
+      -[a-z]/*) option=${word:0:2} word=${word:2} ;;
+    esac
+    case $option in
+      --data-dir | --install) show_folder "$word" ;;
+      -o | --output | --api-key-file) show_output "$word" ;;
+      *) show_named "$word" || true ;;
+    esac
+    option=$word
+  done
+  for name in "${!TT_@}" CCACHE_DIR npm_config_cache; do
+    case $name in
+      TT_DATA_DIR | CCACHE_DIR | npm_config_cache) show_folder "${!name:-}" ;;
+      TT_API_KEY_FILE) show_output "${!name}" ;;
+      TT_API_KEY) ;;  # not to be seen among the arguments of a process
+      *) show_named "${!name}" || true ;;
+    esac
+  done
 }
 
 # Names, certificates and npm's settings are the host's: without them npm does
@@ -225,8 +288,11 @@ show_network() {
 inside() {
   local root=$1 bundle=/etc/ssl/certs/ca-certificates.crt name unset=()
   shift
+  mount --bind -- "$root" "$root"  # to be read-only here and not in the cache
   show_host "$@"
   show_network
+  mount -o remount,bind,ro "$root" ||
+    say "warning: what is written into the build environment's own folders (/usr, /var, ...) stays there"
   # Variables that point a compiler, a linker or Python at folders of the host.
   for name in CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH \
     LIBRARY_PATH LD_LIBRARY_PATH LD_PRELOAD PKG_CONFIG_PATH CMAKE_PREFIX_PATH CMAKE_GENERATOR \

@@ -18,8 +18,9 @@ cp "$source_tree/docker/"{cache.sh,packages.txt,root.sh} "$tree/docker/"
 cp "$source_tree/cmake/compiler_check.cpp" "$tree/cmake/"
 : >"$calls"
 
+# What the caller's ./tt exported is not what these tests are about.
+unset "${!TT_@}" CI CCACHE_DIR npm_config_cache XDG_CACHE_HOME XDG_DATA_HOME
 export PATH=$work/bin:$PATH HOME=$work/home TT_CACHE=$work/disk
-unset TT_INSIDE CI
 
 # program NAME, body on stdin: a program that notes its call, then does the body.
 program() {

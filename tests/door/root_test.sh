@@ -33,6 +33,14 @@ test_is_set_up_once_with_the_list() {
   [[ -d $root && ! -e $root.partial ]] || fail "not complete: $root"
 }
 
+test_says_what_it_does_and_how_long_it_takes() {
+  local output
+  program mmdebstrap <<<"sleep 1.1; $unpack"
+  output=$("$root_sh" create 2>&1)
+  contains "$output" "setting up the build environment (Debian forky, about 3 minutes, 3.5 GB) in $root"
+  [[ $output =~ 'the build environment is ready ('[1-9][0-9]*' s)' ]] || fail "not how long: $output"
+}
+
 test_changed_list_is_another_environment_but_not_a_comment() {
   echo '# a remark' >>"$tree/docker/packages.txt"
   equals "$("$root_sh" path)" "$root"
@@ -137,12 +145,102 @@ test_a_named_file_is_visible_inside() {
   contains "$(cat "$calls")" "mount --rbind -- $work/models $root$work/models"
 }
 
+# Of the first call an empty folder stays in the environment, to mount on.
+test_a_folder_that_was_visible_before_does_not_hide_the_one_above() {
+  "$root_sh" create 2>/dev/null
+  mkdir -p "$work/models/big"
+  touch "$work/models/big/m.gguf" "$work/models/m.gguf"
+  "$root_sh" enter true "$work/models/big/m.gguf"
+  "$root_sh" enter true "$work/models/m.gguf"
+  contains "$(cat "$calls")" "mount --rbind -- $work/models $root$work/models"$'\n'
+}
+
 test_a_folder_of_the_environment_is_not_covered() {
   "$root_sh" create 2>/dev/null
   mkdir -p "$root/usr/bin"
-  touch "$root/usr/bin/tool"
+  echo tool >"$root/usr/bin/tool"
   "$root_sh" enter true /usr/bin/env
   [[ $(cat "$calls") != *"-- /usr/bin "* ]] || fail 'the programs of the host cover those inside'
+}
+
+# The programs inside make them, on the host.
+test_what_is_yet_to_be_made_lies_in_a_folder_of_the_host() {
+  "$root_sh" create 2>/dev/null
+  mkdir -p "$work/media/disk"
+  local words
+  for words in "-o $work/media/disk/s.ttrace" "-o$work/media/disk/s.ttrace" "--out=$work/media/disk/x" \
+    "--data-dir $work/media/disk/a/b" "--data-dir=$work/media/disk/a" "$work/media/disk/bare"; do
+    : >"$calls"
+    # shellcheck disable=SC2086  # words
+    "$root_sh" enter true $words
+    contains "$(cat "$calls")" "mount --rbind -- $work/media/disk $root$work/media/disk"
+  done
+  : >"$calls"
+  TT_DATA_DIR=$work/media/disk/a/b "$root_sh" enter true
+  contains "$(cat "$calls")" "mount --rbind -- $work/media/disk $root$work/media/disk"
+  equals "$(ls "$work/media/disk")" ''
+}
+
+# $work/own, played, is like /var/lib: the host has it, and the environment one of its own.
+own_folder() {
+  "$root_sh" create 2>/dev/null
+  mkdir -p "$work/own" "$root$work/own"
+  echo something >"$root$work/own/x"
+}
+
+test_a_new_folder_in_one_of_the_environment_is_made_on_the_host() {
+  own_folder
+  TT_DATA_DIR=$work/own/b/c CCACHE_DIR=$work/own/d "$root_sh" enter true --data-dir "$work/own/a" --install="$work/own/e"
+  local dir
+  for dir in a b/c d e; do
+    [[ -d $work/own/$dir ]] || fail "$dir is not on the host"
+    contains "$(cat "$calls")" "mount --rbind -- $work/own/$dir $root$work/own/$dir"
+  done
+}
+
+test_what_would_be_lost_in_the_environment_is_refused() {
+  own_folder
+  refused "$root_sh" enter true -o "$work/own/s.ttrace"
+  contains "$said" "$work/own/s.ttrace would be lost: the build environment has a $work/own of its own"
+  contains "$said" "mkdir -p $work/own/tensor-trace"
+  refused "$root_sh" enter true --output="$work/own/new/s.ttrace"
+  contains "$said" "mkdir -p $work/own/new"
+  ln -s "$work/own" "$work/link"
+  refused "$root_sh" enter true -o "$work/link/s.ttrace"
+  refused env TT_API_KEY_FILE="$work/own/key" "$root_sh" enter true
+  refused "$root_sh" enter true --data-dir "$work/own"
+  contains "$said" "mkdir -p $work/own/tensor-trace"
+  equals "$(ls "$work/own")" ''
+  equals "$(grep -c '^chroot' "$calls" || true)" 0
+
+  echo secret >"$work/own/key"
+  "$root_sh" enter true --api-key-file "$work/own/key"
+  contains "$(cat "$calls")" "mount --bind -- $work/own/key $root$work/own/key"
+}
+
+test_words_that_look_like_paths_make_nothing() {
+  own_folder
+  "$root_sh" enter true --prompt "$work/own/help me/now" "$work/own/new" '/* all */ SELECT 1' /no_think \
+    --model="$work/own/none.gguf" -o - -o /dev/stdout | cat
+  equals "$(ls "$work/own")" ''
+  [[ ! -e $root$work/own/new ]] || fail 'made inside'
+}
+
+test_a_key_is_not_passed_as_an_argument() {
+  "$root_sh" create 2>/dev/null
+  local name
+  for name in realpath mkdir find; do program "$name" <<<"exec $(type -P "$name") \"\$@\""; done
+  TT_API_KEY=/home/s3cret/x== "$root_sh" enter true
+  contains "$(cat "$calls")" realpath
+  [[ $(cat "$calls") != *s3cret* ]] || fail "seen by others: $(grep s3cret "$calls")"
+}
+
+# Else what a program writes to a place that nobody named here would be lost unseen.
+test_the_environment_itself_is_read_only_inside() {
+  "$root_sh" create 2>/dev/null
+  "$root_sh" enter true "$work/home"
+  equals "$(grep -m 1 '^mount' "$calls")" "mount --bind -- $root $root"
+  equals "$(grep '^mount' "$calls" | tail -n 1)" "mount -o remount,bind,ro $root"
 }
 
 test_certificates_of_the_host_are_used_inside() {

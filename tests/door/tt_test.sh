@@ -74,6 +74,55 @@ test_a_folder_called_tensor_trace_is_taken_as_it_is() {
   contains "$(unset TT_CACHE XDG_CACHE_HOME; "$tree/tt" help)" "Caches lie in $HOME/.cache/tensor-trace "
 }
 
+# A build that only writes down where it was told to keep its caches. Ninja starts ccache in
+# the build's folder and npm in webui/, so these have to be whole paths.
+caches_of_a_build() {
+  program cmake <<BODY
+case \$1 in
+  -S) mkdir -p "\$2/build/\$4" ;;
+  --build) printf '%s\n' "\$CCACHE_DIR" "\$npm_config_cache" >"$work/caches" ;;
+esac
+BODY
+  "$tree/tt" build 2>/dev/null
+  paste -sd' ' "$work/caches"
+}
+
+test_caches_of_the_build_lie_outside_the_tree() {
+  inside
+  equals "$(caches_of_a_build)" "$cache/ccache $cache/npm"
+  equals "$(unset TT_CACHE; caches_of_a_build)" \
+    "$HOME/.cache/tensor-trace/ccache $HOME/.cache/tensor-trace/npm"
+  equals "$(CCACHE_DIR=$work/mine caches_of_a_build)" "$work/mine $cache/npm"
+}
+
+test_a_relative_cache_folder_begins_where_the_user_stands() {
+  inside
+  mkdir "$work/here"
+  cd "$work/here"
+  local here
+  here=$(pwd -P)
+  equals "$(TT_CACHE=disk caches_of_a_build)" "$here/disk/tensor-trace/ccache $here/disk/tensor-trace/npm"
+  equals "$(TT_CACHE=../tensor-trace caches_of_a_build)" "${here%/*}/tensor-trace/ccache ${here%/*}/tensor-trace/npm"
+  contains "$(TT_CACHE=. "$tree/tt" help)" "Caches lie in $here/tensor-trace (TT_CACHE)"
+  contains "$(TT_CACHE=/ "$tree/tt" help)" 'Caches lie in /tensor-trace (TT_CACHE)'
+}
+
+test_says_what_it_does_and_how_long_it_takes() {
+  inside
+  local output what
+  output=$("$tree/tt" build --install "$work/prefix" 2>&1)
+  for what in 'configuring release' 'building release' "installing in $work/prefix"; do
+    contains "$output" "tt: $what"$'\n'
+    [[ $output =~ "tt: $what: done in "[0-9]+' s' ]] || fail "not how long '$what' took: $output"
+  done
+  rm -r "$tree/build"
+  program cmake <<'BODY'
+[[ $1 != -S ]] || { mkdir -p "$2/build/$4"; sleep 1.1; }
+BODY
+  output=$("$tree/tt" build 2>&1)
+  [[ $output =~ 'configuring release: done in '[1-9] ]] || fail "took more than a second: $output"
+}
+
 test_unknown_verb_goes_to_the_program() {
   inside
   mkdir "$tree/cli"
@@ -256,7 +305,7 @@ system_with_everything() {
   local name
   # shellcheck disable=SC2016  # expanded when it runs
   while read -r name _; do program "$name" <<<'[[ $1 != --version ]] || echo v99.0'; done \
-    < <(sed -nE 's/.*# program: (.*)/\1/p' "$tree/docker/packages.txt")
+    < <(sed -nE 's/.*# (program|rival|tool): (.*)/\2/p' "$tree/docker/packages.txt")
   program unshare <<<'exit 0'
   program id <<<'echo 1000'
   sed -i -E "s|# file: (.*)|# file: $work/files/[p]ackage|" "$tree/docker/packages.txt"
@@ -266,10 +315,13 @@ system_with_everything() {
   unset TT_INSIDE
 }
 
-# without THING: ./tt run asks for an environment that has it.
+# without THING [VERB ARGS]: ./tt run, or VERB, asks for an environment that has it.
 without() {
-  refused "$tree/tt" run
-  contains "$said" "lacks '$1'"
+  local thing=$1
+  shift
+  (($# > 0)) || set -- run
+  refused "$tree/tt" "$@"
+  contains "$said" "lacks '$thing'"
   contains "$said" "sudo $tree/tt"
 }
 
@@ -317,7 +369,53 @@ test_old_compiler_leads_to_the_environment() {
 test_missing_file_leads_to_the_environment() {
   system_with_everything
   rm "$work/files/package"
-  without "$work/files/[p]ackage"
+  without "$work/files/[p]ackage" test
+}
+
+# Who builds and runs need not have clang-tidy, a browser or gtest.
+test_only_what_the_verb_needs_is_asked_for() {
+  system_with_everything
+  mkdir "$tree/bench"
+  : >"$tree/bench/step_queue_bench.cpp"
+  # shellcheck disable=SC2016  # expanded when it runs
+  program pkg-config <<<'[[ $* != *of-nobody* ]]'
+  rm "$work/files/package"
+  local list=$tree/docker/packages.txt kind
+  cp "$list" "$work/whole_list"
+  sed -i -E 's/# (rival|tool|test): .*/&-of-nobody/' "$list"
+  equals "$("$tree/tt" run 2>/dev/null)" 'tt-server: '
+  equals "$("$tree/tt" --version 2>/dev/null)" 'tt: --version'
+  "$tree/tt" build 2>/dev/null
+  "$tree/tt" build release --install "$work/prefix" 2>/dev/null
+  equals "$(calls_of unshare)" 0
+  refused "$tree/tt" bench
+  contains "$said" "-of-nobody'"
+  sed -E 's/# (tool|test): .*/&-of-nobody/' "$work/whole_list" >"$list"
+  "$tree/tt" bench >/dev/null 2>&1 || fail 'a bench is none of a linter'
+
+  touch "$work/files/package"
+  for kind in rival tool test; do
+    sed -E "s/# $kind: .*/&-of-nobody/" "$work/whole_list" >"$list"
+    for verb in test fmt lint shell 'build dev' 'build asan' 'build tsan --install /opt/x'; do
+      # shellcheck disable=SC2086  # words
+      refused "$tree/tt" $verb
+      contains "$said" "-of-nobody'"
+    done
+  done
+  cp "$work/whole_list" "$list"
+  equals "$("$tree/tt" shell echo native)" native
+}
+
+# As where all is there that a build needs, but not all that tests need.
+test_run_on_the_system_and_tests_in_the_environment_spoil_nothing() {
+  system_with_everything
+  "$tree/tt" run >/dev/null 2>&1
+  TT_INSIDE=root-of-debian "$tree/tt" test -R queue >/dev/null 2>&1
+  equals "$(calls_of 'cmake -S')" 2
+  equals "$("$tree/tt" run 2>&1)" 'tt-server: '
+  TT_INSIDE=root-of-debian "$tree/tt" test -R queue >/dev/null 2>&1
+  equals "$(calls_of 'cmake -S')" 2
+  contains "$(TT_INSIDE=root-of-debian "$tree/tt" run 2>&1)" 'build/release is of another system'
 }
 
 test_the_page_and_the_list_ask_for_the_same_node() {
