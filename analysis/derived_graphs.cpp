@@ -4,6 +4,14 @@
 
 namespace tt {
 
+std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph) {
+  DerivedGraph derived{.graph = graph,
+                       .accesses = accesses_of(*graph),
+                       .categories = categories_of(*graph),
+                       .heads = heads_of_layers(*graph)};
+  return std::make_shared<const DerivedGraph>(std::move(derived));
+}
+
 std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphs::of(TemplateId id) {
   if (id.v == 0) return nullptr;
   const auto found = std::ranges::find(kept_, id, [](const auto& entry) { return entry.first; });
@@ -13,11 +21,8 @@ std::expected<std::shared_ptr<const DerivedGraph>, TraceError> DerivedGraphs::of
   }
   auto graph = reader_.graph(id);
   if (!graph) return std::unexpected(graph.error());
-  auto accesses = accesses_of(**graph);
-  auto categories = categories_of(**graph);
   if (kept_.size() == kKept) kept_.erase(kept_.begin());
-  kept_.emplace_back(id, std::make_shared<const DerivedGraph>(
-                             *std::move(graph), std::move(accesses), std::move(categories)));
+  kept_.emplace_back(id, derived_from(*std::move(graph)));
   return kept_.back().second;
 }
 

@@ -17,7 +17,10 @@ struct DerivedGraph {
   std::shared_ptr<const GraphTemplate> graph;
   std::vector<Access> accesses;      // accesses_of(*graph)
   std::vector<Category> categories;  // categories_of(*graph)
+  LayerHeads heads;                  // heads_of_layers(*graph)
 };
+
+std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph);
 
 // Lives as long as one question; the reader outlives it. Holds the few templates
 // that were used last: long sessions have hundreds.

@@ -22,15 +22,15 @@ Place place_of(const FileRange& range) { return {range.file, range.offset, range
 bool has_heads(const Tensor& tensor) {
   return tensor.kind == TensorKind::Weight && !tensor.file.empty() &&
          (tensor.role == Role::Q || tensor.role == Role::K || tensor.role == Role::V ||
-          tensor.role == Role::O);
+          tensor.role == Role::Qkv || tensor.role == Role::O);
 }
 
-HeadWeight weight_of(const Tensor& tensor, const SessionInfo& info) {
+HeadWeight weight_of(const Tensor& tensor, const LayerHeads& layers, const SessionInfo& info) {
   HeadWeight weight{.name = tensor.name,
                     .role = tensor.role,
                     .layer = tensor.layer,
                     .file = tensor.file,
-                    .geometry = head_geometry(tensor, info.n_heads, info.n_heads_kv),
+                    .geometry = head_geometry(tensor, layers, {info.n_heads, info.n_heads_kv}),
                     .heads = {}};
   const HeadGeometry& geometry = weight.geometry;
   if (geometry.by_columns)
@@ -84,7 +84,7 @@ class TableBuilder {
       if (access.write || access.extent != Extent::All || !has_heads(tensor)) continue;
       std::uint64_t times = 0;
       for (const auto& [ops, steps] : runs) times += access.op.v < ops ? steps : 0;
-      HeadWeight& weight = weight_at(tensor);
+      HeadWeight& weight = weight_at(tensor, derived.heads);
       weight.reads += times;
       weight.read.v += times * access.unit.v;
       add_reads(weight, access.range, times);
@@ -93,9 +93,9 @@ class TableBuilder {
   HeadTable take() { return std::move(table_); }
 
  private:
-  HeadWeight& weight_at(const Tensor& tensor) {
+  HeadWeight& weight_at(const Tensor& tensor, const LayerHeads& layers) {
     const auto [at, fresh] = numbers_.try_emplace(place_of(tensor.file), table_.weights.size());
-    if (fresh) table_.weights.push_back(weight_of(tensor, info_));
+    if (fresh) table_.weights.push_back(weight_of(tensor, layers, info_));
     return table_.weights[at->second];
   }
 

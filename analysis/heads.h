@@ -19,8 +19,8 @@ struct HeadUse {
   friend bool operator==(const HeadUse&, const HeadUse&) = default;
 };
 
-// A weight with role Q, K, V or O. What head_geometry() does not divide (joint
-// QKV, low-rank factors, blocks that span heads) has no heads, and its reads.
+// A weight of Q, K, V (also all three in one) or O. What head_geometry() does not divide
+// (joint QKV, low-rank factors, blocks that span heads) has no heads, and its reads.
 struct HeadWeight {
   std::string name;
   Role role = Role::None;
@@ -38,8 +38,8 @@ struct HeadWeight {
 };
 
 // Of the graphs that the session evaluated, each weight once, by first
-// appearance. An access that touches part of a weight counts for the heads whose
-// bytes lie in its range.
+// appearance, its heads as many as the attention of its layer has. An access that touches part of a
+// weight counts for the heads whose bytes lie in its range.
 struct HeadTable {
   std::uint32_t heads = 0, kv_heads = 0;  // of the model
   std::vector<HeadWeight> weights;

@@ -48,7 +48,8 @@ void print_heads(const HeadTable& table) {
   text.print();
   put("\n");
   say_line("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
-  say_line("stretch in every row. \"-\": heads share blocks, or the whole weight.");
+  say_line(
+      "stretch in every row. \"-\": heads share blocks or the whole weight, or it is Q, K and V.");
 }
 
 void print_kv(const Page<KvStep>& steps) {

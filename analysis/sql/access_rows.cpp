@@ -160,7 +160,9 @@ constexpr std::array kColumns = {
     Column<Row>{"attention_heads", "INTEGER",
                 [](R r, Out& o) {
                   const std::uint32_t heads =
-                      head_geometry(r.tensor(), r.session.n_heads, r.session.n_heads_kv).count;
+                      head_geometry(r.tensor(), r.picked.graph->derived->heads,
+                                    {r.session.n_heads, r.session.n_heads_kv})
+                          .count;
                   if (heads == 0) return o.null();
                   o.integer(heads);
                 }},

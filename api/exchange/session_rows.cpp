@@ -17,8 +17,8 @@ RowTemplate row_template_of(std::shared_ptr<const DerivedGraph> derived,
   const GraphTemplate& graph = *out.derived->graph;
   for (const Op& op : graph.ops) out.op_names.push_back(op_name(graph, op));
   for (const Access& access : out.derived->accesses) {
-    out.heads.push_back(
-        head_geometry(graph.tensor(access.tensor), session.n_heads, session.n_heads_kv));
+    out.heads.push_back(head_geometry(graph.tensor(access.tensor), out.derived->heads,
+                                      {session.n_heads, session.n_heads_kv}));
   }
   return out;
 }
@@ -55,11 +55,9 @@ std::expected<std::shared_ptr<const RowTemplate>, TraceError> SessionRows::row_t
   if (const auto known = templates_.find(id); known != templates_.end()) return known->second;
   const auto graph = reader_->graph(id);
   if (!graph) return std::unexpected(graph.error());
-  auto derived =
-      std::make_shared<const DerivedGraph>(*graph, accesses_of(**graph), categories_of(**graph));
   if (templates_.size() == kTemplatesKept) templates_.clear();
   return templates_[id] =
-             std::make_shared<const RowTemplate>(row_template_of(std::move(derived), session_));
+             std::make_shared<const RowTemplate>(row_template_of(derived_from(*graph), session_));
 }
 
 Written SessionRows::for_each_template(

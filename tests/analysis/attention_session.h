@@ -142,11 +142,18 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
     } else {
       strided(kept, {shape.head, window, shape.kv_heads, 1}, {of_value, of_cell, of_head});
     }
+    const std::uint64_t row_of_q = m.graph.tensor(q).nb[1];
+    const TensorId queries = strided(
+        m.view(q, ("q" + at).c_str(), {shape.head, tokens}, 0),
+        {shape.head, tokens, shape.heads, 1},
+        {kF32.block_bytes, row_of_q, kF32.block_bytes * static_cast<std::uint64_t>(shape.head)});
     if (shape.transposed || dice.one_in(2)) {
-      const TensorId kq = m.node("MUL_MAT", ("kq" + at).c_str(), {window, tokens}, {keys, q});
+      const TensorId kq =
+          m.node("MUL_MAT", ("kq" + at).c_str(), {window, tokens, shape.heads}, {keys, queries});
       x = m.node("MUL_MAT", ("kqv" + at).c_str(), {wide, tokens}, {kept, kq});
     } else {
-      x = m.node("FLASH_ATTN_EXT", ("kqv" + at).c_str(), {wide, tokens}, {q, keys, kept, mask});
+      x = m.node("FLASH_ATTN_EXT", ("kqv" + at).c_str(), {wide, tokens},
+                 {queries, keys, kept, mask});
     }
     if (shape.states) {
       const TensorId state = cache("cache_s_l" + std::to_string(l), {wide, 2}, Role::State);

@@ -49,6 +49,7 @@ Lines naive_accesses(const Everything& all) {
     if (graph == nullptr) continue;
     const auto rules = accesses_of(*graph);
     const auto categories = categories_of(*graph);
+    const auto layer_heads = heads_of_layers(*graph);
     const Allocation allocation =
         step.allocation.v == 0 ? Allocation{} : all.reader.allocation(step.allocation).value();
     std::uint32_t last = kNone, part = 0;
@@ -65,7 +66,7 @@ Lines naive_accesses(const Everything& all) {
       if (address != 0 && expert)
         address += static_cast<std::uint64_t>(access.expert) * rule.stride;
       const std::uint32_t heads =
-          head_geometry(tensor, all.info.n_heads, all.info.n_heads_kv).count;
+          head_geometry(tensor, layer_heads, {all.info.n_heads, all.info.n_heads_kv}).count;
       Line line;
       line.number(step.id.v).number(access.op.v).number(access.access).number(part);
       line.number(begin_of(step, access.op));

@@ -32,7 +32,8 @@ void for_each_row(const SessionReader& reader,
 }
 
 bool of_heads(Role role) {
-  return role == Role::Q || role == Role::K || role == Role::V || role == Role::O;
+  return role == Role::Q || role == Role::K || role == Role::V || role == Role::Qkv ||
+         role == Role::O;
 }
 
 struct Counted {

@@ -337,7 +337,7 @@ Tensor head_weight(const char* name, Role role, test::Shape shape, test::Type ty
 
 TEST(HeadGeometry, SaysWhichBytesAHeadOwns) {
   // 32 query heads and 4 KV heads of 64.
-  const auto geometry = [](const Tensor& t) { return head_geometry(t, 32, 4); };
+  const auto geometry = [](const Tensor& t) { return head_geometry(t, {}, {32, 4}); };
   EXPECT_EQ(geometry(head_weight("blk.0.attn_q.weight", Role::Q, {2048, 2048}, kQ4K)),
             (HeadGeometry{.count = 32, .bytes = Bytes{64 * 1152}}));
   EXPECT_EQ(geometry(head_weight("blk.0.attn_v.weight", Role::V, {2048, 256}, kQ4K)),
@@ -350,14 +350,42 @@ TEST(HeadGeometry, SaysWhichBytesAHeadOwns) {
 }
 
 TEST(HeadGeometry, IsNoneWhereNoByteBelongsToOneHead) {
-  const auto count = [](const Tensor& t) { return head_geometry(t, 32, 4).count; };
+  const auto count = [](const Tensor& t) { return head_geometry(t, {}, {32, 4}).count; };
   EXPECT_EQ(count(head_weight("blk.0.attn_output.weight", Role::O, {2048, 2048}, kQ4K)), 0u)
       << "a block of 256 spans four heads of 64";
   EXPECT_EQ(count(head_weight("blk.0.attn_q_a.weight", Role::Q, {2048, 1024}, kF16)), 0u);
   EXPECT_EQ(count(head_weight("blk.0.attn_q.scale", Role::Q, {1}, kF32)), 0u);
   EXPECT_EQ(count(head_weight("blk.0.ffn_up.weight", Role::Up, {2048, 2048}, kF16)), 0u);
-  EXPECT_EQ(head_geometry(head_weight("blk.0.attn_q.weight", Role::Q, {64, 64}, kF32), 0, 0).count,
-            0u);
+  EXPECT_EQ(
+      head_geometry(head_weight("blk.0.attn_q.weight", Role::Q, {64, 64}, kF32), {}, {}).count, 0u);
+}
+
+// A hybrid whose first layer has no attention, then layers of 8 and of 4 KV heads.
+TEST(HeadGeometry, IsThatOfTheLayersAttention) {
+  GraphMaker m;
+  const auto attention = [&](std::int32_t layer, std::int64_t kv_heads, bool fused) {
+    const TensorId q = m.input("q", {64, 5, 16}, test::kF32);
+    const TensorId k = m.input("k", {64, 32, kv_heads}, test::kF16);
+    if (fused) {
+      m.node("FLASH_ATTN_EXT", "kqv_out", {64, 16, 5}, {q, k, k});
+    } else {
+      m.node("MUL_MAT", "kq-2", {32, 5, 16}, {k, q});
+    }
+    m.graph.ops.back().layer = LayerId{layer};
+  };
+  attention(1, 8, true);
+  attention(2, 4, false);
+  const LayerHeads layers = heads_of_layers(m.graph);
+  EXPECT_EQ(layers, (LayerHeads{{LayerId{1}, {16, 8}}, {LayerId{2}, {16, 4}}}));
+  const auto count = [&](std::int32_t layer, Role role) {
+    Tensor weight = head_weight("w", role, {1024, role == Role::Q ? 1024 : 512}, test::kF16);
+    weight.layer = LayerId{layer};
+    return head_geometry(weight, layers, {16, 8}).count;
+  };
+  EXPECT_EQ(count(0, Role::O), 0u) << "a convolution's, say";
+  EXPECT_EQ(count(1, Role::K), 8u);
+  EXPECT_EQ(count(2, Role::V), 4u);
+  EXPECT_EQ(count(2, Role::Q), 16u);
 }
 
 TEST(Category, FollowsKindLayerAndPlaceInTheGraph) {

@@ -13,6 +13,7 @@
 #include <format>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "analysis/graph_part.h"
+#include "analysis/heads.h"
 #include "analysis/op_facts.h"
 #include "analysis/validation.h"
 #include "api/compression_json.h"
@@ -44,6 +46,7 @@
 #include "tests/tracer/op_coverage.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
+#include "tracer/llama_handles.h"
 
 namespace tt::test {
 namespace {
@@ -55,6 +58,7 @@ struct Counts {
   int anew = 0;                  // models that lay a known graph out at other addresses
   int mixtures = 0;              // models that chose experts
   int divided = 0;               // weights that are divided by heads
+  int undivided = 0;             // of layers without attention
   int caching = 0;               // models that read what earlier steps left in a cache
   std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
   // A layer of each kind that some model has, by the kinds of its ops.
@@ -191,6 +195,39 @@ void expect_ops_without_flash_attention_have_cases(const std::filesystem::path& 
   expect_ops_have_cases(run.reader());
 }
 
+// What the model's file says under the key: a number for all layers, or one for each.
+std::optional<std::uint32_t> number_of_layer(const gguf_context* file, const std::string& key,
+                                             LayerId layer) {
+  const std::int64_t id = gguf_find_key(file, key.c_str());
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(file, id) == GGUF_TYPE_UINT32) return gguf_get_val_u32(file, id);
+  if (gguf_get_kv_type(file, id) != GGUF_TYPE_ARRAY ||
+      std::cmp_greater_equal(layer.v, gguf_get_arr_n(file, id)))
+    return std::nullopt;
+  // Of 32 bits, whether signed or not.
+  return static_cast<const std::uint32_t*>(gguf_get_arr_data(file, id))[layer.v];
+}
+
+// Heads are counted by the shapes in the graph; the file says it in numbers. How many weights
+// of layers without attention there were: none of them is divided.
+int expect_heads_as_the_file_says(const std::filesystem::path& model, const ModelFacts& facts,
+                                  const SessionReader& reader) {
+  const GgufContext file(gguf_init_from_file(model.c_str(), {.no_alloc = true, .ctx = nullptr}));
+  const std::string prefix = facts.architecture + ".attention.";
+  int undivided = 0;
+  for (const HeadWeight& weight : head_table(reader).value().weights) {
+    const bool keys = weight.role == Role::K || weight.role == Role::V;
+    // MLA's slices (attn_k_b) are as many as the queries' heads.
+    if (weight.name.contains("_b.")) continue;
+    const auto told =
+        number_of_layer(file.get(), prefix + (keys ? "head_count_kv" : "head_count"), weight.layer);
+    if (!told || (weight.heads.empty() && *told > 0)) continue;
+    EXPECT_EQ(weight.heads.size(), *told) << weight.name;
+    undivided += *told == 0;
+  }
+  return undivided;
+}
+
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
   ContextOptions context = TracedModel::small_context();
@@ -228,6 +265,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.mixtures += chose;
       expect_compression(reader, weights_of(traced.engine().gguf()));
       counts.divided += expect_heads(reader);
+      counts.undivided += expect_heads_as_the_file_says(model, facts, reader);
       counts.caching += expect_kv_use(reader) > 0;
     }
     expect_questions_answered(run, reader, counts.models);
@@ -331,6 +369,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   EXPECT_GE(counts.layers, 2 * counts.models);
   EXPECT_GT(counts.mixtures, 20);
   EXPECT_GT(counts.divided, 4 * counts.models);
+  EXPECT_GT(counts.undivided, 10);
   EXPECT_GT(counts.caching, counts.models / 2);
   // Of three decodes the first shows the graph, but in models that lay it out anew.
   EXPECT_GE(counts.steps[Timing::Fast], 2 * (counts.models - counts.anew));

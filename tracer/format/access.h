@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -99,7 +100,18 @@ struct HeadGeometry {
   std::uint64_t row_stride = 0;
   friend bool operator==(const HeadGeometry&, const HeadGeometry&) = default;
 };
-HeadGeometry head_geometry(const Tensor& weight, std::uint32_t n_heads, std::uint32_t n_heads_kv);
+// How many heads attention has: of the queries, and of keys and values.
+struct HeadCounts {
+  std::uint32_t q = 0, kv = 0;
+  friend bool operator==(const HeadCounts&, const HeadCounts&) = default;
+};
+// By the shapes that the layers' attention works on in this graph: models may give each
+// layer another count, and hybrids have layers without attention.
+using LayerHeads = std::map<LayerId, HeadCounts>;
+LayerHeads heads_of_layers(const GraphTemplate& graph);
+// `model`: of a graph without attention that could tell; elsewhere layers that are not among
+// `layers` have none.
+HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model);
 
 // Category of a tensor in the whole graph, and relative to a chosen layer.
 enum class Category : std::uint8_t {

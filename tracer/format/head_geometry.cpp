@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string_view>
 
 #include "tracer/format/access.h"
@@ -6,19 +7,53 @@ namespace tt {
 namespace {
 
 // The first factor of a low-rank projection (MLA's attn_q_a, attn_kv_a_mqa) and
-// the per-head norms serve all heads alike.
+// the per-head norms serve all heads alike; an indexer has heads of its own.
 bool shared_by_heads(const Tensor& weight) {
   const std::string_view name = weight.name;
   return weight.ne[1] == 1 || name.contains("_a.") || name.contains("_a_mqa") ||
-         name.contains("norm");
+         name.contains("norm") || name.contains("indexer");
+}
+
+// Queries and keys of a node that scores them against each other: the fused op, or what
+// libllama calls the scores ("kq-0").
+bool is_attention(const GraphTemplate& graph, const Node& node) {
+  if (node.src.size() < 2 || node.src[0] == kNoTensor || node.src[1] == kNoTensor) return false;
+  return node.op == "FLASH_ATTN_EXT" ||
+         (node.op == "MUL_MAT" && graph.tensor(node.output).name.starts_with("kq-"));
+}
+
+// The fourth dimension is that of streams, of which we have one, or else of groups of heads.
+std::uint32_t heads_of(const Tensor& queries_or_keys) {
+  const auto [head_dim, rows, heads, groups] = queries_or_keys.ne;
+  constexpr std::int64_t kMost = 65'536;  // a file may say anything
+  if (heads <= 0 || groups <= 0 || heads > kMost || groups > kMost / heads) return 0;
+  return static_cast<std::uint32_t>(heads * groups);
 }
 
 }  // namespace
 
-HeadGeometry head_geometry(const Tensor& weight, std::uint32_t n_heads, std::uint32_t n_heads_kv) {
+LayerHeads heads_of_layers(const GraphTemplate& graph) {
+  LayerHeads layers;
+  for (const Op& op : graph.ops) {
+    const Node& node = graph.node(op.first);
+    if (op.layer == kNoLayer || !is_attention(graph, node)) continue;
+    const bool fused = node.op == "FLASH_ATTN_EXT";
+    // Some layers choose cells by an attention of fewer heads first.
+    HeadCounts& counts = layers[op.layer];
+    counts.q = std::max(counts.q, heads_of(graph.tensor(node.src[fused ? 0 : 1])));
+    counts.kv = std::max(counts.kv, heads_of(graph.tensor(node.src[fused ? 1 : 0])));
+  }
+  return layers;
+}
+
+HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model) {
+  const auto told = layers.find(weight.layer);
+  const HeadCounts counts = layers.empty()         ? model
+                            : told == layers.end() ? HeadCounts{}
+                                                   : told->second;
   const bool q_or_o = weight.role == Role::Q || weight.role == Role::O;
   const bool k_or_v = weight.role == Role::K || weight.role == Role::V;
-  const std::int64_t heads = q_or_o ? n_heads : k_or_v ? n_heads_kv : 0;
+  const std::int64_t heads = q_or_o ? counts.q : k_or_v ? counts.kv : 0;
   if (weight.kind != TensorKind::Weight || heads == 0 || shared_by_heads(weight)) return {};
 
   // A slice per head, as MLA's attn_k_b and attn_v_b have.

@@ -2257,7 +2257,7 @@ export interface components {
         readonly HeadWeight: {
             readonly name: string;
             /** @enum {unknown} */
-            readonly role: "Q" | "K" | "V" | "O";
+            readonly role: "Q" | "K" | "V" | "QKV" | "O";
             readonly layer: components["schemas"]["Layer"];
             readonly file: components["schemas"]["FileRange"];
             /** @description Of one head; null: heads share blocks or the whole of it */
