@@ -21,15 +21,17 @@ namespace tt {
 
 std::expected<std::string, std::string> apply_chat_template(const std::string& source,
                                                             std::span<const ChatMessage> messages,
-                                                            const std::string& eos_text) {
+                                                            const ChatMarks& marks) {
   try {
-    const minja::chat_template chat(source, "", eos_text);
+    const minja::chat_template chat(source, marks.begin, marks.end);
     minja::chat_template_inputs inputs;
     inputs.messages = nlohmann::ordered_json::array();
     for (const ChatMessage& message : messages) {
       inputs.messages.push_back({{"role", message.role}, {"content", message.content}});
     }
-    return chat.apply(inputs);
+    std::string text = chat.apply(inputs);
+    if (marks.tokenizer_begins && text.starts_with(marks.begin)) text.erase(0, marks.begin.size());
+    return text;
   } catch (const std::exception& error) {
     // What it says and where is one line; then the template is quoted, once for each level.
     std::string_view what = error.what();

@@ -329,9 +329,13 @@ std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) co
   if (messages.empty()) {
     return error(Kind::EmptyPrompt, "The conversation is empty. Send at least one message.");
   }
-  const llama_token eos = llama_vocab_eos(impl_->vocab());
+  const auto mark = [&](llama_token token) {
+    return token == LLAMA_TOKEN_NULL ? std::string() : impl_->piece(token);
+  };
   auto text = apply_chat_template(source, messages,
-                                  eos == LLAMA_TOKEN_NULL ? std::string() : impl_->piece(eos));
+                                  {.begin = mark(llama_vocab_bos(impl_->vocab())),
+                                   .end = mark(llama_vocab_eos(impl_->vocab())),
+                                   .tokenizer_begins = llama_vocab_get_add_bos(impl_->vocab())});
   if (!text) return error(Kind::BadTemplate, text.error());
   return *text;
 }

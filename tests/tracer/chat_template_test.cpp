@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/tracer/model_edit.h"
 #include "tests/tracer/traced_model.h"
-#include "tracer/llama_handles.h"
 
 namespace tt::test {
 namespace {
@@ -65,6 +65,7 @@ constexpr const char* kPhi3 =
 '}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>
 ' }}{% else %}{{ eos_token }}{% endif %})";
 
+const ChatMarks kMarks{.begin = "<s>", .end = "</s>", .tokenizer_begins = true};
 using Messages = std::vector<ChatMessage>;
 const Messages kOne = {{"user", "Hello"}};
 const Messages kTurns = {{"user", " Hello "}, {"assistant", "Hi."}, {"user", "Bye"}};
@@ -110,7 +111,25 @@ TEST(ChatTemplate, WritesWhatCommonFamiliesWereTrainedOn) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const auto text = apply_chat_template(c.source, c.messages, "</s>");
+    const auto text = apply_chat_template(c.source, c.messages, kMarks);
+    ASSERT_TRUE(text.has_value()) << text.error();
+    EXPECT_EQ(*text, c.text);
+  }
+}
+
+TEST(ChatTemplate, BeginsAsTheTokenizerDoesNot) {
+  constexpr const char* kLiteral = "<s>{% for m in messages %}[{{ m['content'] }}]{% endfor %}";
+  constexpr const char* kVariable = "{{ bos_token }}{{ messages[0]['content'] }}{{ bos_token }}";
+  struct Case {
+    const char* source;
+    bool tokenizer_begins;
+    const char* text;
+  };
+  for (const Case& c : {Case{kLiteral, true, "[Hello]"}, Case{kLiteral, false, "<s>[Hello]"},
+                        Case{kVariable, true, "Hello<s>"}, Case{kVariable, false, "<s>Hello<s>"}}) {
+    SCOPED_TRACE(c.text);
+    const auto text = apply_chat_template(
+        c.source, kOne, {.begin = "<s>", .end = "</s>", .tokenizer_begins = c.tokenizer_begins});
     ASSERT_TRUE(text.has_value()) << text.error();
     EXPECT_EQ(*text, c.text);
   }
@@ -138,7 +157,7 @@ TEST(ChatTemplate, SaysWhatTheTemplateObjectsTo) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const auto text = apply_chat_template(c.source, c.messages, "</s>");
+    const auto text = apply_chat_template(c.source, c.messages, kMarks);
     ASSERT_FALSE(text.has_value()) << *text;
     EXPECT_TRUE(text.error().contains(c.says)) << text.error();
     EXPECT_TRUE(text.error().ends_with(". Send it as plain text instead.")) << text.error();
@@ -149,17 +168,24 @@ TEST(ChatTemplate, SaysWhatTheTemplateObjectsTo) {
 // The same weights and vocabulary with another chat template.
 std::filesystem::path with_template(const std::filesystem::path& model, const char* source,
                                     const std::filesystem::path& out) {
-  ggml_context* tensors = nullptr;
-  const GgufContext whole(gguf_init_from_file(model.c_str(), {.no_alloc = false, .ctx = &tensors}));
-  const GgmlContext owner(tensors);
-  const GgufContext other(gguf_init_empty());
-  gguf_set_kv(other.get(), whole.get());
-  gguf_set_val_str(other.get(), "tokenizer.chat_template", source);
-  for (std::int64_t i = 0; i < gguf_get_n_tensors(whole.get()); ++i) {
-    gguf_add_tensor(other.get(), ggml_get_tensor(tensors, gguf_get_tensor_name(whole.get(), i)));
+  return with_changes(model, out, [&](gguf_context* file) {
+    gguf_set_val_str(file, "tokenizer.chat_template", source);
+  });
+}
+
+TEST(ChatTemplate, ATextBeginsOnceWhoeverMarksIt) {
+  const TempFolder folder;
+  for (const bool adds : {true, false}) {
+    SCOPED_TRACE(adds);
+    TracedModel traced(with_changes(two_layers("small"), folder / "mistral.gguf", [&](auto* file) {
+      gguf_set_val_str(file, "tokenizer.chat_template", kMistral);
+      gguf_set_val_bool(file, "tokenizer.ggml.add_bos_token", adds);
+    }));
+    const auto ids = traced.engine().tokens_of(kTurns);
+    ASSERT_TRUE(ids.has_value()) << ids.error().message;
+    EXPECT_EQ(traced.engine().piece(ids->front()), "<s>");
+    EXPECT_EQ(std::ranges::count(*ids, ids->front()), 1);
   }
-  EXPECT_TRUE(gguf_write_to_file(other.get(), out.c_str(), false));
-  return out;
 }
 
 TEST(ChatTemplate, ARefusalCostsNothingButTheRequest) {

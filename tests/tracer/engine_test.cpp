@@ -8,6 +8,7 @@
 #include <format>
 #include <string>
 
+#include "tests/tracer/model_edit.h"
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/llama_handles.h"
@@ -67,22 +68,6 @@ TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
     EXPECT_TRUE(check_session(run.file).value().empty());
   }
   EXPECT_EQ(traced.run(greedy_tokens(3, 2)).result.generated, 2U) << "and works on";
-}
-
-// The same weights, and what `say` takes over into the new metadata from the old.
-template <class Say>
-std::filesystem::path with_metadata(const std::filesystem::path& model,
-                                    const std::filesystem::path& out, Say say) {
-  ggml_context* tensors = nullptr;
-  const GgufContext whole(gguf_init_from_file(model.c_str(), {.no_alloc = false, .ctx = &tensors}));
-  const GgmlContext owner(tensors);
-  const GgufContext other(gguf_init_empty());
-  say(other.get(), whole.get());
-  for (std::int64_t i = 0; i < gguf_get_n_tensors(whole.get()); ++i) {
-    gguf_add_tensor(other.get(), ggml_get_tensor(tensors, gguf_get_tensor_name(whole.get(), i)));
-  }
-  EXPECT_TRUE(gguf_write_to_file(other.get(), out.c_str(), false));
-  return out;
 }
 
 // Nothing is said about text.

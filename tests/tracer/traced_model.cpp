@@ -14,8 +14,9 @@ std::filesystem::path generated_model(const modelgen::ModelSpec& spec) {
   static std::map<std::string, std::filesystem::path> written;
   std::string key = spec.shape + "-" + spec.quant + "-" + std::to_string(spec.seed) + "-" +
                     std::to_string(spec.splits) + (spec.tied ? "-tied" : "");
-  key += "-" + std::to_string(spec.dims.layers.value_or(0)) + "-" +
-         std::to_string(spec.dims.embd.value_or(0));
+  for (const auto& size :
+       {spec.dims.layers, spec.dims.embd, spec.dims.heads, spec.dims.kv_heads, spec.dims.ff})
+    key += "-" + std::to_string(size.value_or(0));
   if (const auto known = written.find(key); known != written.end()) return known->second;
   auto report = modelgen::write_model(spec, folder.path() / (key + ".gguf"));
   if (!report) {
