@@ -14,8 +14,8 @@ namespace tt {
 // tables, and the bytes of all its files from a slow disk. Loading can be cancelled meanwhile.
 std::chrono::milliseconds check_patience(const std::filesystem::path& model);
 
-// Runs `checker` (the program tt-check-model), which loads `model` and makes a
-// small context. The error says why the model cannot be used and what to do.
+// Runs `checker` (the program tt-check-model), which loads `model`, makes a small context
+// and reads a text and a conversation. The error says why the model cannot be used and what to do.
 // Any thread; the child is ended when it exceeds `timeout` or a stop is asked for.
 std::expected<void, std::string> check_model(
     const std::filesystem::path& checker, const std::filesystem::path& model,

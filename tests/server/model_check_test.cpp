@@ -19,6 +19,7 @@
 #include "tests/format/temp_folder.h"
 #include "tests/places.h"
 #include "tests/server/damaged_model.h"
+#include "tests/tracer/model_edit.h"
 #include "tracer/backends.h"
 #include "tracer/engine.h"
 
@@ -119,6 +120,25 @@ TEST(ModelCheck, SaysWhatIsWrong) {
   }
   EXPECT_FALSE(check_model(kPlaces.checker, folder.path() / "absent.gguf").has_value());
   EXPECT_TRUE(check_model(kPlaces.checker, kPlaces.bundled_model).has_value());
+}
+
+// What renders a template recurses as deep as it nests, in the server on a thread of requests.
+TEST(ModelCheck, ATemplateThatNestsWithoutEndEndsTheChildAlone) {
+  const test::TempFolder folder;
+  const auto with_template = [&](const std::string& source) {
+    return test::with_changes(kPlaces.bundled_model, folder / "m.gguf", [&](auto* file) {
+      gguf_set_val_str(file, "tokenizer.chat_template", source.c_str());
+    });
+  };
+  const std::string deep(5'000, '(');
+  for (const std::string& source :
+       {"{{ " + deep, std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")}) {
+    const auto verdict = check_model(kPlaces.checker, with_template(source));
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_TRUE(verdict.error().contains("(at its chat template)")) << verdict.error();
+  }
+  // One that is only wrong costs nothing but conversations.
+  EXPECT_TRUE(check_model(kPlaces.checker, with_template("{% if %}")).has_value());
 }
 
 TEST(ModelCheck, ANoCheckerAndASlowOneAreErrors) {

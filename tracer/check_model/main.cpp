@@ -1,5 +1,7 @@
-// tt-check-model MODEL.gguf: loads the model as tt-server would and makes a small
-// context, in a process that may crash. Exits 0, or says on stdout why not.
+// tt-check-model MODEL.gguf: loads the model as tt-server would, makes a small context,
+// reads a text and a conversation, in a process that may crash. Exits 0, or says on stdout
+// why not.
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "tracer/backends.h"
 #include "tracer/engine.h"
@@ -31,6 +34,26 @@ void limit_damage() {
   }
 }
 
+// A template can nest without end, and what renders it recurses. On a quarter of the stack
+// that the server's threads have: what passes here has room there.
+void render_chat(tt::Engine& engine) {
+  constexpr std::size_t kStackBytes = 2U << 20;
+  std::puts("at its chat template");  // the last that is said if this ends the process
+  std::fflush(stdout);
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, kStackBytes);
+  pthread_t thread{};
+  const auto render = [](void* model) -> void* {
+    // What it objects to is told to whoever sends a conversation.
+    (void)static_cast<tt::Engine*>(model)->tokens_of(
+        tt::Prompt{std::vector<tt::ChatMessage>{{"user", "Hello"}}});
+    return nullptr;
+  };
+  if (pthread_create(&thread, &small, render, &engine) == 0) pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
+}
+
 int check(const char* path) {
   tt::load_backends({});
   tt::ModelOptions model;
@@ -49,6 +72,7 @@ int check(const char* path) {
     const auto tokens = (*engine)->tokens_of(tt::Prompt{"A short text, 2 lines.\n"});
     if (tokens)
       for (const std::int32_t token : *tokens) (void)(*engine)->piece(token);
+    if ((*engine)->facts().has_chat_template) render_chat(**engine);
   }
   return 0;
 }
