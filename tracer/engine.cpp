@@ -292,10 +292,12 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
   const bool whole = facts.embedding_only || facts.has_encoder;
   const std::uint32_t most = whole ? facts.ubatch : facts.context;
   if (tokens.size() > most) {
+    // An encoder has no more positions than it was trained on.
+    const bool grows = !whole || most < std::max<std::uint32_t>(facts.context_trained, 512);
     return error(Kind::TooLong,
-                 std::format("The prompt has {} tokens, {} fit. Shorten it, or start the server "
-                             "with a larger context (-c).",
-                             tokens.size(), most));
+                 std::format("The prompt has {} tokens, {} fit. {}", tokens.size(), most,
+                             grows ? "Shorten it, or start the server with a larger context (-c)."
+                                   : "Shorten it: this model reads no longer texts."));
   }
   return tokens;
 }

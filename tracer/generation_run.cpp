@@ -68,7 +68,11 @@ void GenerationRun::embed(std::span<const std::int32_t> tokens) {
                             ? llama_get_embeddings(context)
                             : llama_get_embeddings_seq(context, kSequence);
   if (values != nullptr) {
-    result_.embedding.assign(values, values + llama_model_n_embd_out(engine_.model.get()));
+    const auto count =
+        llama_pooling_type(context) == LLAMA_POOLING_TYPE_RANK
+            ? llama_model_n_cls_out(engine_.model.get())
+            : static_cast<std::uint32_t>(llama_model_n_embd_out(engine_.model.get()));
+    result_.embedding.assign(values, values + count);
   }
   result_.reason = StopReason::Embedded;
 }

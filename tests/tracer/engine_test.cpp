@@ -296,6 +296,34 @@ TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
   EXPECT_EQ(run.result.embedding, plain.embedding(*tokens));
 }
 
+// It has as many positions as it was trained on: a larger context would not help.
+TEST(EnginePhases, AnEmbeddingModelSaysHowLongATextItReads) {
+  ContextOptions options = TracedModel::small_context();
+  options.context = 4096;
+  TracedModel traced(two_layers("bert"), options);
+  const auto refused = traced.engine().tokens_of(Ids(513, 5));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message,
+            "The prompt has 513 tokens, 512 fit. Shorten it: this model reads no longer texts.");
+  options.context = 64;
+  TracedModel shorter(two_layers("bert"), options);
+  const auto fits_more = shorter.engine().tokens_of(Ids(65, 5));
+  ASSERT_FALSE(fits_more.has_value());
+  EXPECT_TRUE(fits_more.error().message.contains("larger context (-c)"));
+}
+
+// One that ranks texts gives as many numbers as it has classes, not those of an embedding.
+TEST(EnginePhases, ARerankerGivesARank) {
+  const TempFolder folder;
+  TracedModel traced(with_changes(two_layers("bert"), folder / "rank.gguf", [](auto* file) {
+    gguf_set_val_u32(file, "bert.pooling_type", LLAMA_POOLING_TYPE_RANK);
+  }));
+  const auto run = traced.run(text_request("the old sea and the wind", 4));
+  ASSERT_EQ(run.result.reason, StopReason::Embedded) << run.result.error;
+  ASSERT_EQ(run.result.embedding.size(), 1U);
+  EXPECT_TRUE(std::isfinite(run.result.embedding[0]));
+}
+
 // There is nothing to continue from, so that nothing has to be remembered for it.
 TEST(EnginePhases, AnEmbeddingModelKeepsNothingOfItsRequests) {
   constexpr int kRequests = 100;
