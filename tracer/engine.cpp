@@ -9,6 +9,7 @@
 #include "tracer/backends.h"
 #include "tracer/chat_template.h"
 #include "tracer/engine_state.h"
+#include "tracer/format/names.h"
 #include "tracer/generation_run.h"
 #include "tracer/host_facts.h"
 #include "tracer/name_pattern.h"
@@ -43,6 +44,18 @@ llama_load_mode load_mode(const ModelOptions& options) {
     return options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
   }
   return options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
+}
+
+// Elements that a token has at most in a layer's V cache: rows of the widest weight that makes
+// them (of a joint one also what makes Q and K, which is more).
+std::uint64_t widest_values(const GgufIndex& index) {
+  std::int64_t most = 0;
+  for (const GgufTensor& tensor : index.tensors()) {
+    const Role role = role_of(tensor.name, TensorKind::Weight);
+    if (role == Role::K || role == Role::V || role == Role::Qkv)
+      most = std::max(most, tensor.ne[1]);
+  }
+  return static_cast<std::uint64_t>(most);
 }
 
 // A number of the model's metadata; 0: it has none, or one per layer.
@@ -383,17 +396,23 @@ const Probe& Engine::probe() const { return *impl_->probe; }
 RecorderSize Engine::recorder_size() const {
   const ModelFacts& facts = impl_->facts;
   // Experts and scores of every layer, cache positions (one per element without
-  // flash attention), attended cells, and the small lists.
+  // flash attention, and twice where some layers have a cache of a window), attended
+  // cells, and the small lists.
+  const std::uint64_t caches =
+      metadata_number(impl_->index, facts.architecture + ".attention.sliding_window") > 0 ? 2 : 1;
+  const std::uint64_t positions = impl_->context_options.flash_attention == FlashAttention::On
+                                      ? 1
+                                      : widest_values(impl_->index);
   const std::uint64_t per_token =
       std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
-      std::uint64_t{facts.n_embd} * sizeof(std::int64_t) + 256;
+      caches * positions * sizeof(std::int64_t) + 256;
   const std::uint64_t bytes = per_token * facts.ubatch + std::uint64_t{facts.context} * 16;
   // Architectures have up to some 100 ops a layer; a graph with more loses its
   // times, and is counted.
   const std::size_t ops = std::size_t{facts.n_layers} * 256 + 1024;
   return {.max_ops = ops,
           .slot_bytes =
-              static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, 16U << 20))};
+              static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, 64U << 20))};
 }
 
 }  // namespace tt

@@ -33,7 +33,7 @@ struct StepBuffer {
         arena(std::make_unique_for_overwrite<std::byte[]>(arena_bytes)),
         arena_size(arena_bytes) {
     captured.reserve(1024);
-    stats.reserve(1024);
+    stats.reserve(ops);  // pages that nobody asks statistics for are never touched
   }
 
   const std::size_t max_ops;

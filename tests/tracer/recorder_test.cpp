@@ -66,6 +66,27 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   EXPECT_TRUE(recorder.finish(info).error.empty());
 }
 
+// Without flash attention a list of cells has one number for each element of V, which may be
+// wider than the model's embeddings; with a window there are two such lists.
+TEST(Recorder, HasRoomForTheCellsOfAFullUbatch) {
+  ContextOptions context = TracedModel::small_context();
+  context.batch = context.ubatch = 512;
+  context.flash_attention = FlashAttention::Off;
+  TracedModel traced(generated_model({.shape = "gpt-oss-like",
+                                      .dims = {.layers = 2, .heads = 16, .kv_heads = 16}}),
+                     context);
+  const auto run = traced.run(greedy_tokens(510, 1));
+  ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
+  EXPECT_EQ(run.recording.losses.slot_values_dropped, 0U);
+  const auto steps = run.steps();
+  const auto graph = graph_of(run.reader(), steps[0]);
+  std::size_t most = 0;
+  for (std::size_t s = 0; s < graph->slots.size(); ++s)
+    if (graph->slots[s].kind == SlotKind::CachePositions)
+      most = std::max(most, steps[0].slots[s].ints.size());
+  EXPECT_EQ(most, 510U * 16 * 64) << "cells times elements";
+}
+
 // The writer stands still from the first commit until 900 of 1,000 tokens are there.
 TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
   constexpr std::uint32_t kTokens = 1000;
