@@ -239,6 +239,10 @@ int run(RecordOptions& options) {
     fail({loaded.error()});
     return was_interrupted() ? 130 : 1;
   }
+  if (const std::string warning = queue.load_state().warning; !warning.empty()) {
+    line.clear();
+    std::println(stderr, "tt record: {}", warning);
+  }
   const auto job = queue.submit(options.request);
   if (!job) return fail({job.error().message});
   const JobStatus status = follow(queue, job->id, teller, line);

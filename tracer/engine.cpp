@@ -98,6 +98,15 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                            options.path.string(), library_versions().llama));
 }
 
+// llama.cpp only says it in its log.
+std::string lock_fault(std::uint64_t locked, std::uint64_t weights) {
+  if (locked >= weights) return "";
+  return std::format(
+      "of {} bytes of weights {} could be locked; more are allowed by `ulimit -l unlimited`, of a "
+      "service by LimitMEMLOCK=infinity",
+      weights, locked);
+}
+
 // What llama.cpp does not check: it would crash, or load for minutes.
 static_assert(kMostThreads == GGML_MAX_N_THREADS);
 std::optional<std::string> complaint(const ContextOptions& options) {
@@ -161,8 +170,13 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   ModelOptions usable = options;
   const std::string fault = options.repack ? repacking_fault(*index) : "";
   if (!fault.empty()) usable.repack = false;
+  const std::uint64_t locked = locked_bytes();
   auto model = load_model(usable, progress);
   if (!model) return std::unexpected(model.error());
+  const std::string not_locked =
+      usable.mlock && usable.gpu_layers == 0
+          ? lock_fault(locked_bytes() - locked, llama_model_size(model->get()))
+          : "";
 
   auto impl = std::make_unique<Impl>(Impl{.model_options = std::move(usable),
                                           .repacking_fault = fault,
@@ -182,6 +196,7 @@ std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOpti
   impl->probe = std::make_unique<Probe>(*impl->layout);
   if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
   impl->read_facts();
+  impl->facts.lock_fault = not_locked;
   impl->read_vocabulary();
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }

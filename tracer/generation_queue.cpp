@@ -115,6 +115,9 @@ bool GenerationQueue::Impl::load() {
     return !stopping;
   });
   if (!loaded) return fail(loaded.error().message);
+  if (const std::string& fault = (*loaded)->facts().lock_fault; !fault.empty())
+    warning += std::format("{}The model may be paged out (--mlock): {}.",
+                           warning.empty() ? "" : " ", fault);
   std::vector<FileStamp> stamps;
   for (const ModelFile& file : (*loaded)->gguf().files()) {
     const FileStamp stamp = stamp_of(file.path);

@@ -65,4 +65,12 @@ std::vector<std::pair<std::string, std::string>> host_facts(const std::filesyste
   return facts;
 }
 
+std::uint64_t locked_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("VmLck:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
 }  // namespace tt

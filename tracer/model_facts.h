@@ -19,6 +19,7 @@ struct ModelFacts {
   bool has_encoder = false;     // encoder-decoder (T5)
   bool embedding_only = false;  // no generation (BERT)
   bool recurrent = false, hybrid = false;
+  std::string lock_fault;  // why its weights are not kept in RAM though that was asked for
 };
 
 }  // namespace tt

@@ -114,7 +114,9 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
                         : impl_->repacking_fault.empty() ? "off"
                                                          : "off: " + impl_->repacking_fault);
   add("context.mmap", impl_->model_options.mmap ? "on" : "off");
-  add("context.mlock", impl_->model_options.mlock ? "on" : "off");
+  add("context.mlock", !facts.lock_fault.empty()    ? "off: " + facts.lock_fault
+                       : impl_->model_options.mlock ? "on"
+                                                    : "off");
   add("context.gpu_layers", std::to_string(impl_->model_options.gpu_layers));
   for (const auto& fact : impl_->host) info.facts.push_back(fact);
   return info;

@@ -65,6 +65,24 @@ TEST_F(Record, ReadsPromptsFromFilesAndTokens) {
   EXPECT_EQ(open("c.ttrace").info()->level, Level::Minimal);
 }
 
+// The limit that an ordinary user has is below most models; root may lock what it likes.
+TEST_F(Record, SaysWhatCannotBeKeptInMemory) {
+  const std::string limited =
+      std::string("ulimit -l 64 && ") + (geteuid() == 0 ? "setpriv --bounding-set=-ipc_lock" : "");
+  for (const bool mmap : {true, false}) {
+    SCOPED_TRACE(mmap);
+    const Result result = run_tt(
+        folder,
+        std::format("record -p x -n 1 --mlock {} -o {}.ttrace", mmap ? "" : "--no-mmap", mmap),
+        limited);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(result.err.contains("ulimit -l unlimited")) << result.err;
+    const auto info = open(mmap ? "true.ttrace" : "false.ttrace").info();
+    ASSERT_TRUE(info.has_value());
+    EXPECT_TRUE(info->fact("context.mlock").starts_with("off: of ")) << info->fact("context.mlock");
+  }
+}
+
 TEST_F(Record, KeepsAFileThatIsThere) {
   std::ofstream(folder.path() / "a.ttrace") << "mine";
   const Result kept = record("-p x -n 1 -o a.ttrace");
