@@ -5,12 +5,26 @@
 
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
+#include "tracer/utf8.h"
 
 namespace tt::sql {
 
 namespace {
 
 using enum Spares;
+
+// SQLite takes any bytes as TEXT, the programs that ask it do not. What is no UTF-8 (half
+// a character, which a token may be) becomes U+FFFD, as it does in JSON and in exports.
+std::string in_utf8(std::string bytes) {
+  if (is_utf8(bytes)) return bytes;
+  std::string text;
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const Utf8Character next = utf8_character_at(rest);
+    text += next.state == Utf8Character::Valid ? rest.substr(0, next.length) : "\uFFFD";
+    rest.remove_prefix(next.length);
+  }
+  return text;
+}
 
 // Few rows, of what is read at once.
 template <class Row, class Fill>
@@ -87,7 +101,9 @@ struct FillSession {
     if (!steps) return std::unexpected(steps.error());
     const auto tokens = (*reader)->token_count();
     if (!tokens) return std::unexpected(tokens.error());
-    rows.push_back({.info = *info, .losses = *losses, .steps = *steps, .tokens = *tokens});
+    SessionRow row{.info = *info, .losses = *losses, .steps = *steps, .tokens = *tokens};
+    for (std::string* text : {&row.info.title, &row.info.error}) *text = in_utf8(std::move(*text));
+    rows.push_back(std::move(row));
     return {};
   }
 };
@@ -110,7 +126,10 @@ struct FillModel {
   Done operator()(SessionSource& source, std::vector<ModelRow>& rows) const {
     const auto info = source.info();
     if (!info) return std::unexpected(info.error());
-    for (const ModelFile& file : (*info)->model_files) rows.push_back({.file = file});
+    for (ModelFile file : (*info)->model_files) {
+      for (std::string* text : {&file.path, &file.header_hash}) *text = in_utf8(std::move(*text));
+      rows.push_back({.file = std::move(file)});
+    }
     return {};
   }
 };
@@ -132,7 +151,8 @@ struct FillFacts {
     if (!reader) return std::unexpected(reader.error());
     const auto info = (*reader)->info();
     if (!info) return std::unexpected(info.error());
-    for (const auto& [name, value] : info->facts) rows.push_back({.name = name, .value = value});
+    for (const auto& [name, value] : info->facts)
+      rows.push_back({.name = in_utf8(name), .value = in_utf8(value)});
     return {};
   }
 };
@@ -174,7 +194,10 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
                                     static_cast<std::uint32_t>(std::min(kAtOnce, end_ - at_)));
     if (!tokens) return std::unexpected(tokens.error());
     at_ += kAtOnce;
-    for (Token& token : *tokens) rows.push_back({.row_id = token.index, .token = std::move(token)});
+    for (Token& token : *tokens) {
+      token.text = in_utf8(std::move(token.text));
+      rows.push_back({.row_id = token.index, .token = std::move(token)});
+    }
     return !rows.empty();
   }
   SessionSource& source_;

@@ -91,6 +91,28 @@ TEST(SqlTables, ViewsAreTheNaiveSums) {
   EXPECT_GT(compared, 3'000u);
 }
 
+// SQLite hands out any bytes as TEXT; whoever asks it may take UTF-8 only.
+TEST(SqlTables, HalfACharacterIsValidText) {
+  const test::TempFolder folder;
+  SessionInfo info = SmallSession::small_info();
+  info.state = SessionState::Done;
+  info.title = "cut \xc3";
+  info.facts = {{"request.prompt", "\xff!"}};
+  {
+    auto writer = SessionWriter::create(folder / "half.ttrace", info);
+    ASSERT_TRUE(writer.has_value());
+    ASSERT_TRUE((*writer)
+                    ->add_tokens(std::vector<Token>{{.index = 0, .text = "\xe2\x82"},
+                                                    {.index = 1, .text = "\xac \xe2\x82\xac"}})
+                    .has_value());
+    ASSERT_TRUE((*writer)->finish(info, {}).has_value());
+  }
+  const SqlSession session(folder / "half.ttrace");
+  EXPECT_EQ(session.rows("SELECT text FROM token"), (Lines{"\uFFFD", "\uFFFD \u20ac"}));
+  EXPECT_EQ(session.rows("SELECT title, value FROM session, metadata"),
+            Lines{"cut \uFFFD|\uFFFD!"});
+}
+
 // Of 300 steps, one after the other.
 SmallSession long_session() {
   std::vector<Step> steps;

@@ -15,6 +15,7 @@
 
 #include "tests/analysis/small_session.h"
 #include "tests/places.h"
+#include "tests/said_by.h"
 #include "tests/server/recorded.h"
 #include "tests/server/test_server.h"
 
@@ -258,6 +259,40 @@ TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
   EXPECT_EQ(output_of("python3 ask.py"),
             expected + "\"main\" is no session file. Open one: sqlite3 session.ttrace\n");
   EXPECT_EQ(server.query({{"sql", sql}}).body["rows"][0], totals) << "the file is as it was";
+}
+
+// A token may be half a character, which neither CSV in UTF-8 nor Python's sqlite3 takes.
+TEST(QueryRoutes, HalfACharacterIsTextForOthersAndItsBytesStay) {
+  TestServer server;
+  SessionInfo info = SmallSession::small_info();
+  info.id = "half";
+  info.state = SessionState::Done;
+  {
+    auto writer = SessionWriter::create(server.folder / "half.ttrace", info);
+    ASSERT_TRUE(writer.has_value());
+    ASSERT_TRUE((*writer)
+                    ->add_tokens(std::vector<Token>{{.index = 0, .text = "\xe2\x82"},
+                                                    {.index = 1, .text = "\xac \xe2\x82\xac"}})
+                    .has_value());
+    ASSERT_TRUE((*writer)->finish(info, {}).has_value());
+  }
+  const auto csv = server.client().Post(
+      "/api/v1/sessions/half/query",
+      json{{"sql", "SELECT text FROM token"}, {"format", "csv"}}.dump(), "application/json");
+  ASSERT_TRUE(csv);
+  EXPECT_EQ(csv->body, "text\n\uFFFD\n\uFFFD \u20ac\n");
+
+  std::ofstream(server.folder / "ask.py")
+      << "import json, sqlite3\n"
+      << "db = sqlite3.connect('file:half.ttrace?mode=ro', uri=True)\n"
+      << "db.enable_load_extension(True)\n"
+      << "db.load_extension('" << kPlaces.extension << "')\n"
+      << "print(json.dumps([db.execute('SELECT text FROM token').fetchall(),\n"
+      << "                  db.execute('SELECT hex(text) FROM tt_token').fetchall()]))\n";
+  EXPECT_EQ(
+      json::parse(said_by(std::format("cd '{}' && python3 ask.py", server.folder.path().string())),
+                  nullptr, false),
+      json::parse(R"([[["\ufffd"], ["\ufffd \u20ac"]], [["E282"], ["AC20E282AC"]]])"));
 }
 
 }  // namespace
