@@ -10,6 +10,7 @@
 
 #include "analysis/sql/bounded_functions.h"
 #include "analysis/sql/query_rules.h"
+#include "analysis/sql/statement_words.h"
 #include "analysis/sql/trace_tables.h"
 
 namespace tt::sql {
@@ -32,6 +33,18 @@ struct FinalizeStatement {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
+constexpr const char* kOnlySelect = "Only SELECT: a session is read, never written.";
+
+// "no such table: acces" comes without a place, unlike columns and functions.
+std::optional<std::uint32_t> place_of_missing(std::string_view message, std::string_view sql) {
+  constexpr std::string_view kMissing = "no such ";
+  const std::size_t colon = message.find(": ");
+  if (!message.starts_with(kMissing) || colon == std::string_view::npos) return std::nullopt;
+  const std::string_view what = message.substr(kMissing.size(), colon - kMissing.size());
+  const std::string_view name = message.substr(colon + 2);
+  return what == "table" ? place_of_table(sql, name) : place_of_name(sql, name);
+}
+
 }  // namespace
 
 struct Query::Impl {
@@ -41,7 +54,7 @@ struct Query::Impl {
   std::int64_t next_ask_ms = 0;  // when keep_going() is asked again: it may be a system call
   std::int64_t memory_before = 0;
   std::optional<QueryError> stopped;  // why SQLite was interrupted
-  std::string refused;                // what the authorizer did not like
+  std::optional<Refusal> refused;     // what the authorizer did not like
   // The statement goes first, then the connection with the session.
   std::unique_ptr<sqlite3, CloseDatabase> db;
   Statement statement;
@@ -89,11 +102,15 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   using Kind = QueryError::Kind;
   if (stopped) return *stopped;
   const std::string message = sqlite3_errmsg(db.get());
+  std::optional<std::uint32_t> offset;
+  if (const int at = sqlite3_error_offset(db.get());
+      at >= 0 && static_cast<std::size_t>(at) <= sql.size())
+    offset = static_cast<std::uint32_t>(at);
   // SQLite has codes of its own for some of what the authorizer denies, a function
   // say, and does not ask it at all before it says that a virtual table is read-only.
-  if (!refused.empty()) return {Kind::Refused, refused};
+  if (refused) return {Kind::Refused, refused->message, offset ? offset : place_of(*refused, sql)};
   if (message.ends_with("may not be modified"))
-    return {Kind::Refused, "Only SELECT: a session is read, never written."};
+    return {Kind::Refused, kOnlySelect, place_of_verb(sql)};
   switch (code & 0xff) {
     case SQLITE_AUTH:
       return {Kind::Refused, message};
@@ -109,11 +126,7 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     default:
       break;
   }
-  QueryError error{Kind::NotUnderstood, message};
-  if (const int offset = sqlite3_error_offset(db.get());
-      offset >= 0 && static_cast<std::size_t>(offset) <= sql.size())
-    error.offset = static_cast<std::uint32_t>(offset);
-  return error;
+  return {Kind::NotUnderstood, message, offset ? offset : place_of_missing(message, sql)};
 }
 
 std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTotals lend_totals) {
@@ -194,8 +207,7 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
     return std::unexpected(QueryError{Kind::Refused, "Only one statement at a time.",
                                       static_cast<std::uint32_t>(tail - sql.data())});
   if (sqlite3_stmt_readonly(made.get()) == 0 || sqlite3_column_count(made.get()) == 0)
-    return std::unexpected(
-        QueryError{Kind::Refused, "Only SELECT: a session is read, never written."});
+    return std::unexpected(QueryError{Kind::Refused, kOnlySelect, place_of_verb(sql)});
   statement = std::move(made);
   for (int i = 0; i < sqlite3_column_count(statement.get()); ++i) {
     const char* name = sqlite3_column_name(statement.get(), i);

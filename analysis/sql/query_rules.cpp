@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "analysis/sql/statement_words.h"
 #include "analysis/sql/trace_tables.h"
 
 namespace tt::sql {
@@ -46,7 +47,25 @@ std::string lower(const char* text) {
 
 }  // namespace
 
-std::optional<std::string> why_refused(int action, const char* first, const char* second) {
+std::optional<std::uint32_t> place_of(const Refusal& refusal, std::string_view sql) {
+  switch (refusal.of) {
+    case Refusal::Of::Table: {
+      // SQLite's own have another name, too.
+      const auto place = place_of_table(sql, refusal.name);
+      if (place || !refusal.name.ends_with("_master")) return place;
+      return place_of_table(
+          sql, refusal.name == "sqlite_master" ? "sqlite_schema" : "sqlite_temp_schema");
+    }
+    case Refusal::Of::Function:
+      return place_of_name(sql, refusal.name);
+    case Refusal::Of::Statement:
+      break;
+  }
+  return place_of_verb(sql);
+}
+
+std::optional<Refusal> why_refused(int action, const char* first, const char* second) {
+  using enum Refusal::Of;
   const std::string name = lower(first);
   switch (action) {
     case SQLITE_SELECT:
@@ -59,19 +78,21 @@ std::optional<std::string> why_refused(int action, const char* first, const char
       if (second != nullptr && *second == '\0' && !name.starts_with("sqlite_") &&
           !name.starts_with("pragma_"))
         return std::nullopt;
-      return "There is no table \"" + name +
-             "\" for a query: it reads the session's own, as docs/sql.md lists them.";
+      return Refusal{Table, name,
+                     "There is no table \"" + name +
+                         "\" for a query: it reads the session's own, as docs/sql.md lists them."};
     case SQLITE_FUNCTION: {
       const std::string function = lower(second);
       if (kFunctions.contains(" " + function + " ")) return std::nullopt;
-      return "The function " + function + "() is not there for a query.";
+      return Refusal{Function, function,
+                     "The function " + function + "() is not there for a query."};
     }
     case SQLITE_ATTACH:
-      return "ATTACH is not allowed: a query reads one session.";
+      return Refusal{Statement, "", "ATTACH is not allowed: a query reads one session."};
     case SQLITE_PRAGMA:
-      return "PRAGMA is not allowed: a query reads one session.";
+      return Refusal{Statement, "", "PRAGMA is not allowed: a query reads one session."};
     default:
-      return "Only SELECT: a session is read, never written.";
+      return Refusal{Statement, "", "Only SELECT: a session is read, never written."};
   }
 }
 

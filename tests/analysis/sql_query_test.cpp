@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <format>
+#include <optional>
+#include <string>
 
 #include "analysis/sql/query.h"
 #include "tests/analysis/small_session.h"
@@ -82,6 +84,53 @@ TEST(SqlQuery, SaysWhatIsNotUnderstoodAndWhere) {
   EXPECT_EQ(run(session, " -- nothing").error->kind, QueryError::Kind::NotUnderstood);
   EXPECT_EQ(run(session, std::string_view("SELECT 1\0", 9)).error->kind,
             QueryError::Kind::NotUnderstood);
+}
+
+// The mark is where it is wrong, and no part of the statement.
+TEST(SqlQuery, SaysWhereWhatIsNotThereOrRefusedStands) {
+  using enum QueryError::Kind;
+  struct Case {
+    QueryError::Kind kind;
+    std::string marked;
+  };
+  const SmallSession session(steps(1));
+  for (const auto& [kind, marked] : {
+           Case{NotUnderstood, "SELECT * FROM ^acces"},
+           Case{NotUnderstood, "SELECT 'acces', acces FROM ^ACCES -- acces"},
+           Case{NotUnderstood, "SELECT (SELECT 1 FROM step), acces\nFROM /* acces */ ^\"acces\""},
+           Case{NotUnderstood, "SELECT step FROM step a, ^acces b WHERE b.step"},
+           Case{NotUnderstood, "SELECT x'aa' FROM step LEFT JOIN main.^x"},
+           Case{NotUnderstood, "SELECT step FROM 'acces'"},
+           Case{NotUnderstood, "SELECT * FROM ^tt_step"},
+           Case{NotUnderstood, "SELECT 1, ^nothing(2) FROM access"},
+           Case{NotUnderstood, "SELECT step FROM access WHERE ^nothing"},
+           Case{NotUnderstood, "SELECT ^FROM access"},
+           Case{Refused, "SELECT ^load_extension('load_extension')"},
+           Case{Refused, "SELECT value FROM ^json_each('[1]')"},
+           Case{Refused, "SELECT count(*) FROM ^pragma_database_list"},
+           Case{Refused, "SELECT * FROM ^sqlite_schema"},
+           Case{Refused, "^ATTACH '/etc/passwd' AS p"},
+           Case{Refused, "-- ATTACH\n ^pragma database_list"},
+           Case{Refused, " ^INSERT INTO access(step) VALUES (1)"},
+           Case{Refused, "^CREATE TEMP VIEW v AS SELECT 1"},
+           Case{Refused, "WITH n AS (SELECT 1) ^DELETE FROM token"},
+           Case{Refused, "^BEGIN"},
+           Case{Refused, "^VACUUM"},
+           Case{Refused, "SELECT 1;^ SELECT 2"},
+           Case{TooLarge, "SELECT length(zeroblob(1000000000))"},
+       }) {
+    SCOPED_TRACE(marked);
+    std::string statement = marked;
+    std::optional<std::uint32_t> offset;
+    if (const std::size_t mark = statement.find('^'); mark != std::string::npos) {
+      statement.erase(mark, 1);
+      offset = static_cast<std::uint32_t>(mark);
+    }
+    const Ran ran = run(session, statement);
+    ASSERT_TRUE(ran.error.has_value());
+    EXPECT_EQ(ran.error->kind, kind) << ran.error->message;
+    EXPECT_EQ(ran.error->offset, offset) << ran.error->message;
+  }
 }
 
 TEST(SqlQuery, OnlyReadsTheSession) {

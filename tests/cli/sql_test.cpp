@@ -50,6 +50,11 @@ TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
   const Result wrong = run_tt(folder, "sql a.ttrace 'SELECT nothing FROM access'");
   EXPECT_EQ(wrong.code, 1);
   EXPECT_TRUE(wrong.err.contains("  SELECT nothing FROM access\n         ^")) << wrong.err;
+  const Result table = run_tt(folder, "sql a.ttrace 'SELECT 1\nFROM acces'");
+  EXPECT_TRUE(table.err.contains("  FROM acces\n       ^")) << table.err;
+  const Result refused = run_tt(folder, "sql a.ttrace ' DROP VIEW phase_totals'");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.err.contains("   DROP VIEW phase_totals\n   ^")) << refused.err;
   EXPECT_EQ(run_tt(folder, "sql a.ttrace 'DROP TABLE tt_step'").code, 1);
   EXPECT_EQ(run_tt(folder, "sql none.ttrace 'SELECT 1'").code, 1);
   EXPECT_EQ(run_tt(folder, "sql a.ttrace").code, 2);

@@ -110,6 +110,7 @@ TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
   EXPECT_EQ(unknown.type, "application/problem+json");
   EXPECT_EQ(unknown.body["code"], "bad_query");
   EXPECT_EQ(unknown.body["position"], 7);
+  EXPECT_EQ(server.query({{"sql", "SELECT * FROM acces"}}).body["position"], 14);
   for (const char* sql : {"ATTACH '/tmp/x' AS x", "PRAGMA journal_mode", "DELETE FROM step",
                           "SELECT load_extension('x')", "SELECT * FROM sqlite_schema"}) {
     const Answer refused = server.query({{"sql", sql}});
