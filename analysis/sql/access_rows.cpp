@@ -170,7 +170,8 @@ constexpr std::array kColumns = {
                 [](R r, Out& o) {
                   if (r.access().expert < 0) return o.null();
                   o.integer(r.access().expert);
-                }},
+                },
+                Rows},
     Column<Row>{"expert_rank", "INTEGER",
                 [](R r, Out& o) {
                   if (r.access().expert < 0 || r.access().rank < 0) return o.null();
@@ -205,7 +206,7 @@ class AccessCursor final : public Cursor {
     picked_.clear();
     filters_.clear();
     for (std::size_t i = 0; i < kColumns.size(); ++i) {
-      if (kColumns[i].spares == Rows && !conditions.of(i).any())
+      if (kColumns[i].spares == Rows && i != kExpert && !conditions.of(i).any())
         filters_.emplace_back(i, conditions.of(i));
     }
     expert_ = conditions.of(kExpert);
@@ -219,8 +220,9 @@ class AccessCursor final : public Cursor {
   }
 
   Done next() override {
-    if (++at_ < rows_.size()) return {};
-    return refill();
+    ++at_;
+    pass_over();
+    return at_end() ? refill() : Done{};
   }
   bool at_end() const override { return at_ >= rows_.size(); }
   void value(std::size_t column, Out& out) const override { kColumns[column].value(row(), out); }
@@ -244,10 +246,16 @@ class AccessCursor final : public Cursor {
  private:
   Row row() const { return {*info_, *of_step_, *step_, allocation_.get(), rows_.data(), at_}; }
 
+  // Over rows of other experts. They stay: part() counts them.
+  void pass_over() {
+    if (expert_.any()) return;
+    while (!at_end() && !expert_.holds(std::int64_t{rows_[at_].expert})) ++at_;
+  }
+
   Done refill() {
-    at_ = 0;
-    rows_.clear();
-    while (rows_.empty()) {
+    while (at_end()) {
+      at_ = 0;
+      rows_.clear();
       auto step = walk_.next();
       if (!step) return std::unexpected(step.error());
       if (*step == nullptr) return {};
@@ -257,6 +265,7 @@ class AccessCursor final : public Cursor {
       step_ = *std::move(step);
       of_step_ = *std::move(picked);
       if (auto filled = fill(); !filled) return filled;
+      pass_over();
     }
     return {};
   }
@@ -377,7 +386,7 @@ class AccessCursor final : public Cursor {
   StepWalk walk_;
   const SessionInfo* info_ = nullptr;
   std::vector<std::pair<std::size_t, Wanted>> filters_;  // on what a template decides
-  Wanted expert_{}, time_{};
+  Wanted expert_{}, time_{};                             // on what a step does
   bool needs_addresses_ = false;
   std::map<TemplateId, std::shared_ptr<const Picked>> picked_;
   // Of the step that the cursor stands in.

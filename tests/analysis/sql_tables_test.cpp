@@ -8,6 +8,7 @@
 
 #include "analysis/sql/trace_tables.h"
 #include "tests/analysis/naive_views.h"
+#include "tests/analysis/plausible_session.h"
 #include "tests/analysis/small_session.h"
 #include "tests/analysis/sql_check.h"
 #include "tests/format/random_session.h"
@@ -128,27 +129,66 @@ SmallSession long_session() {
   return SmallSession(steps);
 }
 
+// Of 300 steps whose two tokens are routed to two of six experts each, by two layers.
+SmallSession expert_session() {
+  const GraphTemplate graph = test::plausible_graph({.tokens = 2, .experts = 6});
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    Step step = small_step(i);
+    step.begin = step.first_op = step.end = Ns{std::int64_t{i} * 1000};
+    step.op_ends.clear();
+    for (std::size_t op = 0; op < graph.ops.size(); ++op)
+      step.op_ends.push_back(step.end = Ns{step.end.v + 10});
+    step.slots.assign(graph.slots.size(), {.ints = {0, 1}, .floats = {}});
+    for (std::size_t slot = 0; slot < graph.slots.size(); ++slot)
+      if (graph.slots[slot].kind == SlotKind::Experts)
+        step.slots[slot].ints = {i % 6, (i + 1) % 6, (i + 2) % 6, (i + 1) % 6};
+    steps.push_back(std::move(step));
+  }
+  return SmallSession(steps, SmallSession::small_info(), graph);
+}
+
 // How much SQLite did is counted in instructions of its own: a handful for each row that
 // it is given. A condition that is not handed down costs as many for every row there is.
+struct Counted {
+  std::int64_t rows = 0;
+  int instructions = 0;
+};
+
+Counted count(const SqlSession& session, const std::string& of) {
+  sqlite3_stmt* made = nullptr;
+  EXPECT_EQ(
+      sqlite3_prepare_v2(session.get(), ("SELECT count(*) FROM " + of).c_str(), -1, &made, nullptr),
+      SQLITE_OK)
+      << sqlite3_errmsg(session.get());
+  EXPECT_EQ(sqlite3_step(made), SQLITE_ROW);
+  const Counted counted{.rows = sqlite3_column_int64(made, 0),
+                        .instructions = sqlite3_stmt_status(made, SQLITE_STMTSTATUS_VM_STEP, 0)};
+  sqlite3_finalize(made);
+  return counted;
+}
+
+void expect_only_what_matches(const SqlSession& session, const std::string& table,
+                              const std::vector<std::string>& conditions) {
+  const Counted whole = count(session, table);
+  constexpr int kPerRow = 12, kPerStatement = 60;
+  EXPECT_GT(whole.instructions, 2 * whole.rows);
+  for (const std::string& condition : conditions) {
+    SCOPED_TRACE(condition);
+    const Counted found = count(session, std::format("{} WHERE {}", table, condition));
+    EXPECT_GT(found.rows, 0);
+    EXPECT_LT(found.rows, whole.rows * 3 / 4);
+    EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
+    // What it costs where SQLite has to look at each row.
+    const Counted unspared = count(session, std::format("{} WHERE +{}", table, condition));
+    EXPECT_EQ(unspared.rows, found.rows);
+    EXPECT_GT(unspared.instructions, 3 * whole.rows);
+  }
+}
+
 TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
   const SmallSession small = long_session();
   const SqlSession session(small.path);
-  struct Counted {
-    std::int64_t rows = 0;
-    int instructions = 0;
-  };
-  const auto count = [&](const std::string& of) {
-    sqlite3_stmt* made = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(session.get(), ("SELECT count(*) FROM " + of).c_str(), -1, &made,
-                                 nullptr),
-              SQLITE_OK)
-        << sqlite3_errmsg(session.get());
-    EXPECT_EQ(sqlite3_step(made), SQLITE_ROW);
-    const Counted counted{.rows = sqlite3_column_int64(made, 0),
-                          .instructions = sqlite3_stmt_status(made, SQLITE_STMTSTATUS_VM_STEP, 0)};
-    sqlite3_finalize(made);
-    return counted;
-  };
   for (const std::string table :
        {"access", "op", "step", "tensor", "edge", "access_total", "op_total"}) {
     SCOPED_TRACE(table);
@@ -175,21 +215,49 @@ TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
     if (table == "op" || table == "op_total") add({"tensor_name = 'Qcur-0'"});
     if (table == "edge") add({"from_tensor = 2", "to_name = 'Qcur-0'", "to_layer_id = 1"});
 
-    const Counted whole = count(table);
-    constexpr int kPerRow = 12, kPerStatement = 60;
-    EXPECT_GT(whole.instructions, 2 * whole.rows);
-    for (const std::string& condition : conditions) {
-      SCOPED_TRACE(condition);
-      const Counted found = count(std::format("{} WHERE {}", table, condition));
-      EXPECT_GT(found.rows, 0);
-      EXPECT_LT(found.rows, whole.rows * 3 / 4);
-      EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
-      // What it costs where SQLite has to look at each row.
-      const Counted unspared = count(std::format("{} WHERE +{}", table, condition));
-      EXPECT_EQ(unspared.rows, found.rows);
-      EXPECT_GT(unspared.instructions, 3 * whole.rows);
-    }
+    expect_only_what_matches(session, table, conditions);
   }
+  const SmallSession experts = expert_session();
+  expect_only_what_matches(
+      SqlSession(experts.path), "access",
+      {"expert_id = 3", "expert_id BETWEEN 1 AND 2", "expert_id IN (2, 3)", "expert_id > 4"});
+}
+
+// Also the rows of an access that are passed over count in those behind them.
+TEST(SqlTables, ConditionsOnExpertsLoseNoRow) {
+  const SmallSession experts = expert_session();
+  const SqlSession session(experts.path);
+  for (const char* condition : {"expert_id = 3",
+                                "expert_id = '3'",
+                                "expert_id IS 3",
+                                "expert_id <> 3",
+                                "expert_id IN (0, 5)",
+                                "expert_id IN (0, NULL)",
+                                "expert_id NOT IN (0, 5)",
+                                "expert_id < 2.5",
+                                "expert_id = 2.5",
+                                "expert_id >= 0",
+                                "expert_id < 0",
+                                "expert_id <= 9223372036854775807",
+                                "expert_id BETWEEN 2 AND 3",
+                                "expert_id IS NULL",
+                                "expert_id IS NOT NULL",
+                                "expert_id = 3 OR part = 1",
+                                "expert_id = 3 AND part = 1",
+                                "expert_id = 3 AND expert_id = 4",
+                                "expert_id = 3 AND op = 7",
+                                "expert_id = NULL",
+                                "expert_id = 2 AND timestamp_ns BETWEEN 2000 AND 9000"}) {
+    SCOPED_TRACE(condition);
+    EXPECT_EQ(session.rows(std::format(
+                  "SELECT rowid, * FROM access WHERE step < 12 AND ({}) ORDER BY 1", condition)),
+              session.rows(std::format(
+                  "WITH whole AS MATERIALIZED (SELECT rowid AS number_, * FROM access WHERE "
+                  "step < 12) SELECT * FROM whole WHERE {} ORDER BY 1",
+                  condition)));
+  }
+  EXPECT_EQ(session.rows("SELECT count(*) FROM access WHERE expert_id = 3 AND step < 6"),
+            Lines{"6"});
 }
 
 // The bytes of the file are looked for where the plan says it: steps that cannot
