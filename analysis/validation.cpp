@@ -131,6 +131,12 @@ struct GraphChecks {
 };
 
 struct StepChecks {
+  // An import need not begin where its session did, nor know how many tokens a step had.
+  StepChecks(const SessionInfo& info, const LossCounters& losses)
+      : any_may_jump_(losses.steps_not_written > 0 ||
+                      !info.fact("trace.steps_without_token_count").empty()),
+        next_may_jump_(!info.fact("trace.imported_from").empty()) {}
+
   Checking steps{Check::Steps};
   Checking ops{Check::Ops};
   Checking times{Check::OpTimes};
@@ -141,14 +147,14 @@ struct StepChecks {
   void look_at(const SessionReader& reader, const SessionInfo& info, const Step& step,
                const GraphTemplate* graph) {
     check_order(step);
-    check_tokens(step);
+    check_tokens(reader, step);
     if (graph != nullptr) {
       check_ops(info, step, *graph);
       check_slots(reader, info, step, *graph);
     }
     end_ = step.end;
-    next_token_ = step.first_token + step.n_tokens;
   }
+  void leave_out() { next_may_jump_ = true; }  // a step that cannot be read
 
  private:
   void check_order(const Step& step) {
@@ -158,12 +164,45 @@ struct StepChecks {
       steps.wrong(std::format("step {} begins before the one before it ended", step.id.v));
   }
 
-  void check_tokens(const Step& step) {
+  void check_tokens(const SessionReader& reader, const Step& step) {
     if (step.n_tokens == 0) return;
     tokens.look(step.n_tokens);
-    // What an encoder has read, a decoder begins behind; what was reused is jumped over.
-    if (step.first_token < next_token_)
+    if (step.first_token < next_token_) {
       tokens.wrong(std::format("step {} evaluates token {} again", step.id.v, step.first_token));
+    } else if (!any_may_jump_ && !next_may_jump_) {
+      check_jump(reader, step);
+    }
+    next_may_jump_ = false;
+    next_token_ = std::max(next_token_, std::uint64_t{step.first_token} + step.n_tokens);
+  }
+
+  // A step begins where the one before it ended, a decoder behind what its encoder read.
+  // Jumped over are the tokens that an earlier request has left in the cache.
+  void check_jump(const SessionReader& reader, const Step& step) {
+    constexpr std::uint64_t kAtOnce = 1024;
+    std::uint64_t missing = 0, first = step.first_token;
+    for (std::uint64_t at = next_token_; at < step.first_token;) {
+      const std::uint64_t count = std::min(kAtOnce, step.first_token - at);
+      const auto rows =
+          reader.tokens(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count));
+      if (!rows) break;  // told by the file's check
+      for (const Token& token : *rows) {
+        if (token.reused) continue;
+        first = std::min(first, std::uint64_t{token.index});
+        ++missing;
+      }
+      at += rows->size();
+      if (rows->size() == count) continue;
+      first = std::min(first, at);
+      missing += step.first_token - at;  // the session has no such tokens
+      break;
+    }
+    if (missing == 0) return;
+    tokens.wrong(
+        std::format("step {} begins at token {}: {} before it, from token {} on, were neither "
+                    "evaluated nor reused",
+                    step.id.v, step.first_token, missing, first));
+    tokens.wrong_without_evidence(missing - 1);
   }
 
   void check_ops(const SessionInfo& info, const Step& step, const GraphTemplate& graph) {
@@ -235,7 +274,9 @@ struct StepChecks {
   }
 
   Ns end_{};
-  std::uint32_t next_token_ = 0;
+  std::uint64_t next_token_ = 0;
+  // Over tokens that a step evaluated which is not there.
+  bool any_may_jump_ = false, next_may_jump_ = false;
 };
 
 // What cannot be read is left out: the file's check tells. False: cancelled.
@@ -247,7 +288,10 @@ bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing&
   for (std::uint32_t i = 0; i < n_steps; ++i) {
     if (!keep_going()) return false;
     const auto step = reader.step(StepId{i});
-    if (!step) continue;
+    if (!step) {
+      steps.leave_out();
+      continue;
+    }
     const auto graph = step->graph.v != 0 ? reader.graph(step->graph).value_or(nullptr)
                                           : std::shared_ptr<const GraphTemplate>();
     if (graph && seen.insert(step->graph).second) graphs.look_at(info, step->graph, *graph);
@@ -287,18 +331,19 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
   const auto info = reader ? reader->info() : std::unexpected(reader.error());
   if (!info) return validation;
 
+  const LossCounters losses = reader->losses().value_or(LossCounters{});
   GraphChecks graphs;
-  StepChecks steps;
+  StepChecks steps(*info, losses);
   if (!walk(*reader, *info, keep_going, graphs, steps)) return std::unexpected(cancelled_error());
   const auto add = [&](Checking& check, const char* what) {
     const std::string summary = std::format("{} {}", check.looked_at(), what);
     validation.checks.push_back(std::move(check).done(summary));
   };
-  validation.checks.push_back(check_losses(reader->losses().value_or(LossCounters{})));
+  validation.checks.push_back(check_losses(losses));
   add(steps.steps, "steps, one after the other");
   add(steps.ops, "steps, each with the ops of its template");
   add(steps.times, "ends of ops, in order and within their step");
-  add(steps.tokens, "tokens evaluated, each once");
+  add(steps.tokens, "tokens evaluated, one after the other, each once");
   add(steps.ids, "ids that graphs read, held against the tokens");
   add(graphs.layers, "layers of graphs");
   add(graphs.ranges, "weights of graphs, inside their model's file");

@@ -21,7 +21,7 @@ enum class Check : std::uint8_t {
   Steps,       // ids and times follow one another
   Ops,         // each step executed exactly its template's ops
   OpTimes,     // ops end one after the other, within their step
-  Tokens,      // steps evaluate the session's tokens one after the other
+  Tokens,      // steps evaluate the session's tokens one after the other, but for reused ones
   TokenIds,    // the ids that the graph read from memory are those of the tokens
   Layers,      // every layer of the model is in every graph that goes through the layers
   FileRanges,  // every weight lies inside its model file

@@ -87,12 +87,14 @@ void begin_step_from(const Json& json, Step& step) {
   step.first_token = number_in<std::uint32_t>(json, "token_id");
   step.n_tokens = number_in<std::uint32_t>(json, "token_count", 1);
   step.threads = number_in<std::uint32_t>(json, "threads");
+  step.dropped = flag_in(json, "dropped");
+  step.aborted = flag_in(json, "aborted");
 }
 
 void end_step_from(const Json& json, Step& step) {
   step.end = Ns{number_in<std::int64_t>(json, "timestamp_ns", step.end.v)};
-  step.dropped = flag_in(json, "dropped");
-  step.aborted = flag_in(json, "aborted");
+  step.dropped = step.dropped || flag_in(json, "dropped");
+  step.aborted = step.aborted || flag_in(json, "aborted");
 }
 
 std::vector<Token> tokens_from(const Json& json) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <format>
 #include <fstream>
 #include <optional>
@@ -21,6 +22,11 @@ bool read_line(std::istream& in, std::string& line) {
     if (line.size() < kLongestLine) line += static_cast<char>(c);
   }
   return !line.empty();
+}
+
+bool tells(const Json& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number();
 }
 
 class LogImport {
@@ -58,7 +64,8 @@ class LogImport {
     }
     if (event == "step_end") {
       if (!step_) return {};
-      if (!legacy_) end_step_from(entry, step_->step);
+      end_step_from(entry, step_->step);
+      if (legacy_) bound_ops();
       return end_step();
     }
     if (event == "session_end") {
@@ -103,6 +110,10 @@ class LogImport {
     step_.emplace();
     untold_step_.reset();
     legacy_ = !entry.contains("first_op_ns");
+    begin_told_ = tells(entry, "timestamp_ns");
+    token_told_ = tells(entry, "token_id");
+    last_op_begin_.reset();
+    if (!tells(entry, "token_count")) ++steps_without_token_count_;
     begin_step_from(entry, step_->step);
     step_->ops = number_in<std::uint32_t>(entry, "ops");
     step_->ops_run = number_in<std::uint32_t>(entry, "ops_run");
@@ -139,20 +150,43 @@ class LogImport {
     if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
     if (!step_->rows.empty() && row.op < step_->rows.back().op)
       return std::unexpected(damaged(log_, line_, "Ops of a step come in their order."));
-    if (legacy_ && row.begin) {
-      step_->ops_run = row.op + 1;
-      Step& step = step_->step;
-      if (step_->rows.empty()) step.begin = step.first_op = Ns{*row.begin};
-      step.end = Ns{std::max(step.end.v, row.end.value_or(*row.begin))};
+    if (!token_told_ && tells(entry, "token_id")) {
+      step_->step.first_token = number_in<std::uint32_t>(entry, "token_id");
+      token_told_ = true;
     }
+    if (legacy_ && row.begin) take_times(row);
     if (row.size_bytes > 0) ++imported_.accesses;  // else nothing was touched
     imported_.bytes += row.size_bytes;
     step_->rows.push_back(std::move(row));
     return {};
   }
 
+  // Of a step that says at most when it began: it goes on for as long as its rows do.
+  void take_times(const ImportedRow& row) {
+    Step& step = step_->step;
+    const Ns begin{*row.begin};
+    if (!last_op_begin_) {
+      step.first_op = begin;
+      if (!begin_told_) step.begin = step.end = begin;
+      step.begin = std::min(step.begin, begin);
+    }
+    step_->ops_run = row.op + 1;
+    last_op_begin_ = std::max(last_op_begin_.value_or(begin), begin);
+    step.end = std::max(step.end, Ns{row.end.value_or(begin.v)});
+  }
+
+  // The step's own end counts, whatever its rows say of how long their ops took.
+  void bound_ops() {
+    Step& step = step_->step;
+    step.end = std::max({step.begin, step.end, last_op_begin_.value_or(step.begin)});
+    for (ImportedRow& row : step_->rows)
+      if (row.end) row.end = std::min(*row.end, step.end.v);
+  }
+
   Written end_step() {
     if (!step_) return {};
+    if (!token_told_) step_->step.first_token = next_token_;
+    next_token_ = step_->step.first_token + step_->step.n_tokens;
     ++imported_.steps;
     const Written added = builder_->add_step(*step_);
     step_.reset();
@@ -169,6 +203,9 @@ class LogImport {
     // A log that breaks off is of a session that did.
     if (!ended_) info_.state = SessionState::Recovered;
     if (info_.state == SessionState::Running) info_.state = SessionState::Recovered;
+    if (steps_without_token_count_ > 0)
+      info_.facts.emplace_back("trace.steps_without_token_count",
+                               std::to_string(steps_without_token_count_));
     if (const Written done = builder_->finish(info_, losses_); !done)
       return std::unexpected(done.error());
     return imported_;
@@ -180,8 +217,12 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
-  std::optional<std::int64_t> untold_step_;  // of a step that no step_begin began
-  bool legacy_ = false;                      // the step's times are those of its rows
+  std::optional<std::int64_t> untold_step_;       // of a step that no step_begin began
+  bool legacy_ = false;                           // the step does not say when its first op began
+  bool begin_told_ = false, token_told_ = false;  // of the step
+  std::optional<Ns> last_op_begin_;               // that a row of it told
+  std::uint32_t next_token_ = 0;                  // behind the last step's
+  std::uint64_t steps_without_token_count_ = 0;   // which may have evaluated more than one
   bool ended_ = false;
   Imported imported_;
 };

@@ -139,8 +139,6 @@ class FolderImport {
     ImportedStep step;
     begin_step_from(json, step.step);
     step.step.end = Ns{number_in<std::int64_t>(json, "end_ns", step.step.begin.v)};
-    step.step.dropped = flag_in(json, "dropped");
-    step.step.aborted = flag_in(json, "aborted");
     step.ops = number_in<std::uint32_t>(json, "ops");
     step.ops_run = number_in<std::uint32_t>(json, "ops_run");
     if (json.contains("last_op_end_ns"))

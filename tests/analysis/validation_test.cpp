@@ -1,9 +1,13 @@
 // Recordings that are sound pass; each thing that can be wrong fails its check.
 #include "analysis/validation.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/session_index.h"
 #include "tests/analysis/small_session.h"
@@ -23,9 +27,9 @@ SessionInfo sound_info() {
   return info;
 }
 
-std::set<std::string> failed(const SmallSession& session) {
+std::set<std::string> failed(const std::filesystem::path& session) {
   std::set<std::string> failed;
-  const auto validation = validate(session.path);
+  const auto validation = validate(session);
   EXPECT_TRUE(validation.has_value()) << validation.error().message;
   if (!validation) return failed;
   EXPECT_EQ(validation->checks.size(), kChecks);
@@ -37,6 +41,8 @@ std::set<std::string> failed(const SmallSession& session) {
   EXPECT_EQ(validation->passed(), failed.empty());
   return failed;
 }
+
+std::set<std::string> failed(const SmallSession& session) { return failed(session.path); }
 
 struct Wrong {
   const char* what;
@@ -107,6 +113,99 @@ TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
     expected.insert("losses");
     EXPECT_EQ(failed(SmallSession(steps, info)), expected);
   }
+}
+
+// A session of steps that are tokens alone: the first of each, and how many.
+struct Progress {
+  const char* what;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> steps;
+  std::set<std::uint32_t> reused;
+  std::set<std::string> fails;
+  std::vector<std::pair<std::string, std::string>> facts = {};
+  std::uint64_t not_written = 0;
+};
+
+std::filesystem::path written(const TempFolder& folder, const Progress& progress) {
+  const auto path = folder.path() / "progress.ttrace";
+  SessionInfo info;
+  info.id = "progress";
+  info.level = Level::Minimal;
+  info.state = SessionState::Done;
+  info.facts = progress.facts;
+  auto writer = SessionWriter::create(path, info);
+  EXPECT_TRUE(writer.has_value());
+  std::vector<Token> tokens(8);
+  for (std::uint32_t i = 0; i < tokens.size(); ++i) {
+    tokens[i].index = i;
+    tokens[i].reused = progress.reused.contains(i);
+  }
+  EXPECT_TRUE((*writer)->add_tokens(tokens).has_value());
+  for (std::uint32_t i = 0; const auto& [first, count] : progress.steps) {
+    Step step;
+    step.id = StepId{i};
+    step.begin = step.first_op = Ns{i * 10};
+    step.end = Ns{i++ * 10 + 5};
+    step.first_token = first;
+    step.n_tokens = count;
+    EXPECT_TRUE((*writer)->add_step(step).has_value());
+  }
+  EXPECT_TRUE((*writer)->finish(info, {.steps_not_written = progress.not_written}).has_value());
+  return path;
+}
+
+TEST(Validation, NoTokenIsJumpedOverNorEvaluatedAgain) {
+  const std::set<std::string> sound, wrong = {"tokens"};
+  const Progress cases[] = {
+      {"one after the other, the last sampled not at all", {{0, 3}, {3, 1}, {4, 1}}, {}, sound},
+      {"a kept prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, sound},
+      {"a prefix that was not kept", {{3, 2}, {5, 1}}, {}, wrong},
+      {"three left out", {{0, 2}, {5, 1}}, {}, wrong},
+      {"three in the cache", {{0, 2}, {5, 1}}, {2, 3, 4}, sound},
+      {"one left out between others in the cache", {{0, 2}, {5, 1}}, {2, 4}, wrong},
+      {"more left out than there are", {{0, 2}, {4'000'000'000, 1}}, {}, {"file", "tokens"}},
+      {"again", {{0, 3}, {2, 1}}, {}, wrong},
+      {"again, behind a step without tokens", {{0, 3}, {0, 0}, {2, 1}}, {}, wrong},
+      {"a step without tokens, wherever it stands", {{0, 3}, {7, 0}, {3, 1}}, {}, sound},
+      {"steps lost", {{0, 2}, {5, 1}}, {}, {"losses"}, {}, 1},
+      {"a part of a session, imported", {{3, 2}}, {}, sound, {{"trace.imported_from", "log"}}},
+      {"left out of an import", {{3, 2}, {6, 1}}, {}, wrong, {{"trace.imported_from", "log"}}},
+      {"an import that does not know its counts",
+       {{0, 1}, {5, 1}},
+       {},
+       sound,
+       {{"trace.imported_from", "log"}, {"trace.steps_without_token_count", "2"}}},
+  };
+  for (const Progress& progress : cases) {
+    SCOPED_TRACE(progress.what);
+    const TempFolder folder;
+    EXPECT_EQ(failed(written(folder, progress)), progress.fails);
+  }
+}
+
+TEST(Validation, SaysWhichTokensNothingEvaluated) {
+  const TempFolder folder;
+  const auto path = written(folder, {"", {{0, 2}, {5, 1}, {2, 1}}, {2}, {}});
+  const auto validation = validate(path);
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  const auto tokens = std::ranges::find(validation->checks, Check::Tokens, &CheckResult::check);
+  EXPECT_EQ(tokens->looked_at, 4U);
+  EXPECT_EQ(tokens->wrong, 3U);
+  EXPECT_EQ(tokens->evidence,
+            (std::vector<std::string>{"step 1 begins at token 5: 2 before it, from token 3 on, "
+                                      "were neither evaluated nor reused",
+                                      "step 2 evaluates token 2 again"}));
+}
+
+// What it evaluated is not known: the step behind it says nothing wrong.
+TEST(Validation, AStepThatCannotBeReadLeavesNoGap) {
+  const TempFolder folder;
+  const auto path = written(folder, {"", {{0, 2}, {2, 3}, {5, 1}}, {}, {}});
+  {
+    const auto db = Database::open(path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(db->run("UPDATE tt_step SET end_ns = end_ns + 1 WHERE id = 1").has_value());
+  }
+  EXPECT_EQ(failed(path), std::set<std::string>{"file"});
 }
 
 TEST(Validation, RoutersChooseExpertsThatThereAre) {

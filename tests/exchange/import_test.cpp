@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
+#include "analysis/validation.h"
 #include "api/exchange/import.h"
 #include "api/exchange/run_folder.h"
 #include "api/json.h"
@@ -76,6 +78,61 @@ TEST(Import, AnOlderLogWithItsKindUnderType) {
   EXPECT_TRUE(lines[0].contains("reads blk.0.attn_q.weight")) << lines[0];
   EXPECT_TRUE(lines[0].contains("256 bytes at 1000, file 0 300+256")) << lines[0];
   EXPECT_TRUE(lines[1].contains("file 0 1300+100, expert 3 rank 0 score 0.5")) << lines[1];
+  const Step prompt = after.step(StepId{0}).value(), generate = after.step(StepId{1}).value();
+  EXPECT_EQ(prompt.begin, Ns{1000});
+  EXPECT_EQ(prompt.first_op, Ns{1010});
+  EXPECT_EQ(prompt.op_ends, (std::vector{Ns{1020}, Ns{1100}}));
+  EXPECT_EQ(prompt.end, Ns{1100});
+  EXPECT_EQ(generate.begin, Ns{1200});
+  EXPECT_EQ(generate.op_ends, std::vector{Ns{1210}});
+  EXPECT_EQ(generate.end, Ns{1210}) << "no step_end: as long as its rows say";
+}
+
+// What is not in the line of a step is taken from its rows; a row's op ends with its step.
+TEST(Import, AnOlderStepIsWhatItsLinesSayTogether) {
+  const TempFolder folder;
+  write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-2"}
+{"type":"step_begin","timestamp_ns":100,"phase":"prompt"}
+{"type":"tensor_log","timestamp_ns":110,"duration_ns":5,"token_id":0,"tensor_name":"a","size_bytes":8}
+{"type":"tensor_log","timestamp_ns":120,"duration_ns":500,"token_id":0,"tensor_name":"b","size_bytes":8}
+{"type":"step_end","timestamp_ns":200,"aborted":true}
+{"type":"step_begin","phase":"generate","dropped":true}
+{"type":"tensor_log","timestamp_ns":310,"token_id":1,"tensor_name":"a","size_bytes":8}
+{"type":"step_end","timestamp_ns":400}
+{"type":"step_begin","timestamp_ns":500}
+{"type":"tensor_log","timestamp_ns":510,"tensor_name":"a","size_bytes":8}
+{"type":"step_end","timestamp_ns":450}
+{"type":"session_end"}
+)");
+  const auto imported = import_log(folder / "old.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  struct Expected {
+    Ns begin, first_op, end;
+    std::vector<Ns> op_ends;
+    std::uint32_t token;
+    bool dropped, aborted;
+  };
+  const Expected expected[] = {
+      {Ns{100}, Ns{110}, Ns{200}, {Ns{115}, Ns{200}}, 0, false, true},
+      {Ns{310}, Ns{310}, Ns{400}, {Ns{400}}, 1, true, false},
+      {Ns{500}, Ns{510}, Ns{510}, {Ns{510}}, 2, false, false},
+  };
+  for (std::uint32_t i = 0; i < std::size(expected); ++i) {
+    SCOPED_TRACE(i);
+    const Step step = after.step(StepId{i}).value();
+    EXPECT_EQ(step.begin, expected[i].begin);
+    EXPECT_EQ(step.first_op, expected[i].first_op);
+    EXPECT_EQ(step.end, expected[i].end);
+    EXPECT_EQ(step.op_ends, expected[i].op_ends);
+    EXPECT_EQ(step.first_token, expected[i].token);
+    EXPECT_EQ(step.n_tokens, 1U);
+    EXPECT_EQ(step.dropped, expected[i].dropped);
+    EXPECT_EQ(step.aborted, expected[i].aborted);
+  }
+  const auto validation = validate(folder / "s.ttrace");
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  EXPECT_TRUE(validation->passed());
 }
 
 TEST(Import, SaysWhereALogIsNone) {
