@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -314,6 +315,16 @@ std::span<T> on_page(std::vector<T>& whole, PageRange page) {
   return std::span(whole).subspan(from, std::min<std::uint64_t>(page.limit, whole.size() - from));
 }
 
+// A share is a rounded number (7 % is 0.07 and a little): what was asked of whole rows is
+// whole rows, whatever the last bits of the product say.
+constexpr double kInexact = 4 * std::numeric_limits<double>::epsilon();
+std::size_t rounded_up(double rows) {
+  return static_cast<std::size_t>(std::ceil(rows * (1 - kInexact)));
+}
+std::size_t rounded_down(double rows) {
+  return static_cast<std::size_t>(std::floor(rows * (1 + kInexact)));
+}
+
 // All rows that are not zero, in their natural order. Those that say when have no name yet.
 std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
                                                              const BreakdownQuery& query,
@@ -389,8 +400,8 @@ std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const Hot
   HotCold out{
       .by = query.by, .value = query.value, .row_count = rows->size(), .rows = {}, .classes = {}};
   const auto count = static_cast<double>(rows->size());
-  const auto hot = static_cast<std::size_t>(std::ceil(count * query.hot_share));
-  const auto cold = static_cast<std::size_t>(std::floor(count * query.cold_share));
+  const std::size_t hot = rounded_up(count * query.hot_share);
+  const std::size_t cold = rounded_down(count * query.cold_share);
   const auto heat_of = [&](std::size_t rank) {
     return rank < hot ? Heat::Hot : rank >= rows->size() - cold ? Heat::Cold : Heat::Warm;
   };

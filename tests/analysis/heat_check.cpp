@@ -162,8 +162,10 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
   for (const BreakdownRow& row : whole->rows) amounts.push_back(row.all.of(query.value));
   std::ranges::sort(amounts, std::greater());
   const std::size_t n = amounts.size();
-  const auto hot = static_cast<std::size_t>(std::ceil(query.hot_share * static_cast<double>(n)));
-  const auto cold = static_cast<std::size_t>(query.cold_share * static_cast<double>(n));
+  // Of whole percents, in whole numbers.
+  const auto hot_percent = static_cast<std::size_t>(std::lround(100 * query.hot_share));
+  const auto cold_percent = static_cast<std::size_t>(std::lround(100 * query.cold_share));
+  const std::size_t hot = (n * hot_percent + 99) / 100, cold = n * cold_percent / 100;
   std::map<Heat, std::pair<std::uint64_t, std::uint64_t>> classes;  // rows, bytes of tensors
   std::map<Heat, double> sums;
   for (std::size_t i = 0; i < n; ++i) {

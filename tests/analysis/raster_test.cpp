@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "analysis/breakdown.h"
 #include "analysis/sequentiality.h"
@@ -366,6 +368,32 @@ TEST(Breakdown, HotIsTheFirstTenthAndColdTheLastHalf) {
   }
   for (const auto& of : found->classes) rows += of.rows;
   EXPECT_EQ(rows, n);
+}
+
+// 0.07 * 100 is 7 and a little more, 0.29 * 100 a little less than 29.
+TEST(Breakdown, SharesOfRowsAreThoseOfThePercentAsked) {
+  const auto session = opened(plausible_session(3, 110));
+  std::set<std::size_t> sizes;
+  for (std::uint64_t steps = 100; steps <= 110; ++steps) {
+    TraceFilter filter;
+    filter.steps = {0, steps};
+    for (std::size_t percent = 0; percent <= 100; ++percent) {
+      const double share = static_cast<double>(percent) / 100;
+      for (const bool hot : {true, false}) {
+        const auto found = hot_cold(*session->index, {.by = Axis::Step,
+                                                      .hot_share = hot ? share : 0,
+                                                      .cold_share = hot ? 0 : share,
+                                                      .filter = filter});
+        ASSERT_TRUE(found.has_value());
+        const std::size_t n = found->rows.size();
+        sizes.insert(n);
+        const auto& of = found->classes[std::to_underlying(hot ? Heat::Hot : Heat::Cold)];
+        ASSERT_EQ(of.rows, hot ? (n * percent + 99) / 100 : n * percent / 100)
+            << percent << " % of " << n;
+      }
+    }
+  }
+  EXPECT_TRUE(sizes.contains(100));
 }
 
 TEST(Sequentiality, IsThatOfTheReadsOneAfterTheOther) {
