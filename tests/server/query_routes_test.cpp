@@ -116,6 +116,7 @@ TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
     const Answer refused = server.query({{"sql", sql}});
     EXPECT_EQ(refused.status, 403) << sql << refused.body;
     EXPECT_EQ(refused.body["code"], "query_refused");
+    EXPECT_TRUE(refused.body["position"].is_number()) << sql << refused.body;
   }
   const Answer slow = server.query({{"sql", kForever}, {"timeout_ms", 50}});
   EXPECT_EQ(slow.status, 422);

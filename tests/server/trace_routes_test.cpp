@@ -83,6 +83,27 @@ TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
   EXPECT_EQ(server.ask("steps/1/accesses?op=1&sort=bytes").body["total"], 3);
 }
 
+TEST(TraceRoutes, AccessesOfOneKindOfTensor) {
+  TraceServer server;
+  const struct {
+    std::string kind;
+    std::size_t count;
+  } cases[] = {{"weight", 6}, {"input", 1}, {"kv", 0}, {"intermediate", 9}};
+  for (const auto& [kind, count] : cases) {
+    SCOPED_TRACE(kind);
+    const json of_step = server.ask("steps/1/accesses?kind=" + kind).body;
+    EXPECT_EQ(of_step["total"], count) << of_step;
+    const json of_all = server.ask("accesses?kind=" + kind).body;
+    ASSERT_TRUE(of_all["accesses"].is_array()) << of_all;
+    EXPECT_EQ(of_all["accesses"].size(), 3 * count);
+    for (const json& access : of_all["accesses"]) EXPECT_EQ(access["kind"], kind);
+  }
+  const json first = server.ask("accesses?kind=weight&limit=10").body;
+  const std::string cursor = "&cursor=" + first["next"].get<std::string>();
+  EXPECT_EQ(server.ask("accesses?kind=weight" + cursor).body["accesses"].size(), 8u);
+  EXPECT_EQ(server.ask("accesses?kind=input" + cursor).status, 400) << "of another filter";
+}
+
 TEST(TraceRoutes, AccessesOfAllStepsPageByPage) {
   TraceServer server;
   for (const char* sort :
@@ -156,10 +177,12 @@ TEST(TraceRoutes, SayWhatIsAllowed) {
       {"steps/0/ops?component=x", 400, "kv-cache"},
       {"steps/0/accesses?write=yes", 400, "true, false"},
       {"steps/0/accesses?source=x", 400, "repacked"},
+      {"steps/0/accesses?kind=x", 400, "intermediate, weight, kv, input"},
       {"steps/0/accesses?expert=2147483648", 400, "2147483647"},
       {"steps/0/accesses?cursor=0.0.0.0", 400, "cursor"},
       {"steps/9/accesses", 404, "step 9"},
       {"accesses?phase=x", 400, "generate"},
+      {"accesses?kind=x", 400, "intermediate, weight, kv, input"},
       {"accesses?from=1", 400, "from"},
       {"accesses?first_step=-1", 400, "whole number"},
       {"accesses?first_step=2&last_step=1", 400, "ends before it begins"},

@@ -494,6 +494,7 @@ export interface paths {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
@@ -539,6 +540,7 @@ export interface paths {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
@@ -3354,6 +3356,7 @@ export interface operations {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
@@ -3409,6 +3412,7 @@ export interface operations {
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
+                readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
                 /** @description A layer that the model has, or outside (or none): what belongs to none */
                 readonly layer?: components["parameters"]["layer"];
