@@ -102,7 +102,10 @@ int run(const HotOptions& options) {
   if (!index->damaged().empty())
     progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
   if (options.json) {
-    say_line("{}", text_of(to_json(*hot)));
+    Json out = to_json(*hot), whole = to_json(*all);
+    for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
+      out[sums] = std::move(whole[sums]);
+    say_line("{}", text_of(out));
   } else {
     print_tables(*hot, *all);
   }

@@ -17,6 +17,7 @@
 #include "analysis/template_list.h"
 #include "api/plain_text.h"
 #include "api/session_json.h"
+#include "api/trace_json.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
 #include "cli/standard_output.h"
@@ -154,6 +155,25 @@ void print_people(const Shown& shown, bool with_facts) {
     say_line("{:<32} {}", plain_text(name), plain_text(value, "\n\t"));
 }
 
+// The session as GET /sessions/{id} has it, its graphs as /templates has them.
+Json json_of(const Shown& shown) {
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < shown.phases.size(); ++i) {
+    const PhaseTime& phase = shown.phases[i];
+    if (phase.steps == 0) continue;
+    phases[to_text(static_cast<Phase>(i))] = {
+        {"steps", phase.steps}, {"tokens", phase.tokens}, {"duration_ns", phase.ns}};
+  }
+  Json out = to_json(SessionEntry{.id = shown.overview.info.id,
+                                  .file_bytes = shown.file_bytes,
+                                  .overview = shown.overview,
+                                  .error = {}});
+  out["phases"] = std::move(phases);
+  out.update(to_json(shown.templates));
+  out["answer"] = shown.answer;
+  return out;
+}
+
 int run(const ShowOptions& options) {
   Progress progress("show", shown_beside(options.json));
   auto reader = SessionReader::open(options.file);
@@ -163,11 +183,7 @@ int run(const ShowOptions& options) {
   if (!shown) return progress.failed(shown.error());
   progress.end();
   if (options.json) {
-    const std::string id = shown->overview.info.id;
-    say_line("{}", text_of(to_json(SessionEntry{.id = id,
-                                                .file_bytes = shown->file_bytes,
-                                                .overview = std::move(shown->overview),
-                                                .error = {}})));
+    say_line("{}", text_of(json_of(*shown)));
   } else {
     print_people(*shown, options.facts);
   }
@@ -183,7 +199,8 @@ CLI::App* add_show_command(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
   command->add_flag("--facts", options->facts,
                     "Also every fact: hyper-parameters, request, host, libraries");
-  command->add_flag("--json", options->json, "For programs: JSON on stdout, with the facts");
+  command->add_flag("--json", options->json,
+                    "For programs: all of it as JSON on stdout, with the facts");
   command->footer("Example: tt show s.ttrace --facts");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -1,10 +1,13 @@
 // tt hot as a person and as a program use it.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "analysis/figure_text.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {
@@ -30,6 +33,35 @@ TEST(HotCommand, SaysWhereTimeAndBytesGo) {
   EXPECT_GE(hot["rows"][0]["all"]["reads"], hot["rows"][1]["all"]["reads"]);
   const auto total = hot["total"].get<std::uint64_t>();
   EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
+}
+
+// What people read of the whole session, programs get, too: figure by figure.
+TEST(HotCommand, JsonHasTheSumsThatTheTableShows) {
+  const test::TempFolder folder;
+  ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
+            0);
+  const std::string table = run_tt(folder, "hot a.ttrace --layers 1-2").out;
+  const json hot = json::parse(run_tt(folder, "hot a.ttrace --layers 1-2 --json").out);
+  EXPECT_EQ(hot["damaged_steps"], 0);
+  const std::pair<const char*, json> sums[] = {{"total", hot["sums"]["all"]},
+                                               {"prompt", hot["sums"]["prompt"]},
+                                               {"generate", hot["sums"]["generate"]},
+                                               {"mapped file", hot["disk"]},
+                                               {"memory", hot["buffer"]}};
+  for (const auto& [row, of] : sums) {
+    SCOPED_TRACE(row);
+    const std::size_t at = table.find(std::string("\n") + row + " ");
+    ASSERT_NE(at, std::string::npos) << table;
+    const std::string line = table.substr(at + 1, table.find('\n', at + 1) - at - 1);
+    for (const std::string& figure :
+         {bytes_text(of["bytes_read"]), bytes_text(of["bytes_written"]),
+          std::to_string(of["reads"].get<std::int64_t>() + of["writes"].get<std::int64_t>()),
+          time_text(of["time_ns"])})
+      EXPECT_TRUE(line.contains(" " + figure)) << figure << "\n" << line;
+  }
+  EXPECT_GT(hot["sums"]["prompt"]["bytes_read"], 0);
+  EXPECT_EQ(hot["disk"]["reads"].get<double>() + hot["buffer"]["reads"].get<double>(),
+            hot["sums"]["all"]["reads"].get<double>());
 }
 
 // The same part of the session, asked with SQL.

@@ -8,9 +8,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 
+#include "analysis/figure_text.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {
@@ -231,6 +233,44 @@ TEST_F(Parse, ShowSaysWhatWasRecorded) {
   const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
   EXPECT_EQ(shown["state"], "done");
   EXPECT_EQ(shown["n_layers"], 6);
+}
+
+// The lines of people's text, their words parted by one blank.
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string joined;
+    for (std::string word; words >> word;) joined += (joined.empty() ? "" : " ") + word;
+    lines.insert(joined);
+  }
+  return lines;
+}
+
+TEST_F(Parse, ShowTellsProgramsWhatItTellsPeople) {
+  const std::string people = run_tt(folder, "show a.ttrace").out;
+  const auto lines = lines_of(people);
+  const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
+  ASSERT_EQ(shown["phases"].size(), 2U) << shown;
+  std::uint64_t steps = 0;
+  for (const auto& [phase, of] : shown["phases"].items()) {
+    const double ns = of["duration_ns"], tokens = of["tokens"];
+    EXPECT_TRUE(lines.contains(std::format("{} {} {} {} {} {:.1f}", phase, of["steps"].dump(),
+                                           of["tokens"].dump(), time_text(ns),
+                                           time_text(ns / tokens), tokens * 1e9 / ns)))
+        << of << people;
+    steps += of["steps"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(steps, shown["steps"]);
+  ASSERT_FALSE(shown["templates"].empty()) << shown;
+  for (const json& graph : shown["templates"])
+    EXPECT_TRUE(lines.contains(std::format(
+        "{} {} {} {} {} {}", graph["template"].dump(), graph["steps"].dump(), graph["ops"].dump(),
+        graph["nodes"].dump(), graph["tensors"].dump(), graph["layers"].dump())))
+        << graph << people;
+  EXPECT_NE(shown["answer"], "");
+  EXPECT_TRUE(people.ends_with("\nanswer\n" + shown["answer"].get<std::string>() + "\n")) << people;
 }
 
 TEST_F(Parse, WhatIsNoSessionIsSaid) {
