@@ -40,6 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::vector<std::string> shapes = {"tinyllama-1.1b", "small"};
+  std::vector<std::string> models;
   int tokens = 2000;
   int threads = 2;
   std::string folder = std::filesystem::temp_directory_path() / "tt-token-bench";
@@ -123,15 +124,19 @@ class Traced final : public Context {
     const auto begin = Clock::now();
     tt::StepBuffer* buffer = recorder_.acquire();
     if (buffer != nullptr) {
+      buffer->header.begin = now();
       buffer->header.id = tt::StepId{steps_};
       buffer->header.phase = tt::Phase::Generate;
       buffer->header.n_tokens = 1;
       buffer->header.first_token = steps_;
     }
-    probe_.begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = epoch_});
+    probe_.begin_step(buffer, {.exact = false, .stats_of = nullptr, .epoch = recorder_.epoch()});
     run(token);
     probe_.end_step(false);
-    if (buffer != nullptr) recorder_.submit(buffer);
+    if (buffer != nullptr) {
+      buffer->header.end = now();
+      recorder_.submit(buffer);
+    }
     std::vector<tt::Token> tokens(1);
     tokens[0].index = steps_++;
     tokens[0].id = token;
@@ -142,11 +147,15 @@ class Traced final : public Context {
   tt::RecordingResult finish() { return recorder_.finish(info_); }
 
  private:
+  tt::Ns now() const {
+    return tt::Ns{
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - recorder_.epoch()).count()};
+  }
+
   tt::Probe& probe_;
   const std::unique_ptr<tt::PageFaults> faults_ = tt::PageFaults::watch();
   tt::Recorder recorder_;
   tt::SessionInfo info_;
-  Clock::time_point epoch_ = Clock::now();
   std::uint32_t steps_ = 0;
 };
 
@@ -189,18 +198,21 @@ SizeReport size_of(const std::filesystem::path& file) {
   return report;
 }
 
-void measure(const Options& options, const std::string& shape) {
-  const std::filesystem::path folder = options.folder;
-  std::filesystem::create_directories(folder);
-  const auto model_path = folder / (shape + ".gguf");
-  if (!std::filesystem::exists(model_path)) {
-    tt::modelgen::ModelSpec spec;
-    spec.shape = shape;
-    if (auto written = tt::modelgen::write_model(spec, model_path); !written) {
-      std::fprintf(stderr, "%s\n", written.error().message.c_str());
-      std::exit(1);
-    }
+std::filesystem::path model_of(const Options& options, const std::string& shape) {
+  const auto path = std::filesystem::path(options.folder) / (shape + ".gguf");
+  if (std::filesystem::exists(path)) return path;
+  tt::modelgen::ModelSpec spec;
+  spec.shape = shape;
+  if (auto written = tt::modelgen::write_model(spec, path); !written) {
+    std::fprintf(stderr, "%s\n", written.error().message.c_str());
+    std::exit(1);
   }
+  return path;
+}
+
+void measure(const Options& options, const std::string& shape,
+             const std::filesystem::path& model_path) {
+  const std::filesystem::path folder = options.folder;
   auto index = tt::GgufIndex::open(model_path);
   if (!index) {
     std::fprintf(stderr, "%s\n", index.error().c_str());
@@ -287,12 +299,17 @@ int main(int argc, char** argv) {
   CLI::App app("What does a traced token cost?");
   app.add_option("--shape", options.shapes, "Model shapes (tt model --list)")
       ->capture_default_str();
+  app.add_option("--model", options.models, "Models of which it is only told, beside the shapes")
+      ->check(CLI::ExistingFile);
   app.add_option("--tokens", options.tokens, "Paired tokens")->capture_default_str();
   app.add_option("--threads", options.threads, "Inference threads")->capture_default_str();
   app.add_option("--folder", options.folder, "Where models and traces are kept")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   tt::load_backends({});
-  for (const std::string& shape : options.shapes) measure(options, shape);
+  std::filesystem::create_directories(options.folder);
+  for (const std::string& shape : options.shapes) measure(options, shape, model_of(options, shape));
+  for (const std::filesystem::path path : options.models)
+    measure(options, path.stem().string(), path);
   return tt::bench::exit_code();
 }
