@@ -1,7 +1,11 @@
 #include "tests/fuzz/every_question.h"
 
 #include <array>
+#include <expected>
+#include <filesystem>
+#include <format>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -23,11 +27,15 @@
 #include "analysis/reuse.h"
 #include "analysis/sequentiality.h"
 #include "analysis/session_overview.h"
+#include "analysis/session_statistics.h"
+#include "analysis/sql/query.h"
+#include "analysis/sql/trace_tables.h"
 #include "analysis/step_summary.h"
 #include "analysis/template_list.h"
 #include "analysis/tensor_table.h"
 #include "analysis/validation.h"
 #include "api/exchange/export.h"
+#include "api/exchange/run_folder.h"
 #include "api/graph_dot.h"
 #include "tests/fuzz/limits.h"
 #include "tracer/format/access.h"
@@ -65,6 +73,7 @@ class Questions {
     weights();
     experts();
     exports();
+    tables();
     const auto index = answer("index", [&] { return SessionIndex::build(reader_); });
     if (index) sums(*index);
     return answered_;
@@ -166,9 +175,41 @@ class Questions {
             [](std::string_view) { return std::expected<void, TraceError>{}; });
       });
     }
+    run_folder();
+  }
+
+  // The run folder with its statistics and pictures, too.
+  void run_folder() {
+    std::filesystem::path folder = file_;
+    folder += "-folder";
+    ask("run folder", [&] { return exchange::export_run_folder(reader_, {}, folder); });
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+
+  // The first rows of every table and view.
+  void tables() {
+    for (const auto names : {sql::trace_table_names(), sql::trace_view_names()})
+      for (const std::string_view name : names)
+        ask("table", [&] { return rows_of(std::format("SELECT * FROM {} LIMIT 500", name)); });
+  }
+  std::expected<std::uint64_t, std::string> rows_of(const std::string& statement) {
+    auto reader = SessionReader::open(file_);
+    if (!reader) return std::unexpected(reader.error().message);
+    auto query = sql::Query::prepare(*std::move(reader), statement);
+    if (!query) return std::unexpected(query.error().message);
+    std::uint64_t rows = 0;
+    for (;; ++rows) {
+      const auto row = query->next();
+      if (!row) return std::unexpected(row.error().message);
+      if (*row == nullptr) return rows;
+    }
   }
 
   void sums(const SessionIndex& index) {
+    ask("statistics",
+        [&] { return std::expected<SessionStatistics, TraceError>(session_statistics(index)); });
+
     for (const Axis by : {Axis::Token, Axis::Tensor, Axis::OpKind, Axis::Layer, Axis::Expert})
       ask("breakdown", [&] { return breakdown(index, {.by = by}); });
     ask("hot", [&] { return hot_cold(index, {}); });
