@@ -106,11 +106,12 @@ std::expected<Work, std::string> work_of(ExportCommand& command) {
   }
   command.options.format = *format;
   if (command.part_rows > 0) {
-    if (*format != Format::Parquet) return std::unexpected("--part-rows is for parquet alone");
+    const auto form = part_form_of(*format);
+    if (!form) return std::unexpected("--part-rows is for parquet and arrow-file");
     if (to_stdout) return std::unexpected(no_folder);
-    return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
-      return export_parquet_folder(reader, command.options.range, command.output, command.part_rows,
-                                   keep_going);
+    return [&command, form](const SessionReader& reader, const KeepGoing& keep_going) {
+      return export_parts(reader, command.options.range, *form, command.output, command.part_rows,
+                          keep_going);
     };
   }
   if (!to_stdout) {
@@ -178,8 +179,8 @@ CLI::App* add_export_command(CLI::App& app, int& exit_code) {
   command->add_flag("--per-head", options->options.range.per_head,
                     "A row per head where a weight of Q, K, V or O is read");
   command->add_option("--part-rows", options->part_rows,
-                      "parquet: a folder OUTPUT/session=ID/steps=A-B/part.parquet, a new part "
-                      "after so many rows");
+                      "parquet, arrow-file: a folder OUTPUT/session=ID/steps=A-B/part.parquet (or "
+                      ".arrow), a new part after so many rows");
   command->add_flag("--force", options->force, "Replace the file if it exists");
   command->add_flag("-q,--quiet", options->quiet, "No progress");
   command->footer(

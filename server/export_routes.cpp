@@ -29,7 +29,8 @@ using namespace tt::exchange;
 struct ExportQuestion {
   ExportOptions options;
   bool run_folder = false;
-  std::uint64_t part_rows = 0;  // of Parquet; 0: one file
+  std::uint64_t part_rows = 0;  // 0: one file
+  PartForm parts = PartForm::Parquet;
 
   bool is_folder() const { return run_folder || part_rows > 0; }
 };
@@ -60,8 +61,14 @@ std::expected<ExportQuestion, Problem> question_of(const Request& request) {
   options.range.per_head = read.take(flag_parameter(request, "per_head")).value_or(false);
   question.part_rows = read.take(number_parameter(request, "part_rows", kMostNumber)).value_or(0);
   if (read.problem()) return std::unexpected(*read.problem());
-  if (question.part_rows > 0 && format != usual)
-    return std::unexpected(Problem{Fault::BadRequest, "\"part_rows\" is for parquet alone."});
+  if (question.part_rows > 0) {
+    const auto form = question.run_folder ? std::nullopt : part_form_of(options.format);
+    if (!form) {
+      return std::unexpected(
+          Problem{Fault::BadRequest, "\"part_rows\" is for parquet and arrow-file."});
+    }
+    question.parts = *form;
+  }
   return question;
 }
 
@@ -120,8 +127,8 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
   };
   const ExportRange& range = question.options.range;
   const Written made = question.run_folder ? export_run_folder(reader, range, folder, keep_going)
-                                           : export_parquet_folder(reader, range, folder,
-                                                                   question.part_rows, keep_going);
+                                           : export_parts(reader, range, question.parts, folder,
+                                                          question.part_rows, keep_going);
   if (made) look_at_room();
   if (refused) return std::unexpected(*std::move(refused));
   if (!made) return std::unexpected(problem_of(made.error()));

@@ -26,12 +26,14 @@ enum class ArrowForm : std::uint8_t { Stream, File };
 Written export_arrow(SessionRows& rows, ArrowForm form, const ByteSink& sink,
                      const KeepGoing& keep_going);
 
-// A folder that DuckDB, Spark and pyarrow take as one table, partitioned by session
-// and step range: FOLDER/session=ID/steps=A-B/part.parquet, each of the steps A to B.
-// A part ends with the step that fills it to `rows_per_part`. The session's column is
-// the folder's name alone. FOLDER may hold other sessions, not this one.
-Written export_parquet_folder(const SessionReader& reader, ExportRange range,
-                              const std::filesystem::path& folder, std::uint64_t rows_per_part,
-                              const KeepGoing& keep_going);
+// A folder that DuckDB (of Parquet), Spark and pyarrow take as one table, partitioned by
+// session and step range: FOLDER/session=ID/steps=A-B/part.parquet (or .arrow, a file with
+// a footer), each of the steps A to B. A part ends with the step that fills it to
+// `rows_per_part`. The session's column is the folder's name alone. FOLDER may hold other
+// sessions, not this one.
+enum class PartForm : std::uint8_t { Parquet, Arrow };
+Written export_parts(const SessionReader& reader, ExportRange range, PartForm form,
+                     const std::filesystem::path& folder, std::uint64_t rows_per_part,
+                     const KeepGoing& keep_going);
 
 }  // namespace tt::exchange

@@ -67,6 +67,12 @@ std::optional<Format> format_named(std::string_view name) {
   return found->format;
 }
 
+std::optional<PartForm> part_form_of(Format format) {
+  if (format == Format::Parquet) return PartForm::Parquet;
+  if (format == Format::ArrowFile) return PartForm::Arrow;
+  return std::nullopt;
+}
+
 Written check_export(const SessionReader& reader, const ExportOptions& options) {
   const auto rows = SessionRows::open(reader, options.range);
   if (!rows) return std::unexpected(rows.error());

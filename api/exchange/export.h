@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/exchange/byte_sink.h"
+#include "api/exchange/columnar_export.h"
 #include "api/exchange/log_export.h"
 #include "api/exchange/session_rows.h"
 
@@ -35,6 +36,8 @@ struct FormatFacts {
 std::span<const FormatFacts> formats();
 const FormatFacts& facts_of(Format format);
 std::optional<Format> format_named(std::string_view name);
+// Of what can be written as a folder of parts, too.
+std::optional<PartForm> part_form_of(Format format);
 
 struct ExportOptions {
   Format format = Format::Parquet;

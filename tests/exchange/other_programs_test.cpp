@@ -106,7 +106,7 @@ TEST_F(OtherPrograms, DuckdbAndOurSqlSayTheSameOfEveryRow) {
 
 TEST_F(OtherPrograms, AFolderOfPartsIsOneTable) {
   const auto lake = folder_ / "lake";
-  const Written written = export_parquet_folder(reader_, {}, lake, 5000, [] { return true; });
+  const Written written = export_parts(reader_, {}, PartForm::Parquet, lake, 5000, always);
   ASSERT_TRUE(written.has_value()) << written.error().message;
   std::size_t parts = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(lake))
@@ -124,7 +124,7 @@ TEST_F(OtherPrograms, AFolderOfPartsIsOneTable) {
   const json said = json::parse(said_by(script("read_parquet.py ") + lake.string()));
   EXPECT_EQ(said["pyarrow"], numbers_of(walked));
   // The same session again would be there twice.
-  EXPECT_FALSE(export_parquet_folder(reader_, {}, lake, 5000, [] { return true; }).has_value());
+  EXPECT_FALSE(export_parts(reader_, {}, PartForm::Parquet, lake, 5000, always).has_value());
 }
 
 TEST_F(OtherPrograms, TheChromeTraceIsSound) {
@@ -198,6 +198,16 @@ TEST_F(OtherPrograms, PandasReadsArrowAndCsvAndTheLog) {
             walked);
   EXPECT_EQ(totals(std::format("ipc.open_file(open('{}', 'rb')).read_pandas()",
                                write(Format::ArrowFile).string())),
+            walked);
+  const auto lake = folder_ / "arrow lake";
+  ASSERT_TRUE(export_parts(reader_, {}, PartForm::Arrow, lake, 5000, always).has_value());
+  std::size_t parts = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(lake))
+    parts += entry.path().filename() == "part.arrow";
+  EXPECT_GT(parts, 1U);
+  EXPECT_EQ(totals(std::format("__import__('pyarrow.dataset').dataset.dataset('{}', format='ipc', "
+                               "partitioning='hive').to_table().to_pandas()",
+                               lake.string())),
             walked);
   EXPECT_EQ(
       totals(std::format("pandas.read_csv('{}', low_memory=False)", write(Format::Csv).string())),

@@ -63,6 +63,8 @@ TEST_F(RunArchive, HasTheFilesThatTtWrites) {
       {"format=folder&first_step=1&last_step=2&per_head=true",
        "--format folder --first-step 1 --last-step 2 --per-head -o some", "some"},
       {"part_rows=1000", "--format parquet --part-rows 1000 -o lake", "lake"},
+      {"format=arrow-file&part_rows=1000", "--format arrow-file --part-rows 1000 -o arrows",
+       "arrows"},
       {"format=parquet&part_rows=1&last_step=2",
        "--format parquet --part-rows 1 --last-step 2 -o parts", "parts"},
   };
@@ -102,8 +104,9 @@ TEST_F(RunArchive, SaysWhatItCannotDo) {
     return server.get("/api/v1/sessions/" + session + "/export?" + query);
   };
   EXPECT_EQ(asked("none", "format=folder").status, 404);
-  for (const char* query : {"format=csv&part_rows=10", "format=folder&part_rows=10", "part_rows=-1",
-                            "part_rows=many", "format=Folder"}) {
+  for (const char* query :
+       {"format=csv&part_rows=10", "format=arrow&part_rows=10", "format=folder&part_rows=10",
+        "part_rows=-1", "part_rows=many", "format=Folder"}) {
     const Answer refused = asked(id, query);
     EXPECT_EQ(refused.status, 400) << query << refused.body;
   }

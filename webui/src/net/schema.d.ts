@@ -303,7 +303,7 @@ export interface paths {
                 readonly last_step?: number;
                 /** @description A row per head where a weight of Q, K, V or O is read as a whole */
                 readonly per_head?: boolean;
-                /** @description Of parquet: a folder session=ID/steps=A-B/part.parquet, a new part after so many rows, as a tar archive. 0: one file */
+                /** @description Of parquet and arrow-file: a folder session=ID/steps=A-B/part.parquet (or .arrow), a new part after so many rows, as a tar archive. 0: one file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
@@ -3089,7 +3089,7 @@ export interface operations {
                 readonly last_step?: number;
                 /** @description A row per head where a weight of Q, K, V or O is read as a whole */
                 readonly per_head?: boolean;
-                /** @description Of parquet: a folder session=ID/steps=A-B/part.parquet, a new part after so many rows, as a tar archive. 0: one file */
+                /** @description Of parquet and arrow-file: a folder session=ID/steps=A-B/part.parquet (or .arrow), a new part after so many rows, as a tar archive. 0: one file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
