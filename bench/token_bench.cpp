@@ -251,13 +251,15 @@ void measure(const Options& options, const std::string& shape,
   plain.decode(1);
   every_node.decode(1);
 
+  const int tokens_used =
+      std::min(200, llama_vocab_n_tokens(llama_model_get_vocab(model.get())) - 1);
   std::array<Context*, 3> contexts = {&plain, &traced, &every_node};
   std::vector<double> plain_ms, traced_ratio, every_ratio;
   for (int i = 0; i < options.tokens; ++i) {
     std::array<double, 3> times{};
     for (std::size_t turn = 0; turn < 3; ++turn) {
       const std::size_t which = (static_cast<std::size_t>(i) + turn) % 3;
-      times[which] = contexts[which]->decode(static_cast<llama_token>(1 + i % 200));
+      times[which] = contexts[which]->decode(1 + i % tokens_used);
     }
     plain_ms.push_back(times[0]);
     traced_ratio.push_back(times[1] / times[0]);
@@ -297,9 +299,10 @@ void measure(const Options& options, const std::string& shape,
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("What does a traced token cost?");
-  app.add_option("--shape", options.shapes, "Model shapes (tt model --list)")
-      ->capture_default_str();
-  app.add_option("--model", options.models, "Models of which it is only told, beside the shapes")
+  auto* shapes = app.add_option("--shape", options.shapes, "Model shapes (tt model --list)")
+                     ->capture_default_str();
+  app.add_option("--model", options.models,
+                 "Models that have no budget, instead of the usual shapes")
       ->check(CLI::ExistingFile);
   app.add_option("--tokens", options.tokens, "Paired tokens")->capture_default_str();
   app.add_option("--threads", options.threads, "Inference threads")->capture_default_str();
@@ -307,6 +310,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   tt::load_backends({});
+  if (!options.models.empty() && shapes->count() == 0) options.shapes.clear();
   std::filesystem::create_directories(options.folder);
   for (const std::string& shape : options.shapes) measure(options, shape, model_of(options, shape));
   for (const std::filesystem::path path : options.models)
