@@ -5,10 +5,11 @@
 namespace tt {
 
 std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph) {
-  DerivedGraph derived{.graph = graph,
+  DerivedGraph derived{.graph = nullptr,
                        .accesses = accesses_of(*graph),
                        .categories = categories_of(*graph),
                        .heads = heads_of_layers(*graph)};
+  derived.graph = std::move(graph);
   return std::make_shared<const DerivedGraph>(std::move(derived));
 }
 

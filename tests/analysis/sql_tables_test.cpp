@@ -95,19 +95,13 @@ TEST(SqlTables, ViewsAreTheNaiveSums) {
 // SQLite hands out any bytes as TEXT; whoever asks it may take UTF-8 only.
 TEST(SqlTables, HalfACharacterIsValidText) {
   const test::TempFolder folder;
-  SessionInfo info = SmallSession::small_info();
-  info.state = SessionState::Done;
-  info.title = "cut \xc3";
-  info.facts = {{"request.prompt", "\xff!"}};
-  {
-    auto writer = SessionWriter::create(folder / "half.ttrace", info);
-    ASSERT_TRUE(writer.has_value());
-    ASSERT_TRUE((*writer)
-                    ->add_tokens(std::vector<Token>{{.index = 0, .text = "\xe2\x82"},
-                                                    {.index = 1, .text = "\xac \xe2\x82\xac"}})
-                    .has_value());
-    ASSERT_TRUE((*writer)->finish(info, {}).has_value());
-  }
+  test::RandomSession half;
+  half.info = SmallSession::small_info();
+  half.info.state = SessionState::Done;
+  half.info.title = "cut \xc3";
+  half.info.facts = {{"request.prompt", "\xff!"}};
+  half.tokens = {{.index = 0, .text = "\xe2\x82"}, {.index = 1, .text = "\xac \xe2\x82\xac"}};
+  ASSERT_TRUE(test::write_session(folder / "half.ttrace", half).has_value());
   const SqlSession session(folder / "half.ttrace");
   EXPECT_EQ(session.rows("SELECT text FROM token"), (Lines{"\uFFFD", "\uFFFD \u20ac"}));
   EXPECT_EQ(session.rows("SELECT title, value FROM session, metadata"),

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/analysis/small_session.h"
+#include "tests/format/random_session.h"
 #include "tests/places.h"
 #include "tests/said_by.h"
 #include "tests/server/recorded.h"
@@ -266,18 +267,12 @@ TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
 // A token may be half a character, which neither CSV in UTF-8 nor Python's sqlite3 takes.
 TEST(QueryRoutes, HalfACharacterIsTextForOthersAndItsBytesStay) {
   TestServer server;
-  SessionInfo info = SmallSession::small_info();
-  info.id = "half";
-  info.state = SessionState::Done;
-  {
-    auto writer = SessionWriter::create(server.folder / "half.ttrace", info);
-    ASSERT_TRUE(writer.has_value());
-    ASSERT_TRUE((*writer)
-                    ->add_tokens(std::vector<Token>{{.index = 0, .text = "\xe2\x82"},
-                                                    {.index = 1, .text = "\xac \xe2\x82\xac"}})
-                    .has_value());
-    ASSERT_TRUE((*writer)->finish(info, {}).has_value());
-  }
+  RandomSession half;
+  half.info = SmallSession::small_info();
+  half.info.id = "half";
+  half.info.state = SessionState::Done;
+  half.tokens = {{.index = 0, .text = "\xe2\x82"}, {.index = 1, .text = "\xac \xe2\x82\xac"}};
+  ASSERT_TRUE(write_session(server.folder / "half.ttrace", half).has_value());
   const auto csv = server.client().Post(
       "/api/v1/sessions/half/query",
       json{{"sql", "SELECT text FROM token"}, {"format", "csv"}}.dump(), "application/json");
