@@ -9,7 +9,6 @@
 
 #include "tracer/engine_state.h"
 #include "tracer/recorded_answer.h"
-#include "tracer/text_stream.h"
 #include "tracer/utf8.h"
 
 namespace tt {

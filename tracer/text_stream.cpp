@@ -9,8 +9,6 @@ namespace tt {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
 // Bytes at the end that may be the beginning of a stop string.
 std::size_t held_for_stops(std::string_view text, const std::vector<std::string>& stops) {
   std::size_t held = 0;
@@ -58,17 +56,6 @@ std::string TextStream::push(std::string_view bytes) {
 std::string TextStream::flush() {
   std::string text = to_valid_utf8(held_);
   held_.clear();
-  return text;
-}
-
-std::string to_valid_utf8(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const Utf8Character next = utf8_character_at(bytes);
-    text += next.state == Utf8Character::Valid ? bytes.substr(0, next.length) : kReplacement;
-    bytes.remove_prefix(next.length);
-  }
   return text;
 }
 

@@ -26,7 +26,4 @@ class TextStream {
   bool stopped_ = false;
 };
 
-// `bytes` as valid UTF-8: what is not is replaced by U+FFFD.
-std::string to_valid_utf8(std::string_view bytes);
-
 }  // namespace tt

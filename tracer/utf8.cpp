@@ -35,4 +35,15 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string to_valid_utf8(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const Utf8Character next = utf8_character_at(bytes);
+    text += next.state == Utf8Character::Valid ? bytes.substr(0, next.length) : kReplacement;
+    bytes.remove_prefix(next.length);
+  }
+  return text;
+}
+
 }  // namespace tt

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tt {
@@ -15,5 +16,9 @@ struct Utf8Character {
 Utf8Character utf8_character_at(std::string_view text);
 
 bool is_utf8(std::string_view text);
+
+inline constexpr std::string_view kReplacement = "\uFFFD";
+// `bytes` as valid UTF-8: what is not is replaced by U+FFFD.
+std::string to_valid_utf8(std::string_view bytes);
 
 }  // namespace tt

@@ -1,7 +1,9 @@
 // session, model, metadata and token: what a session says about itself.
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <memory>
+#include <string>
 
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
@@ -13,17 +15,11 @@ namespace {
 
 using enum Spares;
 
-// SQLite takes any bytes as TEXT, the programs that ask it do not. What is no UTF-8 (half
+// SQLite takes any bytes as TEXT, the programs that ask it do not: what is no UTF-8 (half
 // a character, which a token may be) becomes U+FFFD, as it does in JSON and in exports.
-std::string in_utf8(std::string bytes) {
-  if (is_utf8(bytes)) return bytes;
-  std::string text;
-  for (std::string_view rest = bytes; !rest.empty();) {
-    const Utf8Character next = utf8_character_at(rest);
-    text += next.state == Utf8Character::Valid ? rest.substr(0, next.length) : "\uFFFD";
-    rest.remove_prefix(next.length);
-  }
-  return text;
+void make_utf8(std::initializer_list<std::string*> texts) {
+  for (std::string* text : texts)
+    if (!is_utf8(*text)) *text = to_valid_utf8(*text);
 }
 
 // Few rows, of what is read at once.
@@ -102,7 +98,7 @@ struct FillSession {
     const auto tokens = (*reader)->token_count();
     if (!tokens) return std::unexpected(tokens.error());
     SessionRow row{.info = *info, .losses = *losses, .steps = *steps, .tokens = *tokens};
-    for (std::string* text : {&row.info.title, &row.info.error}) *text = in_utf8(std::move(*text));
+    make_utf8({&row.info.title, &row.info.error});
     rows.push_back(std::move(row));
     return {};
   }
@@ -127,7 +123,7 @@ struct FillModel {
     const auto info = source.info();
     if (!info) return std::unexpected(info.error());
     for (ModelFile file : (*info)->model_files) {
-      for (std::string* text : {&file.path, &file.header_hash}) *text = in_utf8(std::move(*text));
+      make_utf8({&file.path, &file.header_hash});
       rows.push_back({.file = std::move(file)});
     }
     return {};
@@ -152,7 +148,7 @@ struct FillFacts {
     const auto info = (*reader)->info();
     if (!info) return std::unexpected(info.error());
     for (const auto& [name, value] : info->facts)
-      rows.push_back({.name = in_utf8(name), .value = in_utf8(value)});
+      rows.push_back({.name = to_valid_utf8(name), .value = to_valid_utf8(value)});
     return {};
   }
 };
@@ -195,7 +191,7 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
     if (!tokens) return std::unexpected(tokens.error());
     at_ += kAtOnce;
     for (Token& token : *tokens) {
-      token.text = in_utf8(std::move(token.text));
+      make_utf8({&token.text});
       rows.push_back({.row_id = token.index, .token = std::move(token)});
     }
     return !rows.empty();

@@ -7,7 +7,7 @@
 
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
-#include "tracer/text_stream.h"
+#include "tracer/utf8.h"
 
 namespace tt::test {
 namespace {

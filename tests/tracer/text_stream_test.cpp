@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tracer/utf8.h"
+
 namespace tt::test {
 namespace {
 
