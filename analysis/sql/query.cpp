@@ -33,8 +33,6 @@ struct FinalizeStatement {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
-constexpr const char* kOnlySelect = "Only SELECT: a session is read, never written.";
-
 // "no such table: acces" comes without a place, unlike columns and functions.
 std::optional<std::uint32_t> place_of_missing(std::string_view message, std::string_view sql) {
   constexpr std::string_view kMissing = "no such ";

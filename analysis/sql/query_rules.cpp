@@ -92,7 +92,7 @@ std::optional<Refusal> why_refused(int action, const char* first, const char* se
     case SQLITE_PRAGMA:
       return Refusal{Statement, "", "PRAGMA is not allowed: a query reads one session."};
     default:
-      return Refusal{Statement, "", "Only SELECT: a session is read, never written."};
+      return Refusal{Statement, "", kOnlySelect};
   }
 }
 

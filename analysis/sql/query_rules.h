@@ -9,6 +9,8 @@
 
 namespace tt::sql {
 
+inline constexpr const char* kOnlySelect = "Only SELECT: a session is read, never written.";
+
 struct Refusal {
   enum class Of { Statement, Table, Function } of = Of::Statement;
   std::string name;     // of the table or function

@@ -232,9 +232,9 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     return kept.lend(times, session.string(), "ended", reader, keep_going);
   };
   for (const Total& total : kTotals) {
-    // Nobody asked before but once; that also tells whether there is anything.
-    const Answer kept_first = ask_us(session, total.ours, lend);
-    if (kept_first.rows.empty() && std::string_view(total.of) == "expert") continue;
+    // From here on it was asked before; that also tells whether there is anything.
+    const Answer before = ask_us(session, total.ours, lend);
+    if (before.rows.empty() && std::string_view(total.of) == "expert") continue;
     ours.emplace_back(total.ours);
     duckdbs.push_back(total.duckdbs(parquet));
     const std::string& theirs = duckdbs.back();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include "tests/places.h"
 #include "tests/tracer/traced_model.h"
 #include "tracer/format/access.h"
+#include "tracer/host_facts.h"
 
 namespace tt::test {
 namespace {
@@ -86,15 +86,6 @@ TEST(WeightPlaces, WithoutMmapTheyAreInPlainMemory) {
   // A fact of the session, so that nobody takes a memory read for one of the disk.
   TracedModel mapped(generated_model(spec_of("small")));
   EXPECT_EQ(places.tokens, places_of(mapped).tokens);
-}
-
-// Of this process, as the kernel counts it.
-std::uint64_t locked_bytes() {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("VmLck:")) return std::stoull(line.substr(6)) * 1024;
-  }
-  return 0;
 }
 
 TEST(WeightPlaces, WithMlockTheKernelKeepsThemInMemory) {
