@@ -83,9 +83,10 @@ create() {
   [[ ! -e $partial ]] || { say "removing what an interrupted set-up left"; remove "$partial"; }
   say "setting up the build environment (Debian $suite, about 3 minutes, 3.5 GB) in $root"
   # In the background, so that a signal is answered at once and reaches it.
-  # Release files are valid for a week; mirrors may lag behind that.
+  # Release files are valid for a week; mirrors may lag behind that. Files are made
+  # durable all at once, not each by itself.
   mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
-    --include="$(packages | paste -sd,)" "$suite" "$partial" >&2 &
+    --dpkgopt=force-unsafe-io --include="$(packages | paste -sd,)" "$suite" "$partial" >&2 &
   unpacking=$!
   trap 'kill "$unpacking" || true; wait "$unpacking" || true; say "interrupted; the next ./tt starts over"; exit 130' INT TERM
   wait "$unpacking" || die "the build environment could not be set up (see above); try again, or with another network:
@@ -93,6 +94,7 @@ create() {
   trap - INT TERM
   # Filled in from the host on every entry.
   rm -f "$partial/etc/resolv.conf" "$partial/etc/hosts"
+  sync --file-system "$partial"
   mv -T "$partial" "$root"
   say "the build environment is ready ($((SECONDS - began)) s)"
 }

@@ -33,6 +33,13 @@ test_is_set_up_once_with_the_list() {
   [[ -d $root && ! -e $root.partial ]] || fail "not complete: $root"
 }
 
+test_is_on_the_disk_before_it_has_its_name() {
+  program sync <<<'exit 1'
+  refused "$root_sh" create 2>/dev/null
+  contains "$(cat "$calls")" "sync --file-system $root.partial"
+  [[ ! -e $root ]] || fail 'has its name already'
+}
+
 test_says_what_it_does_and_how_long_it_takes() {
   local output
   program mmdebstrap <<<"sleep 1.1; $unpack"
@@ -280,7 +287,7 @@ test_missing_mmdebstrap_is_installed() {
 BODY
   mkdir "$work/system"
   # A PATH without the real one.
-  for tool in bash true sed sort uname sha256sum cut mkdir flock dirname tail tr paste mv rm env cat printf chmod; do
+  for tool in bash true sed sort uname sha256sum cut mkdir flock dirname tail tr paste sync mv rm env cat printf chmod; do
     ln -s "$(type -P "$tool")" "$work/system/$tool"
   done
   PATH=$work/bin:$work/system "$root_sh" create 2>/dev/null
