@@ -5,16 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/sql/virtual_table.h"
+
 namespace tt::sql {
 
 namespace {
-
-std::string_view text_of(sqlite3_value* value) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
-  return text == nullptr
-             ? std::string_view()
-             : std::string_view(text, static_cast<std::size_t>(sqlite3_value_bytes(value)));
-}
 
 bool any_null(int argc, sqlite3_value** argv) {
   return std::any_of(argv, argv + argc,

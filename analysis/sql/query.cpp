@@ -25,14 +25,6 @@ std::int64_t coarse_ms() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-struct CloseDatabase {
-  void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
-};
-struct FinalizeStatement {
-  void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
-};
-using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
-
 // "no such table: acces" comes without a place, unlike columns and functions.
 std::optional<std::uint32_t> place_of_missing(std::string_view message, std::string_view sql) {
   constexpr std::string_view kMissing = "no such ";
@@ -46,6 +38,14 @@ std::optional<std::uint32_t> place_of_missing(std::string_view message, std::str
 }  // namespace
 
 struct Query::Impl {
+  struct CloseDatabase {
+    void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+  };
+  struct FinalizeStatement {
+    void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+  };
+  using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
+
   QueryLimits limits;
   KeepGoing keep_going;
   std::int64_t deadline_ms = 0;

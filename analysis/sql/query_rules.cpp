@@ -38,7 +38,7 @@ bool is_ours(std::string_view name) {
          std::ranges::contains(trace_view_names(), name);
 }
 
-std::string lower(const char* text) {
+std::string lowered(const char* text) {
   std::string out(text != nullptr ? text : "");
   std::ranges::transform(out, out.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
@@ -66,7 +66,7 @@ std::optional<std::uint32_t> place_of(const Refusal& refusal, std::string_view s
 
 std::optional<Refusal> why_refused(int action, const char* first, const char* second) {
   using enum Refusal::Of;
-  const std::string name = lower(first);
+  const std::string name = lowered(first);
   switch (action) {
     case SQLITE_SELECT:
     case SQLITE_RECURSIVE:
@@ -82,7 +82,7 @@ std::optional<Refusal> why_refused(int action, const char* first, const char* se
                      "There is no table \"" + name +
                          "\" for a query: it reads the session's own, as docs/sql.md lists them."};
     case SQLITE_FUNCTION: {
-      const std::string function = lower(second);
+      const std::string function = lowered(second);
       if (kFunctions.contains(" " + function + " ")) return std::nullopt;
       return Refusal{Function, function,
                      "The function " + function + "() is not there for a query."};

@@ -281,12 +281,6 @@ std::int64_t floor(double v) {
   return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::floor(v));
 }
 
-std::string text_of(sqlite3_value* value) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
-  return text == nullptr ? std::string()
-                         : std::string(text, static_cast<std::size_t>(sqlite3_value_bytes(value)));
-}
-
 // Numbers narrow by their value, also fractions. What SQLite would convert first
 // (a text compared with a number, a number with a text) narrows nothing.
 void narrow_to(Wanted& wanted, int op, sqlite3_value* value) {
@@ -343,7 +337,7 @@ void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
         least = std::min<std::int64_t>(least, sqlite3_value_int64(item));
         most = std::max<std::int64_t>(most, sqlite3_value_int64(item));
       } else if (type == SQLITE_TEXT) {
-        texts.push_back(text_of(item));
+        texts.emplace_back(text_of(item));
       }
     }
     if (none) {
@@ -358,7 +352,7 @@ void Conditions::narrow(std::size_t column, int op, sqlite3_value* value) {
     impossible_ = true;  // a comparison with NULL is never true
   } else if (is_text) {
     if (op == SQLITE_INDEX_CONSTRAINT_EQ && sqlite3_value_type(value) == SQLITE_TEXT)
-      wanted.texts = std::vector{text_of(value)};
+      wanted.texts = std::vector{std::string(text_of(value))};
   } else {
     narrow_to(wanted, op, value);
   }
@@ -372,6 +366,13 @@ int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& s
   // SQLite calls the destructor also when it fails.
   return sqlite3_create_module_v2(db, name, &kFunctions, module.release(),
                                   [](void* aux) { delete static_cast<Module*>(aux); });
+}
+
+std::string_view text_of(sqlite3_value* value) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
+  return text == nullptr
+             ? std::string_view()
+             : std::string_view(text, static_cast<std::size_t>(sqlite3_value_bytes(value)));
 }
 
 }  // namespace tt::sql

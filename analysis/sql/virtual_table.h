@@ -256,4 +256,7 @@ consteval std::size_t place(const Columns& columns, std::string_view name) {
 // connection's tables are about. SQLite's result code.
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources);
 
+// A value's text, nothing of NULL. SQLite's own, until the value is asked for as another type.
+std::string_view text_of(sqlite3_value* value);
+
 }  // namespace tt::sql
