@@ -48,8 +48,7 @@ void WorkerPool::work() {
     taken.task();
     taken.task = nullptr;  // what it holds goes before we count as done
     lock.lock();
-    if (const auto of_peer = running_.find(taken.peer); --of_peer->second == 0)
-      running_.erase(of_peer);
+    if (--running_.at(taken.peer) == 0) running_.erase(taken.peer);
     if (tasks_.empty() && running_.empty()) all_done_.notify_all();
     if (tasks_.empty() && ending_) task_ready_.notify_all();
   }
