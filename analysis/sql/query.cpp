@@ -39,10 +39,10 @@ std::optional<std::uint32_t> place_of_missing(std::string_view message, std::str
 
 struct Query::Impl {
   struct CloseDatabase {
-    void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+    void operator()(sqlite3* open) const noexcept { sqlite3_close_v2(open); }
   };
   struct FinalizeStatement {
-    void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+    void operator()(sqlite3_stmt* made) const noexcept { sqlite3_finalize(made); }
   };
   using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
