@@ -4,6 +4,7 @@
 #include <expected>
 #include <filesystem>
 #include <format>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -44,6 +45,12 @@ namespace tt::fuzz {
 
 namespace {
 
+#ifdef TT_FUZZ
+constexpr bool kAll = false;
+#else
+constexpr bool kAll = true;
+#endif
+
 constexpr std::uint32_t kEverything = std::numeric_limits<std::uint32_t>::max();
 
 // Few bytes can tell, and soundly, of lists of millions of numbers: a question then takes
@@ -67,15 +74,15 @@ class Questions {
   Questions(const std::filesystem::path& file, const SessionReader& reader)
       : file_(file), reader_(reader) {}
 
-  std::uint32_t ask_all() {
-    rows();
-    graphs();
-    weights();
-    experts();
-    exports();
-    tables();
-    const auto index = answer("index", [&] { return SessionIndex::build(reader_); });
-    if (index) sums(*index);
+  // `input` chooses which part, where they are not all asked.
+  std::uint32_t ask_of(std::span<const std::uint8_t> input) {
+    constexpr std::array kParts{&Questions::rows,       &Questions::graphs,  &Questions::weights,
+                                &Questions::experts,    &Questions::exports, &Questions::run_folder,
+                                &Questions::sql_tables, &Questions::sums};
+    const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
+    const std::size_t chosen = std::hash<std::string_view>{}(bytes) % kParts.size();
+    for (std::size_t i = 0; i < kParts.size(); ++i)
+      if (kAll || i == chosen) (this->*kParts[i])();
     return answered_;
   }
 
@@ -175,7 +182,6 @@ class Questions {
             [](std::string_view) { return std::expected<void, TraceError>{}; });
       });
     }
-    run_folder();
   }
 
   // The run folder with its statistics and pictures, too.
@@ -188,7 +194,7 @@ class Questions {
   }
 
   // The first rows of every table and view.
-  void tables() {
+  void sql_tables() {
     for (const auto names : {sql::trace_table_names(), sql::trace_view_names()})
       for (const std::string_view name : names)
         ask("table", [&] { return rows_of(std::format("SELECT * FROM {} LIMIT 500", name)); });
@@ -206,7 +212,11 @@ class Questions {
     }
   }
 
-  void sums(const SessionIndex& index) {
+  void sums() {
+    const auto index = answer("index", [&] { return SessionIndex::build(reader_); });
+    if (index) sums_of(*index);
+  }
+  void sums_of(const SessionIndex& index) {
     ask("statistics",
         [&] { return std::expected<SessionStatistics, TraceError>(session_statistics(index)); });
 
@@ -243,8 +253,9 @@ class Questions {
 
 }  // namespace
 
-std::uint32_t ask_every_question(const std::filesystem::path& file, const SessionReader& reader) {
-  return is_small(reader) ? Questions(file, reader).ask_all() : 0;
+std::uint32_t ask_every_question(std::span<const std::uint8_t> input,
+                                 const std::filesystem::path& file, const SessionReader& reader) {
+  return is_small(reader) ? Questions(file, reader).ask_of(input) : 0;
 }
 
 }  // namespace tt::fuzz

@@ -1,7 +1,9 @@
 // What every import owes: a sound session, or nothing and a reason.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <span>
 
 #include "api/exchange/import.h"
 #include "tests/fuzz/every_question.h"
@@ -10,9 +12,10 @@
 
 namespace tt::fuzz {
 
-// `import` writes into `session`.
+// `import` writes into `session` what it makes of `input`.
 template <class Import>
-void expect_sound(Import import, const std::filesystem::path& session) {
+void expect_sound(std::span<const std::uint8_t> input, Import import,
+                  const std::filesystem::path& session) {
   const auto imported = [&] {
     const Limits limits("import");
     return import();
@@ -26,7 +29,7 @@ void expect_sound(Import import, const std::filesystem::path& session) {
   if (!problems || !problems->empty()) finding("an import made a session that is not sound");
   const auto reader = SessionReader::open(session);
   if (!reader) finding("an import made a session that cannot be opened");
-  ask_every_question(session, *reader);
+  ask_every_question(input, session, *reader);
 }
 
 }  // namespace tt::fuzz

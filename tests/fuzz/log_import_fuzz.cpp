@@ -7,6 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::Scratch scratch;
   fuzz::store(scratch / "log.ndjson", {data, size});
   fuzz::expect_sound(
+      {data, size},
       [] { return exchange::import_log(scratch / "log.ndjson", scratch / "s.ttrace"); },
       scratch / "s.ttrace");
   scratch.clear();

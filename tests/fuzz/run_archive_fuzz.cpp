@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto run = scratch / "run";
   std::filesystem::create_directory(run);
   fuzz::expect_sound(
+      {data, size},
       [&]() -> std::expected<exchange::Imported, TraceError> {
         const auto may_go_on = [](std::uint64_t) -> exchange::Written { return {}; };
         const auto read =

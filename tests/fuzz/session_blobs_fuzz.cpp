@@ -112,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (made_of({data, size}, file)) {
     const auto reader = SessionReader::open(file);
     if (!reader) fuzz::finding("the writer wrote what cannot be opened");
-    fuzz::ask_every_question(file, *reader);
+    fuzz::ask_every_question({data, size}, file, *reader);
   }
   scratch.clear();
   return 0;

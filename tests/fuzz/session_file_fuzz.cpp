@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     return reader;
   };
-  if (const auto reader = opened()) fuzz::ask_every_question(file, *reader);
+  if (const auto reader = opened()) fuzz::ask_every_question({data, size}, file, *reader);
   scratch.clear();
   return 0;
 }
