@@ -81,7 +81,7 @@ create() {
   require_mmdebstrap
   require_disk
   [[ ! -e $partial ]] || { say "removing what an interrupted set-up left"; remove "$partial"; }
-  say "setting up the build environment (Debian $suite, about 3 minutes, 3.5 GB) in $root"
+  say "setting up the build environment (Debian $suite, about 4 minutes, 3.5 GB) in $root"
   # In the background, so that a signal is answered at once and reaches it.
   # Release files are valid for a week; mirrors may lag behind that. Files are made
   # durable all at once, not each by itself.

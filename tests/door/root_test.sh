@@ -44,7 +44,7 @@ test_says_what_it_does_and_how_long_it_takes() {
   local output
   program mmdebstrap <<<"sleep 1.1; $unpack"
   output=$("$root_sh" create 2>&1)
-  contains "$output" "setting up the build environment (Debian forky, about 3 minutes, 3.5 GB) in $root"
+  contains "$output" "setting up the build environment (Debian forky, about 4 minutes, 3.5 GB) in $root"
   [[ $output =~ 'the build environment is ready ('[1-9][0-9]*' s)' ]] || fail "not how long: $output"
 }
 
