@@ -198,6 +198,14 @@ test_test_ends_with_the_summary_of_ctest() {
   equals "$(calls_of ctest)" 1
 }
 
+test_tests_do_not_run_with_the_callers_options() {
+  inside
+  # shellcheck disable=SC2016  # expanded when it runs
+  program ctest <<<'[[ -z ${TT_HOST:-}${TT_MODEL:-} ]]'
+  TT_HOST=0.0.0.0 TT_MODEL=/models/x.gguf "$tree/tt" test >/dev/null 2>&1 ||
+    fail 'the tests see TT_HOST or TT_MODEL'
+}
+
 test_test_all_adds_the_sanitizers() {
   inside
   "$tree/tt" test --all >/dev/null 2>&1
