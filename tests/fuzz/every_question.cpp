@@ -80,7 +80,8 @@ class Questions {
                                 &Questions::experts,    &Questions::exports, &Questions::run_folder,
                                 &Questions::sql_tables, &Questions::sums};
     const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
-    const std::size_t chosen = std::hash<std::string_view>{}(bytes) % kParts.size();
+    [[maybe_unused]] const std::size_t chosen =
+        std::hash<std::string_view>{}(bytes) % kParts.size();
     for (std::size_t i = 0; i < kParts.size(); ++i)
       if (kAll || i == chosen) (this->*kParts[i])();
     return answered_;
