@@ -51,7 +51,7 @@ inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t 
       bytes.resize(dice() % 4 == 0 ? dice() % bytes.size() : dice() % header);
       break;
     }
-    case 5: {  // a stretch copied over another
+    default: {  // a stretch copied over another
       const std::size_t size = 1 + dice() % 64;
       bytes.replace(anywhere(size), size, bytes.substr(anywhere(size), size));
       break;

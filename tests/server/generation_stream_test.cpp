@@ -51,7 +51,7 @@ json streamed(int tokens) {
 
 // Reads an answer until `enough` says so (then hangs up) or it ends.
 struct Reader {
-  explicit Reader(const TestServer& server, json body,
+  explicit Reader(const TestServer& server, const json& body,
                   std::function<bool(const std::string&)> enough = {})
       : thread([this, port = server.port, text_of_body = body.dump(), enough] {
           httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));

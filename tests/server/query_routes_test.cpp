@@ -164,18 +164,18 @@ TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
       "SELECT count(*) FROM access a, access b, access c, access d",
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n) SELECT max(i) FROM n",
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT median(i) FROM n",
-      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
-      "SELECT sum(length(randomblob(200000))) FROM n",
+      ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+       "SELECT sum(length(randomblob(200000))) FROM n"),
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
   };
   std::atomic<int> stopped = 0, busy = 0;
   std::atomic<bool> done = false;
   std::vector<std::thread> attackers;
-  for (int i = 0; i < 6; ++i) {
-    attackers.emplace_back([&, i] {
+  for (const char* statement : statements) {
+    attackers.emplace_back([&, statement] {
       for (int round = 0; round < 3; ++round) {
         const Answer answer =
-            server.query({{"sql", statements[i]}, {"timeout_ms", 700}, {"limit", 1000000}});
+            server.query({{"sql", statement}, {"timeout_ms", 700}, {"limit", 1000000}});
         if (answer.body.value("code", "") == "queries_busy") {
           ++busy;
         } else if (answer.body.value("code", "") == "query_stopped" ||
@@ -183,7 +183,7 @@ TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
                    answer.body.value("more", false)) {
           ++stopped;
         } else {
-          ADD_FAILURE() << statements[i] << answer.status << answer.body.dump().substr(0, 200);
+          ADD_FAILURE() << statement << answer.status << answer.body.dump().substr(0, 200);
         }
       }
     });

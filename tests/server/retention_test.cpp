@@ -32,9 +32,9 @@ struct Folder {
     fs::last_write_time(file, std::chrono::file_clock::from_sys(then));
     bytes = fs::file_size(file);
   }
-  Retention retention(RetentionOptions options) {
+  Retention retention(const RetentionOptions& options) {
     return Retention(
-        store, std::move(options),
+        store, options,
         [this](const RemovedSession& gone) {
           removed.push_back(gone.id);
           EXPECT_EQ(gone.bytes, bytes);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <format>
@@ -209,7 +210,7 @@ TEST_P(Allocations, AreTheAddressesThatLlamaCppGave) {
       const Tensor& tensor = graph->tensors[t];
       if (tensor.kind != TensorKind::Weight || tensor.view_of != kNoTensor) continue;
       const std::string in_file = bytes_of(files.at(tensor.file.file), tensor.file);
-      const auto* in_memory = reinterpret_cast<const char*>(allocation->addresses[t]);
+      const auto* in_memory = std::bit_cast<const char*>(allocation->addresses[t]);
       EXPECT_EQ(std::memcmp(in_memory, in_file.data(), in_file.size()), 0) << tensor.name;
       ++weights;
     }

@@ -190,9 +190,9 @@ TEST(GgufHeader, ReadsEveryTypeOfValue) {
 }
 
 TEST(GgufHeader, RefusesWhatCannotBe) {
-  const auto one_tensor = [](std::vector<std::int64_t> ne, std::int32_t type,
+  const auto one_tensor = [](const std::vector<std::int64_t>& ne, std::int32_t type,
                              std::uint64_t offset = 0) {
-    return Bytes().head(1, 0).tensor("t", std::move(ne), type, offset).text + std::string(256, 0);
+    return Bytes().head(1, 0).tensor("t", ne, type, offset).text + std::string(256, 0);
   };
   constexpr std::int64_t kHuge = std::int64_t{1} << 60;
   struct Case {

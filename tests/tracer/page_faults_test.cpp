@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <fstream>
 #include <set>
@@ -52,7 +53,7 @@ void forget(const fs::path& file) {
     std::uint64_t begin = 0, end = 0;
     char dash = 0;
     std::istringstream(line) >> std::hex >> begin >> dash >> end;
-    auto* at = reinterpret_cast<void*>(begin);
+    auto* at = std::bit_cast<void*>(begin);
     EXPECT_EQ(madvise(at, end - begin, MADV_RANDOM), 0);
     EXPECT_EQ(madvise(at, end - begin, MADV_DONTNEED), 0);
   }
