@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <ctime>
 
 #include "tracer/value_stats.h"
 
@@ -44,13 +43,6 @@ bool Probe::on_eval(ggml_tensor* tensor, bool ask, void* self) {
 
 bool Probe::on_tick(void* self) { return static_cast<Probe*>(self)->tick(); }
 
-// steady_clock's own clock, one call less: this is most of what an op costs.
-std::int64_t Probe::now() const {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec - epoch_ns_;
-}
-
 // ---------------------------------------------------------------- a step
 
 void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
@@ -61,7 +53,7 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   mode_ = buffer == nullptr ? Mode::Idle : Mode::Matching;
   exact_step_ = false;
   instance_ = nullptr;
-  asked_ = ticks_ = device_ops_ = 0;
+  asked_ = ticks_ = device_ops_ = uncut_ = 0;
   next_capture_ = 0;
   next_capture_op_ = 0;
   learned_exact_only_ = false;
@@ -124,6 +116,7 @@ bool Probe::end_step(bool aborted) {
 
 bool Probe::ask(const ggml_tensor* tensor) {
   const std::uint32_t index = asked_++;
+  if (index < uncut_ && instance_->matches(index, tensor)) return false;
   if (mode_ == Mode::Idle) return false;
   if (mode_ == Mode::Matching) {
     if (instance_ != nullptr && index < instance_->node_count() &&
@@ -231,6 +224,8 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   exact_step_ = mode_options_.exact || best->exact_only;
   if (index == 0) captured_from_.clear();
   prepare_stats();
+  const bool cuts = exact_step_ || mode_options_.stats_of != nullptr;
+  uncut_ = cuts ? 0 : instance_->node_count() - 1;
   return true;
 }
 
@@ -238,6 +233,7 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
 
 void Probe::start_learning(std::uint32_t matched) {
   mode_ = Mode::Learning;
+  uncut_ = 0;
   nodes_.clear();
   spans_.clear();
   pending_norm_ = kNone;

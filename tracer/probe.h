@@ -24,6 +24,7 @@
 
 #include "tracer/graph_instance.h"
 #include "tracer/name_pattern.h"
+#include "tracer/op_clock.h"
 #include "tracer/step_buffer.h"
 #include "tracer/template_builder.h"
 
@@ -83,11 +84,12 @@ class Probe {
   void prepare_stats();
   void take_stats(std::uint32_t op, const ggml_tensor& tensor);
   void end_op(std::uint32_t op, std::int64_t ns);
-  std::int64_t now() const;
+  std::int64_t now() { return clock_.ns() - epoch_ns_; }
 
   const ModelLayout& layout_;
   std::vector<std::unique_ptr<GraphInstance>> instances_;
   OffsetCoverage coverage_;
+  OpClock clock_;
   std::atomic<bool> cancel_{false};
   std::atomic<const StepBuffer*> in_flight_{nullptr};
   std::uint64_t use_counter_ = 0;
@@ -100,6 +102,7 @@ class Probe {
   bool exact_step_ = false;            // known graph, cut after every op
   GraphInstance* instance_ = nullptr;  // being matched; while learning: what the prefix is of
   std::uint32_t asked_ = 0;            // nodes listed so far
+  std::uint32_t uncut_ = 0;  // of a known graph, the nodes below it want nothing but a match
   std::uint32_t ticks_ = 0;
   std::size_t next_capture_ = 0;       // into instance_->captures()
   std::uint32_t next_capture_op_ = 0;  // no capture is due before this op ends
