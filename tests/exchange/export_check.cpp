@@ -48,11 +48,17 @@ std::string optional_number(bool there, auto value) {
   return there ? std::format("{}", value) : kNullField;
 }
 
-void expect_rows(const SessionReader& reader, const std::string& csv) {
-  const auto rows = csv_rows(csv);
-  ASSERT_FALSE(rows.empty());
+using Lines = std::vector<std::vector<std::string>>;
+
+// Where each column stands.
+std::map<std::string, std::size_t> columns_of(const Lines& lines) {
   std::map<std::string, std::size_t> at;
-  for (std::size_t i = 0; i < rows[0].size(); ++i) at[rows[0][i]] = i;
+  for (std::size_t i = 0; i < lines.front().size(); ++i) at[lines.front()[i]] = i;
+  return at;
+}
+
+void expect_rows(const SessionReader& reader, const Lines& rows) {
+  auto at = columns_of(rows);
   for (const char* name : {"timestamp_ns", "token_id", "layer_id", "operation_type", "phase",
                            "tensor_name", "tensor_ptr", "file_offset", "size_bytes", "qkv_type",
                            "attention_head", "expert_id", "expert_rank", "routing_score"})
@@ -64,7 +70,7 @@ void expect_rows(const SessionReader& reader, const std::string& csv) {
     const Tensor& tensor = graph.tensor(access.tensor);
     const bool timed = access.op.v < step.op_ends.size();
     const bool in_file = !access.range.empty();
-    const std::map<std::string, std::string> expected = {
+    const std::pair<const char*, std::string> expected[] = {
         {"step", std::to_string(step.id.v)},
         {"access", std::to_string(access.access)},
         {"timestamp_ns", std::to_string(!timed             ? step.begin.v
@@ -92,17 +98,17 @@ void expect_rows(const SessionReader& reader, const std::string& csv) {
   EXPECT_EQ(n + 1, rows.size());
 }
 
-FiveTotals totals_of_csv(const std::string& csv) {
-  const auto rows = csv_rows(csv);
-  std::map<std::string, std::size_t> at;
-  for (std::size_t i = 0; i < rows[0].size(); ++i) at[rows[0][i]] = i;
+FiveTotals totals_of_csv(const Lines& rows) {
+  auto at = columns_of(rows);
+  const std::size_t size = at["size_bytes"], write = at["write"], offset = at["file_offset"],
+                    expert = at["expert_id"];
   FiveTotals totals;
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    const std::uint64_t bytes = std::stoull(rows[i][at["size_bytes"]]);
+    const std::uint64_t bytes = std::stoull(rows[i][size]);
     ++totals.accesses;
-    (rows[i][at["write"]] == "true" ? totals.written : totals.read) += bytes;
-    if (rows[i][at["file_offset"]] != kNullField) totals.from_file += bytes;
-    totals.of_experts += rows[i][at["expert_id"]] != kNullField;
+    (rows[i][write] == "true" ? totals.written : totals.read) += bytes;
+    if (rows[i][offset] != kNullField) totals.from_file += bytes;
+    totals.of_experts += rows[i][expert] != kNullField;
   }
   return totals;
 }
@@ -248,8 +254,7 @@ std::string text_of_cell(const arrow::Array& values, std::int64_t i) {
 }
 
 // Readers pass over row groups whose statistics say that nothing is wanted of them.
-void expect_statistics(const std::string& parquet,
-                       const std::vector<std::vector<std::string>>& lines) {
+void expect_statistics(const std::string& parquet, const Lines& lines) {
   const auto file = parquet::ParquetFileReader::Open(
       std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(parquet)));
   std::size_t line = 0;
@@ -284,8 +289,7 @@ void expect_statistics(const std::string& parquet,
 
 // Every cell of the Parquet is that of the CSV, in pages and row groups of a few steps and
 // in those of a whole session.
-void expect_parquet_says_what_csv_says(const SessionReader& reader, const std::string& csv) {
-  const auto lines = csv_rows(csv);
+void expect_parquet_says_what_csv_says(const SessionReader& reader, const Lines& lines) {
   const std::size_t rows = lines.size() - 1;
   for (const ParquetSizes sizes :
        {ParquetSizes{1, 1}, ParquetSizes{rows / 7 + 1, rows / 2 + 1}, ParquetSizes{}}) {
@@ -455,7 +459,8 @@ std::vector<std::vector<std::string>> csv_rows(const std::string& text) {
 
 void expect_exports_agree(const SessionReader& reader) {
   const FiveTotals walked = walked_totals(reader);
-  const std::string csv = exported(reader, {.format = Format::Csv});
+  const Lines csv = csv_rows(exported(reader, {.format = Format::Csv}));
+  ASSERT_FALSE(csv.empty());
   expect_rows(reader, csv);
   EXPECT_EQ(totals_of_csv(csv), walked);
   EXPECT_EQ(totals_of_json(exported(reader, {.format = Format::Json})), walked);

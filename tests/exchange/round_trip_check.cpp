@@ -59,11 +59,11 @@ namespace {
 
 std::string without_end(const std::string& line) { return line.substr(0, line.rfind("..")); }
 
-}  // namespace
-
-void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
+// `expected`: the accesses in `before`.
+void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
+                 const SessionReader& after, Ends ends) {
   EXPECT_EQ(walked_totals(after), walked_totals(before));
-  const auto expected = accesses_in(before), got = accesses_in(after);
+  const auto got = accesses_in(after);
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (ends == Ends::Known) {
@@ -96,6 +96,12 @@ void expect_same_session(const SessionReader& before, const SessionReader& after
   }
 }
 
+}  // namespace
+
+void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
+  expect_same(before, accesses_in(before), after, ends);
+}
+
 void expect_round_trips(const SessionReader& reader) {
   const TempFolder folder;
   const Written log =
@@ -107,6 +113,7 @@ void expect_round_trips(const SessionReader& reader) {
   const Written run = export_run_folder(reader, {}, folder / "run");
   ASSERT_TRUE(run.has_value()) << run.error().message;
   const FiveTotals walked = walked_totals(reader);
+  const std::vector<std::string> accesses = accesses_in(reader);
   for (const char* way : {"log", "folder"}) {
     SCOPED_TRACE(way);
     const auto path = folder.path() / (std::string(way) + ".ttrace");
@@ -118,8 +125,8 @@ void expect_round_trips(const SessionReader& reader) {
     const auto problems = check_session(path);
     ASSERT_TRUE(problems.has_value());
     EXPECT_TRUE(problems->empty()) << problems->front();
-    expect_same_session(reader, SessionReader::open(path).value(),
-                        way == std::string("log") ? Ends::Known : Ends::Unknown);
+    expect_same(reader, accesses, SessionReader::open(path).value(),
+                way == std::string("log") ? Ends::Known : Ends::Unknown);
   }
 }
 

@@ -267,11 +267,11 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.divided += expect_heads(reader);
       counts.undivided += expect_heads_as_the_file_says(model, facts, reader);
       counts.caching += expect_kv_use(reader) > 0;
+      expect_questions_answered(run, reader, counts.models);
+      expect_exports_agree(reader);
+      EXPECT_GT(expect_timelines(reader), 0U);
+      expect_round_trips(reader);
     }
-    expect_questions_answered(run, reader, counts.models);
-    expect_exports_agree(reader);
-    EXPECT_GT(expect_timelines(reader), 0U);
-    expect_round_trips(reader);
     for (const TemplateId id : reader.template_ids().value()) {
       counts.layers += expect_whole_layers(**reader.graph(id));
       if (i > 0 || id != TemplateId{1}) continue;
