@@ -40,6 +40,7 @@ struct DeviceTime {
 struct ReportFigures {
   SessionInfo info;
   LossCounters losses;
+  std::optional<std::uint32_t> whole_steps;  // of a damaged file, what the rest is about
   std::uint32_t prompt_tokens = 0, generated_tokens = 0;
   Ns prompt_time{}, generate_time{};  // of the steps of these phases
   std::vector<double> token_ms;       // per generated token, in order

@@ -129,6 +129,7 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   };
   tell("summing up");
   if (!got(reader.losses(), figures.losses)) return stop();
+  figures.whole_steps = reader.whole_steps();
   if (!got(by(Axis::OpKind, index, keep_going), figures.by_op_kind)) return stop();
   if (!got(by(Axis::Component, index, keep_going), figures.by_component)) return stop();
   if (!got(by(Axis::Layer, index, keep_going), figures.by_layer)) return stop();

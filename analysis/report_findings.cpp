@@ -19,6 +19,12 @@ double per_second(std::uint32_t count, Ns time) {
   return time.v > 0 ? count * 1e9 / static_cast<double>(time.v) : 0;
 }
 
+void find_damage(const ReportFigures& f, std::vector<std::string>& out) {
+  if (!f.whole_steps) return;
+  out.push_back(std::format("The file is damaged: this report is about the {} steps before that.",
+                            *f.whole_steps));
+}
+
 void find_speed(const ReportFigures& f, std::vector<std::string>& out) {
   if (f.prompt_tokens > 0) {
     out.push_back(std::format("The prompt: {} tokens in {}, {:.1f} a second.", f.prompt_tokens,
@@ -255,6 +261,7 @@ void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
 
 std::vector<std::string> findings_of(const ReportFigures& figures) {
   std::vector<std::string> findings;
+  find_damage(figures, findings);
   find_speed(figures, findings);
   find_hottest(figures, findings);
   find_bytes(figures, findings);

@@ -2,9 +2,6 @@
 // ends is told.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "analysis/page.h"
 #include "tracer/format/session_reader.h"
 
@@ -16,20 +13,17 @@ bool is_damaged(const Found& found) {
 }
 
 // What `question` says of the session; where a damaged row is in its way, what it says of
-// the steps before the first such row, whose number `whole_steps` then is. The first error
-// where that does not help either.
+// the steps before the first such row, whose number reader.whole_steps() then is. The first
+// error where that does not help either.
 template <class Question>
 auto ask_up_to_damage(SessionReader& reader, const Question& question,
-                      std::optional<std::uint32_t>& whole_steps,
                       const KeepGoing& keep_going = always) {
   auto found = question(reader);
   if (!is_damaged(found)) return found;
   const auto end = reader.end_at_damage(keep_going);
   if (!end || !*end) return found;
   auto of_whole = question(reader);
-  if (!of_whole) return found;
-  whole_steps = *end;
-  return of_whole;
+  return of_whole ? of_whole : found;
 }
 
 }  // namespace tt

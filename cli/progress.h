@@ -40,9 +40,8 @@ class Progress {
   // damaged; then warns.
   template <class Question>
   auto ask_up_to_damage(SessionReader& reader, const Question& question) {
-    std::optional<std::uint32_t> whole_steps;
-    auto found = tt::ask_up_to_damage(reader, question, whole_steps, during("reading"));
-    warn_of_damage(whole_steps);
+    auto found = tt::ask_up_to_damage(reader, question, during("reading"));
+    if (found) warn_of_damage(reader.whole_steps());
     return found;
   }
   // Where the session is about so many steps before its damage; none: all is whole.

@@ -51,7 +51,6 @@ struct Lent {
   SessionReader reader;
   std::shared_ptr<const IndexShelf::Lease> shelved;
   std::optional<SessionIndex> before_damage{};
-  std::optional<std::uint32_t> whole_steps{};
 
   const SessionIndex& index() const { return before_damage ? *before_damage : **shelved; }
 
@@ -63,7 +62,6 @@ struct Lent {
     auto built = SessionIndex::build(reader, keep_going);
     if (!built) return std::unexpected(built.error());
     before_damage = *std::move(built);
-    whole_steps = *end;
     return {};
   }
 };
@@ -134,7 +132,8 @@ void answer_comparison(SessionStore& sessions, IndexShelf& indexes, const Reques
   auto comparison = ask();
   if (is_damaged(comparison) && left.end_at_damage(keep_going) && right.end_at_damage(keep_going)) {
     comparison = ask();
-    tell_damage(response, left.whole_steps ? left.whole_steps : right.whole_steps);
+    tell_damage(response,
+                left.reader.whole_steps() ? left.reader.whole_steps() : right.reader.whole_steps());
   }
   if (!comparison) return answer(response, problem_of(comparison.error()));
   answer(response, to_json(*comparison, left.index().info(), right.index().info()));
@@ -157,7 +156,7 @@ void answer_report(SessionStore& sessions, IndexShelf& indexes, const Request& r
   auto figures = ask();
   if (is_damaged(figures) && lent->end_at_damage(keep_going)) {
     figures = ask();
-    tell_damage(response, lent->whole_steps);
+    tell_damage(response, lent->reader.whole_steps());
   }
   if (!figures) return answer(response, problem_of(figures.error()));
   if (format->format == ReportFormat::Html)

@@ -83,10 +83,9 @@ void about_session(SessionStore& sessions, const httplib::Request& request,
   if (!reader) return answer(response, problem_of(reader.error()));
   if (const auto there = expect_asked_layer(request, *reader); !there)
     return answer(response, problem_of(there.error()));
-  std::optional<std::uint32_t> whole_steps;
-  const auto found = ask_up_to_damage(*reader, question, whole_steps, while_connected(request));
+  const auto found = ask_up_to_damage(*reader, question, while_connected(request));
   if (!found) return answer(response, problem_of(found.error()));
-  tell_damage(response, whole_steps);
+  tell_damage(response, reader->whole_steps());
   using Found = std::remove_cvref_t<decltype(*found)>;
   if constexpr (std::is_same_v<Found, Json> || std::is_same_v<Found, TextAnswer>) {
     answer(response, *found);

@@ -106,7 +106,9 @@ class DamagedSessions : public ::testing::Test {
     const Raw report = get(id, "/report?format=md"), comparison = get(id, "/comparison/" + before);
     EXPECT_EQ(report.status, 200) << report.body;
     EXPECT_EQ(report.whole_steps, told);
-    EXPECT_TRUE(report.body.contains("damaged")) << report.body;
+    EXPECT_TRUE(
+        report.body.contains(std::format("damaged: this report is about the {} steps", told)))
+        << report.body;
     EXPECT_EQ(comparison.status, 200) << comparison.body;
     EXPECT_EQ(comparison.whole_steps, told);
     // A row that is asked for and damaged is no row that is not there.

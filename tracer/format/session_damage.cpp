@@ -8,6 +8,10 @@
 
 namespace tt {
 
+std::optional<std::uint32_t> SessionReader::whole_steps() const {
+  return impl_->whole.transform([](const Impl::Whole& whole) { return whole.steps; });
+}
+
 std::expected<std::optional<std::uint32_t>, TraceError> SessionReader::end_at_damage(
     const std::function<bool()>& keep_going) {
   constexpr std::uint32_t kTokensAtOnce = 4096;

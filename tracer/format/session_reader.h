@@ -76,6 +76,7 @@ class SessionReader {
   // Reads every row; Cancelled as check_session() is.
   std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
       const std::function<bool()>& keep_going = {});
+  std::optional<std::uint32_t> whole_steps() const;  // where it was made to end so
 
  private:
   struct Impl;
