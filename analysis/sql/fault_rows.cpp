@@ -12,6 +12,7 @@
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
 #include "tracer/format/blob_codec.h"
+#include "tracer/utf8.h"
 
 namespace tt::sql {
 
@@ -78,7 +79,7 @@ constexpr std::array kColumns = {
     Column<FaultRow>{"access", "INTEGER",
                      of_access([](F r, Out& o) { o.integer(r.place.access); })},
     Column<FaultRow>{"tensor_name", "TEXT",
-                     of_access([](F r, Out& o) { o.copied(r.tensor().name); })},
+                     of_access([](F r, Out& o) { o.copied(to_valid_utf8(r.tensor().name)); })},
     Column<FaultRow>{"layer_id", "INTEGER",
                      of_access([](F r, Out& o) { o.id(r.tensor().layer, kNoLayer); })},
     Column<FaultRow>{"component", "TEXT",

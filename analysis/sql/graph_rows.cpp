@@ -7,6 +7,7 @@
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
 #include "analysis/tensor_table.h"
+#include "tracer/utf8.h"
 
 namespace tt::sql {
 
@@ -132,7 +133,8 @@ constexpr std::array kTensorColumns = {
                       }},
     Column<TensorRow>{"memory_source", "TEXT", [](T r, Out& o) { o.kept(to_text(r.it().source)); },
                       Rows},
-    Column<TensorRow>{"buffer", "TEXT", [](T r, Out& o) { o.copied(r.it().buffer); }},
+    Column<TensorRow>{"buffer", "TEXT",
+                      [](T r, Out& o) { o.copied(to_valid_utf8(r.it().buffer)); }},
     Column<TensorRow>{"tensor_bytes", "INTEGER", [](T r, Out& o) { o.u64(size_of(r.it()).v); }},
     Column<TensorRow>{"ne0", "INTEGER", elements<0>},
     Column<TensorRow>{"ne1", "INTEGER", elements<1>},

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "analysis/op_facts.h"
+#include "tracer/utf8.h"
 
 namespace tt::sql {
 
@@ -47,7 +48,7 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   named->derived = *derived;
   const auto add = [&](std::vector<std::string_view>& list,
                        std::string name) -> std::expected<void, TraceError> {
-    const auto kept = keep(std::move(name));
+    const auto kept = keep(is_utf8(name) ? std::move(name) : to_valid_utf8(name));
     if (!kept) return std::unexpected(kept.error());
     list.push_back(*kept);
     return {};

@@ -25,7 +25,7 @@
 
 namespace tt::sql {
 
-// A graph with its names as Out::kept() takes them.
+// A graph with its names as Out::kept() takes them, all UTF-8.
 struct NamedGraph {
   std::shared_ptr<const DerivedGraph> derived;
   std::vector<std::string_view> tensors;  // names, by TensorId

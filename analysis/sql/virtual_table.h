@@ -69,8 +69,8 @@ class Out {
       sqlite3_result_double(context_, v);
     }
   }
-  // `v` lives as long as the connection: a word of ours, or a name that
-  // SessionSource keeps.
+  // UTF-8, which SQLite does not ask for, but those who ask it do. `v` lives as long as the
+  // connection: a word of ours, or a name that SessionSource keeps.
   void kept(std::string_view v) { text(v, SQLITE_STATIC); }
   void copied(std::string_view v) { text(v, SQLITE_TRANSIENT); }
   // An id that may be absent, as NULL.

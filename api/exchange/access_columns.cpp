@@ -184,11 +184,4 @@ std::vector<std::string> words_of_steps(const SessionInfo& session) {
   return words;
 }
 
-std::string utf8_of(std::string_view bytes) {
-  using nlohmann::json;
-  const std::string quoted =
-      json(std::string(bytes)).dump(-1, ' ', false, json::error_handler_t::replace);
-  return json::parse(quoted).get<std::string>();
-}
-
 }  // namespace tt::exchange

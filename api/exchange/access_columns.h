@@ -73,7 +73,4 @@ std::uint64_t address_of(const RowScope& scope, const ExportRow& row);
 // timings, the session's id. Texts of other columns come from the templates.
 std::vector<std::string> words_of_steps(const SessionInfo& session);
 
-// Valid UTF-8: what is none becomes U+FFFD.
-std::string utf8_of(std::string_view bytes);
-
 }  // namespace tt::exchange

@@ -7,6 +7,7 @@
 #include "api/exchange/slices.h"
 #include "api/exchange/trace_events.h"
 #include "api/exchange/tracks.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 namespace {
@@ -125,7 +126,7 @@ class ChromeTrace {
                       quoted(op.device), bytes, per_second(op.read + op.written, op.time)));
       layer = place(TrackGroup::Layers, layer_track(op.layer));
       slice(layer, op.name, "layer", op.time, bytes);
-      slice(place(TrackGroup::OpKinds, utf8_of(op.name)), op.name, "op kind", op.time, bytes);
+      slice(place(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.name, "op kind", op.time, bytes);
       for (std::size_t s = 0; s < kSources; ++s) {
         if (op.source_bytes[s] == 0) continue;
         slice(place(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.name, "source",

@@ -6,6 +6,7 @@
 #include "api/exchange/trace_events.h"
 #include "api/exchange/tracks.h"
 #include "perfetto_trace.pb.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 namespace {
@@ -77,7 +78,7 @@ class PerfettoTrace {
       descriptor.set_uuid(kProcess);
       descriptor.mutable_process()->set_pid(kPid);
       descriptor.mutable_process()->set_process_name(
-          utf8_of(std::format("tensor-trace {}", rows_.session().id)));
+          to_valid_utf8(std::format("tensor-trace {}", rows_.session().id)));
     });
     for (std::size_t group = 1; group < kTrackGroups.size(); ++group)
       track(kGroups + group, kProcess, kTrackGroups[group]);
@@ -104,7 +105,7 @@ class PerfettoTrace {
     if (is_new) {
       auto& entry = *packet.mutable_interned_data()->add_event_names();
       entry.set_iid(at->second);
-      entry.set_name(utf8_of(name));
+      entry.set_name(to_valid_utf8(name));
     }
     return at->second;
   }
@@ -191,12 +192,12 @@ class PerfettoTrace {
       annotation(packet, "bytes_written").set_uint_value(op.written.v);
     };
     slice(steps, op.time, op.name, "op", 0, [&](proto::TracePacket& packet) {
-      annotation(packet, "tensor").set_string_value(utf8_of(op.tensor));
-      annotation(packet, "device").set_string_value(utf8_of(op.device));
+      annotation(packet, "tensor").set_string_value(to_valid_utf8(op.tensor));
+      annotation(packet, "device").set_string_value(to_valid_utf8(op.device));
       bytes(packet);
     });
     slice(uuid(TrackGroup::Layers, layer_track(op.layer)), op.time, op.name, "layer", flow, bytes);
-    slice(uuid(TrackGroup::OpKinds, utf8_of(op.name)), op.time, op.name, "op kind", 0, bytes);
+    slice(uuid(TrackGroup::OpKinds, to_valid_utf8(op.name)), op.time, op.name, "op kind", 0, bytes);
     for (std::size_t s = 0; s < kSources; ++s) {
       if (op.source_bytes[s] == 0) continue;
       slice(uuid(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.time, op.name, "source",

@@ -17,6 +17,7 @@
 #include "api/exchange/step_json.h"
 #include "api/exchange/text_rows.h"
 #include "api/statistics_json.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 namespace {
@@ -107,9 +108,9 @@ class RunFolder {
       const GraphTemplate& tensors = *graph.derived->graph;
       for (std::uint32_t i = 0; i < graph.derived->accesses.size(); ++i, ++line) {
         const Access& access = graph.derived->accesses[i];
-        numbers.tensors.push_back(names_.of(utf8_of(tensors.tensor(access.tensor).name)));
+        numbers.tensors.push_back(names_.of(to_valid_utf8(tensors.tensor(access.tensor).name)));
         numbers.operation_types.push_back(
-            operation_types_.of(utf8_of(graph.op_names[access.op.v])));
+            operation_types_.of(to_valid_utf8(graph.op_names[access.op.v])));
         lines += std::to_string(id.v);
         ExportRow row;
         row.access.access = i;
@@ -123,7 +124,8 @@ class RunFolder {
       for (const Tensor& tensor : tensors.tensors) {
         if (tensor.kind != TensorKind::Weight || tensor.file.empty() || tensor.view_of != kNoTensor)
           continue;
-        weights.try_emplace({tensor.file.offset, utf8_of(tensor.name)}, structure_line(tensor));
+        weights.try_emplace({tensor.file.offset, to_valid_utf8(tensor.name)},
+                            structure_line(tensor));
       }
     });
     if (!read) return read;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/session_json.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 
@@ -14,7 +15,7 @@ Json to_json(const SessionInfo& info) {
                      {"mtime_ns", file.mtime_ns},
                      {"header_hash", file.header_hash}});
   }
-  for (const auto& [name, value] : info.facts) facts[utf8_of(name)] = value;
+  for (const auto& [name, value] : info.facts) facts[to_valid_utf8(name)] = value;
   return {{"id", info.id},
           {"title", info.title},
           {"start_utc_ns", info.start_utc_ns},

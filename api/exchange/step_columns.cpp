@@ -1,4 +1,5 @@
 #include "api/exchange/step_columns.h"
+#include "tracer/utf8.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +20,7 @@ std::uint64_t bits_of(const Column& column, const Cell& cell) {
   if (const auto* v = std::get_if<std::string_view>(&cell)) {
     if (const auto known = column.places.find(std::string(*v)); known != column.places.end())
       return known->second;
-    const auto found = column.places.find(utf8_of(*v));
+    const auto found = column.places.find(to_valid_utf8(*v));
     return found == column.places.end() ? 0 : found->second;
   }
   return 0;
@@ -28,7 +29,7 @@ std::uint64_t bits_of(const Column& column, const Cell& cell) {
 bool is_null(const Cell& cell) { return std::holds_alternative<std::monostate>(cell); }
 
 void add_word(Column& column, std::string_view bytes) {
-  column.places.try_emplace(utf8_of(bytes), 0);
+  column.places.try_emplace(to_valid_utf8(bytes), 0);
 }
 
 // In order, so that the least and the greatest place are those of the words.

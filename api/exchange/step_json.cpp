@@ -3,6 +3,7 @@
 #include <format>
 
 #include "api/trace_json.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 
@@ -37,7 +38,7 @@ namespace {
 // A token may be half a character: then its bytes are told, too.
 Json token_json(const Token& token) {
   Json json = tt::to_json(token);
-  if (utf8_of(token.text) == token.text) return json;
+  if (is_utf8(token.text)) return json;
   std::string hex;
   for (const char c : token.text) hex += std::format("{:02x}", static_cast<unsigned char>(c));
   json["text_hex"] = hex;

@@ -6,12 +6,13 @@
 
 #include "api/exchange/session_facts.h"
 #include "api/json.h"
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 namespace {
 
 std::string csv_text(std::string_view bytes) {
-  std::string text = utf8_of(bytes);
+  std::string text = to_valid_utf8(bytes);
   // An empty text is quoted: nothing at all is null.
   if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

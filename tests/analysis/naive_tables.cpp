@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <format>
-#include <nlohmann/json.hpp>
 
 #include "analysis/dependencies.h"
 #include "analysis/op_table.h"
@@ -40,13 +39,6 @@ std::string qkv(Role role) {
     default:
       return "NULL";
   }
-}
-
-// As JSON has it.
-std::string utf8(const std::string& bytes) {
-  using nlohmann::json;
-  const std::string quoted = json(bytes).dump(-1, ' ', false, json::error_handler_t::replace);
-  return json::parse(quoted).get<std::string>();
 }
 
 Lines naive_accesses(const Everything& all) {
@@ -234,7 +226,7 @@ Lines naive_tokens(const Everything& all) {
   for (const Token& token : all.reader.tokens(0, UINT32_MAX).value()) {
     Line line;
     line.number(token.index).number(token.id).number(token.position).number(token.generated);
-    lines.push_back(line.number(token.reused).text(utf8(token.text)).take());
+    lines.push_back(line.number(token.reused).text(token.text).take());
   }
   return lines;
 }
@@ -243,8 +235,8 @@ Lines naive_session(const Everything& all) {
   const SessionInfo& info = all.info;
   const LossCounters losses = all.reader.losses().value();
   Line line;
-  line.text(info.id).text(utf8(info.title)).number(info.start_utc_ns).text(to_text(info.level));
-  line.number(info.exact_timing).text(to_text(info.state)).text(utf8(info.error));
+  line.text(info.id).text(info.title).number(info.start_utc_ns).text(to_text(info.level));
+  line.number(info.exact_timing).text(to_text(info.state)).text(info.error);
   line.u64(all.steps.size()).u64(all.reader.token_count().value());
   for (const auto n : {info.n_layers, info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab,
                        info.n_experts, info.n_experts_used})
@@ -259,8 +251,8 @@ Lines naive_model(const Everything& all) {
   Lines lines;
   for (const ModelFile& file : all.info.model_files) {
     Line line;
-    line.u64(lines.size()).text(utf8(file.path)).u64(file.size).number(file.mtime_ns);
-    lines.push_back(line.text(utf8(file.header_hash)).take());
+    line.u64(lines.size()).text(file.path).u64(file.size).number(file.mtime_ns);
+    lines.push_back(line.text(file.header_hash).take());
   }
   return lines;
 }
@@ -337,7 +329,7 @@ Lines naive_op_totals(const Everything& all) {
 Lines naive_metadata(const Everything& all) {
   Lines lines;
   for (const auto& [name, value] : all.info.facts)
-    lines.push_back(Line().text(utf8(name)).text(utf8(value)).take());
+    lines.push_back(Line().text(name).text(value).take());
   return lines;
 }
 

@@ -153,7 +153,9 @@ std::optional<Lines> op_time(const Everything& all) {
     const GraphTemplate* graph = all.graph_of(step);
     if (graph == nullptr) continue;
     const bool whole = step.op_ends.empty() && !step.aborted;
-    const auto of = [&](OpId op) -> Sums& { return groups[op_name(*graph, graph->op(op))]; };
+    const auto of = [&](OpId op) -> Sums& {
+      return groups[Line().text(op_name(*graph, graph->op(op))).take()];
+    };
     for (OpId op{0}; op.v < (whole ? graph->ops.size() : step.op_ends.size()); ++op.v) {
       Sums& sums = of(op);
       sums.executions.add(std::int64_t{1});

@@ -1,8 +1,10 @@
 // A row as one text, its values parted by "|", as SqlSession::rows() has it (sql_check.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <format>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +18,7 @@ using Lines = std::vector<std::string>;
 class Line {
  public:
   Line& null() { return add("NULL"); }
-  Line& text(const std::string& v) { return add(v); }
+  Line& text(const std::string& v) { return add(valid(v)); }
   Line& number(std::int64_t v) { return add(std::to_string(v)); }
   Line& u64(std::uint64_t v) { return number(static_cast<std::int64_t>(v)); }
   Line& real(double v) { return add(std::format("{:.17g}", v)); }
@@ -25,6 +27,12 @@ class Line {
   std::string take() { return std::move(line_); }
 
  private:
+  // What is no UTF-8 as JSON has it.
+  static std::string valid(const std::string& v) {
+    using nlohmann::json;
+    if (std::ranges::all_of(v, [](unsigned char c) { return c < 0x80; })) return v;
+    return json::parse(json(v).dump(-1, ' ', false, json::error_handler_t::replace));
+  }
   Line& add(const std::string& v) {
     line_ += (first_ ? "" : "|") + v;
     first_ = false;

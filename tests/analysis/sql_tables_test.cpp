@@ -108,6 +108,25 @@ TEST(SqlTables, HalfACharacterIsValidText) {
             Lines{"cut \uFFFD|\uFFFD!"});
 }
 
+// Names are the model file's.
+TEST(SqlTables, ANameOfAnyBytesIsValidText) {
+  GraphTemplate graph = test::small_graph();
+  const char* ends[] = {"\xff", "\xe2\x82", "\xf4\x90\x80\x80", "\xed\xa0\x80z", "\u20ac", ""};
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    graph.tensors[i].name += ends[i % std::size(ends)];
+    graph.tensors[i].buffer += ends[(i + 1) % std::size(ends)];
+  }
+  const SmallSession odd({small_step(0), small_step(1)}, SmallSession::small_info(), graph);
+  EXPECT_GT(test::expect_tables(odd.path), 60u);
+  EXPECT_GT(test::expect_views(odd.path), 30u);
+  const SqlSession session(odd.path);
+  EXPECT_EQ(session.rows("SELECT tensor_name FROM tensor WHERE tensor = 0"),
+            Lines{"token_embd.weight\uFFFD"});
+  EXPECT_EQ(
+      session.rows("SELECT count(*) FROM access WHERE tensor_name = 'token_embd.weight\uFFFD'"),
+      session.rows("SELECT count(*) FROM access WHERE tensor = 0"));
+}
+
 // Of 300 steps, one after the other.
 SmallSession long_session() {
   std::vector<Step> steps;

@@ -20,6 +20,7 @@
 #include "api/exchange/columnar_export.h"
 #include "perfetto_trace.pb.h"
 #include "tracer/format/access.h"
+#include "tracer/utf8.h"
 
 namespace tt::test {
 namespace {
@@ -79,9 +80,9 @@ void expect_rows(const SessionReader& reader, const Lines& rows) {
         {"token_id", std::to_string(step.first_token)},
         {"phase", to_text(step.phase)},
         {"op", std::to_string(access.op.v)},
-        {"operation_type", utf8_of(op_name(graph, graph.op(access.op)))},
+        {"operation_type", to_valid_utf8(op_name(graph, graph.op(access.op)))},
         {"write", access.write ? "true" : "false"},
-        {"tensor_name", utf8_of(tensor.name)},
+        {"tensor_name", to_valid_utf8(tensor.name)},
         {"layer_id", optional_number(tensor.layer != kNoLayer, tensor.layer.v)},
         {"memory_source", to_text(tensor.source)},
         {"component", to_text(tensor.component)},
