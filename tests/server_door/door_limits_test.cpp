@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -164,18 +165,24 @@ TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
   TestDoor server(options);
   RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
-  // One that waits makes room for its own peer's next, not another's.
+  // One that waits makes room for its own peer's next, not another's. It waits when its
+  // worker has given it back, a moment after its answer has arrived.
+  const auto let_in = [&] {
+    std::optional<RawClient> client;
+    EXPECT_TRUE(eventually([&] {
+      client.emplace(server.port);
+      return client->exchange(get_request("/hello")).status == 200;
+    }));
+    return *std::move(client);
+  };
   std::vector<RawClient> mine;
-  for (int i = 0; i < 20; ++i) {
-    mine.emplace_back(server.port);
-    EXPECT_EQ(mine.back().exchange(get_request("/hello")).status, 200) << i;
-  }
+  for (int i = 0; i < 20; ++i) mine.push_back(let_in());
   EXPECT_TRUE(mine.front().ended_within(20s));
   EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
   // With all of its own busy it is told so, and others still get in.
   mine.clear();
   for (int i = 0; i < 4; ++i) {
-    mine.emplace_back(server.port);
+    mine.push_back(let_in());
     mine.back().send(get_request("/stream"));
     EXPECT_TRUE(eventually([&] { return server.streams == i + 1; }));
   }
