@@ -25,9 +25,12 @@ LibraryLog& log_sink() {
   return sink;
 }
 
+thread_local std::function<bool()> has_been_stopped;
+
 // What continues a line is left out: dots of progress.
 void forward_log(ggml_log_level level, const char* text, void*) {
   if (!log_sink()) return;
+  if (has_been_stopped && has_been_stopped()) level = GGML_LOG_LEVEL_DEBUG;
   switch (level) {
     case GGML_LOG_LEVEL_DEBUG:
       return log_sink()(LibraryLine::Debug, text);
@@ -96,6 +99,12 @@ bool has_amx_buffers() {
 constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
+
+StopIsNoError::StopIsNoError(std::function<bool()> stopped) {
+  has_been_stopped = std::move(stopped);
+}
+
+StopIsNoError::~StopIsNoError() { has_been_stopped = {}; }
 
 void load_backends(LibraryLog log) {
   log_sink() = std::move(log);

@@ -18,6 +18,16 @@ using LibraryLog = std::function<void(LibraryLine, std::string_view)>;
 // before any model is loaded. `log` may be empty.
 void load_backends(LibraryLog log);
 
+// While one lives, what llama.cpp says on this thread after `stopped` has become true is told
+// as Debug: that a graph which it was told to stop has not been computed is no error.
+class StopIsNoError {
+ public:
+  explicit StopIsNoError(std::function<bool()> stopped);
+  ~StopIsNoError();
+  StopIsNoError(const StopIsNoError&) = delete;
+  StopIsNoError& operator=(const StopIsNoError&) = delete;
+};
+
 // Adds the devices of llama.cpp RPC servers ("host:port"). The error says which failed.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
 

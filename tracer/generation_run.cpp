@@ -4,6 +4,7 @@
 #include <format>
 #include <random>
 
+#include "tracer/backends.h"
 #include "tracer/sampler.h"
 #include "tracer/text_stream.h"
 
@@ -237,6 +238,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   batch.token = ids.data();
   batch.logits = logits.data();
 
+  const StopIsNoError quiet([this] { return engine_.probe->cancel_requested(); });
   engine_.probe->begin_step(buffer,
                             {.exact = request_.exact_timing, .stats_of = stats_, .epoch = epoch_});
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
