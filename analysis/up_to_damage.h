@@ -23,7 +23,8 @@ auto ask_up_to_damage(SessionReader& reader, const Question& question,
   const auto end = reader.end_at_damage(keep_going);
   if (!end || !*end) return found;
   auto of_whole = question(reader);
-  return of_whole ? of_whole : found;
+  if (!of_whole) return found;
+  return of_whole;
 }
 
 }  // namespace tt
