@@ -133,7 +133,7 @@ void answer_comparison(SessionStore& sessions, IndexShelf& indexes, const Reques
   if (is_damaged(comparison) && left.end_at_damage(keep_going) && right.end_at_damage(keep_going)) {
     comparison = ask();
     tell_damage(response,
-                left.reader.whole_steps() ? left.reader.whole_steps() : right.reader.whole_steps());
+                left.reader.whole_steps().or_else([&] { return right.reader.whole_steps(); }));
   }
   if (!comparison) return answer(response, problem_of(comparison.error()));
   answer(response, to_json(*comparison, left.index().info(), right.index().info()));

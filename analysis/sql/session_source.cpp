@@ -47,8 +47,8 @@ std::expected<std::shared_ptr<const NamedGraph>, TraceError> SessionSource::grap
   auto named = std::make_shared<NamedGraph>();
   named->derived = *derived;
   const auto add = [&](std::vector<std::string_view>& list,
-                       std::string name) -> std::expected<void, TraceError> {
-    const auto kept = keep(is_utf8(name) ? std::move(name) : to_valid_utf8(name));
+                       std::string_view name) -> std::expected<void, TraceError> {
+    const auto kept = keep(to_valid_utf8(name));
     if (!kept) return std::unexpected(kept.error());
     list.push_back(*kept);
     return {};

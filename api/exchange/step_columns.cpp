@@ -1,11 +1,12 @@
 #include "api/exchange/step_columns.h"
-#include "tracer/utf8.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <utility>
 #include <variant>
+
+#include "tracer/utf8.h"
 
 namespace tt::exchange {
 namespace {
