@@ -83,16 +83,16 @@ function columnsFor({ data }: OpenSession): readonly Column<StepSummary>[] {
   // prettier-ignore
   return [
     { key: 'step', title: 'step', width: 56, align: 'right', text: (s) => String(s.step) },
-    { key: 'phase', title: 'phase', width: 84, text: (s) => s.phase },
-    { key: 'timing', title: 'timing', width: 84, text: flags, tone: (s) => s.timing },
+    { key: 'phase', title: 'phase', width: 80, text: (s) => s.phase },
+    { key: 'timing', title: 'timing', width: 76, text: flags, tone: (s) => s.timing },
     { key: 'tokens', title: 'tokens', width: 62, align: 'right', text: (s) => formatCount(s.n_tokens) },
     { key: 'text', title: 'text', width: 120, grow: 1, mono: true, text },
-    { key: 'template', title: 'graph', width: 58, align: 'right', text: (s) => String(s.template) },
-    { key: 'ops', title: 'ops', width: 62, align: 'right', text: (s) => formatCount(s.ops) },
-    { key: 'accesses', title: 'accesses', width: 78, align: 'right', text: (s) => formatCount(s.accesses) },
-    { key: 'begin', title: 'begin', width: 84, align: 'right', text: (s) => formatNs(s.begin_ns), exact: (s) => exactNs(s.begin_ns) },
     { key: 'duration', title: 'duration', width: 88, align: 'right', text: (s) => formatNs(duration(s)), exact: (s) => exactNs(duration(s)) },
     { key: 'read', title: 'read', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_read), exact: (s) => exactBytes(s.bytes_read) },
     { key: 'written', title: 'written', width: 84, align: 'right', text: (s) => formatBytes(s.bytes_written), exact: (s) => exactBytes(s.bytes_written) },
+    { key: 'accesses', title: 'accesses', width: 78, align: 'right', text: (s) => formatCount(s.accesses) },
+    { key: 'ops', title: 'ops', width: 62, align: 'right', text: (s) => formatCount(s.ops) },
+    { key: 'template', title: 'graph', width: 58, align: 'right', text: (s) => String(s.template) },
+    { key: 'begin', title: 'begin', width: 84, align: 'right', text: (s) => formatNs(s.begin_ns), exact: (s) => exactNs(s.begin_ns) },
   ];
 }
