@@ -89,6 +89,8 @@ export class SessionList {
     const result = await this.api.rename(session.id, wanted);
     this.replace(result.ok ? result.value : session);
     if (!result.ok) this.toasts.fault(`Not renamed: ${sentence(result.error)}`);
+    // What is searched for may be found by it now, or no more; its place may be another.
+    void this.refresh();
     return result.ok;
   }
 

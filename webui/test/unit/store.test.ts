@@ -2,6 +2,7 @@
 // and of what happens.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
+import { ok } from '../../src/result';
 import { EMPTY_RUN } from '../../src/state/chat';
 import { live, run, server, session, started } from './fake_server';
 import { AWAY, FakeBrowser, fails, gives, refused } from './fakes';
@@ -227,6 +228,36 @@ describe('sessions', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(store.navigation.view.value.session).toBe('a');
     expect(store.sessions.page.value).toMatchObject({ value: { total: 2 } });
+  });
+
+  // The new title is shown before the server has it: a search may be faster than that.
+  it('are found by their new title, also when it is searched for at once', async () => {
+    let title = 'old';
+    let rename: (() => void) | undefined;
+    const api: Partial<Api> = {
+      ...server({}),
+      sessions: ({ q = '' }) => {
+        const sessions = title.includes(q) ? [{ ...session('a'), title }] : [];
+        return gives({ total: sessions.length, sessions });
+      },
+      rename: (_id, wanted) =>
+        new Promise((resolve) => {
+          rename = () => {
+            title = wanted;
+            resolve(ok({ ...session('a'), title }));
+          };
+        }),
+    };
+    const store = await started(api);
+    const renamed = store.renameSession(session('a'), 'quokka');
+    expect(store.sessions.find('a')?.title).toBe('quokka');
+    store.sessions.setFilter({ q: 'quokka' });
+    await vi.advanceTimersByTimeAsync(300);
+    expect(store.sessions.find('a')).toBeUndefined();
+    rename?.();
+    await renamed;
+    await vi.advanceTimersByTimeAsync(10);
+    expect(store.sessions.find('a')?.title).toBe('quokka');
   });
 
   it('keep their title where the server refuses another', async () => {
