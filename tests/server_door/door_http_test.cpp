@@ -24,7 +24,7 @@ TEST(DoorHttp, AnswersPlainRequests) {
   EXPECT_EQ(unknown.status, 404);
   // The library announces that errors end the connection, and so it is.
   EXPECT_EQ(unknown.headers.at("connection"), "close");
-  EXPECT_TRUE(client.ended_within(1s));
+  EXPECT_TRUE(client.ended_within(20s));
 }
 
 TEST(DoorHttp, AnswersHeadWithoutBody) {
@@ -81,7 +81,7 @@ TEST(DoorHttp, ClosesWhenAsked) {
     const auto response = client.exchange(get_request("/hello", header));
     EXPECT_EQ(response.body, "hello");
     EXPECT_EQ(response.headers.at("connection"), "close");
-    EXPECT_TRUE(client.ended_within(1s));
+    EXPECT_TRUE(client.ended_within(20s));
   }
 }
 
@@ -91,7 +91,7 @@ TEST(DoorHttp, AnswersAClientThatEndsItsOutput) {
   client.send(get_request("/hello"));
   client.end_output();
   EXPECT_EQ(client.read_response().body, "hello");
-  EXPECT_TRUE(client.ended_within(1s));
+  EXPECT_TRUE(client.ended_within(20s));
 }
 
 TEST(DoorHttp, AcceptsAHeadInSingleBytes) {
@@ -252,7 +252,7 @@ TEST(DoorHttp, RefusesForeignNamesAndPages) {
   for (const auto& [request, status] : cases) {
     RawClient client(server.port);
     EXPECT_EQ(client.exchange(request).status, status) << request;
-    EXPECT_TRUE(client.ended_within(3s));
+    EXPECT_TRUE(client.ended_within(20s));
   }
   EXPECT_EQ(server.recorder.open_count(), 0u);
 }
