@@ -1,6 +1,7 @@
 #include "analysis/op_table.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "analysis/derived_graphs.h"
@@ -81,6 +82,9 @@ std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId 
     OpRow& row = rows[access.op.v];
     (access.write ? row.written : row.read) += access.touched;
   });
+
+  for (const ValueStats& stats : step->stats | std::views::reverse)  // the first one counts
+    if (stats.op.v < ran) rows[stats.op.v].stats = stats;
 
   std::erase_if(rows, [&](const OpRow& row) { return !passes(graph, row, filter); });
   std::ranges::stable_sort(

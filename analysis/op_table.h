@@ -11,6 +11,7 @@
 #include "analysis/page.h"
 #include "tracer/format/graph_template.h"
 #include "tracer/format/session_reader.h"
+#include "tracer/format/step.h"
 
 namespace tt {
 
@@ -23,7 +24,8 @@ struct OpRow {
   Role role = Role::None;
   Ns begin{}, end{};  // the step's own where its timing is None
   Bytes read{}, written{};
-  std::vector<TensorId> sources;  // in ggml's order, without what lives only inside a fused op
+  std::vector<TensorId> sources;      // in ggml's order, without what lives only inside a fused op
+  std::optional<ValueStats> stats{};  // of the output's values, where VERBOSE asked for them
   friend bool operator==(const OpRow&, const OpRow&) = default;
 };
 

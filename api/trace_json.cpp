@@ -10,6 +10,7 @@ namespace tt {
 namespace {
 
 Json number_or_null(std::int32_t v) { return v < 0 ? Json() : Json(v); }
+Json number_or_null(float v) { return std::isfinite(v) ? Json(v) : Json(); }
 
 // An index as a number; that of nothing as null.
 template <class Id>
@@ -65,6 +66,15 @@ Json to_json(const StepSummary& step) {
           {"layers", {{"ns", std::move(ns)}, {"bytes", std::move(bytes)}}}};
 }
 
+Json to_json(const ValueStats& stats) {
+  return {{"min", number_or_null(stats.min)},
+          {"max", number_or_null(stats.max)},
+          {"mean", number_or_null(stats.mean)},
+          {"std", number_or_null(stats.std)},
+          {"nan", stats.nan},
+          {"inf", stats.inf}};
+}
+
 Json to_json(const GraphTemplate& graph, const OpRow& row) {
   const Op& op = graph.op(row.op);
   const Tensor& output = graph.tensor(row.output);
@@ -84,7 +94,8 @@ Json to_json(const GraphTemplate& graph, const OpRow& row) {
           {"nodes", op.nodes},
           {"bytes_read", row.read.v},
           {"bytes_written", row.written.v},
-          {"sources", std::move(sources)}};
+          {"sources", std::move(sources)},
+          {"stats", row.stats ? to_json(*row.stats) : Json()}};
 }
 
 Json to_json(const AccessRow& row) {

@@ -18,6 +18,7 @@ Json to_json(const TemplateRow& row);
 Json to_json(const GraphTemplate& graph, const NodeRow& row);
 Json to_json(const GraphTemplate& graph, const TensorRow& row);
 Json to_json(const StepSummary& step);
+Json to_json(const ValueStats& stats);
 Json to_json(const GraphTemplate& graph, const OpRow& row);
 Json to_json(const AccessRow& row);
 Json to_json(const GraphPart& part);

@@ -299,8 +299,9 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--stats-pattern", request.stats_pattern,
-          "With --level verbose: regular expression of the tensors to describe, without back "
-          "references and look-aheads")
+          "With --level verbose: regular expression of the outputs to describe, without back "
+          "references and look-aheads; empty: none")
+      ->capture_default_str()
       ->check(utf8_text());
   command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
   command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");

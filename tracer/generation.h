@@ -43,7 +43,9 @@ struct GenerationRequest {
   bool reuse_prefix = true;  // keep cache cells that the last request has in common
   Level level = Level::Detailed;
   bool exact_timing = false;
-  std::string stats_pattern;  // VERBOSE: regex of the tensors to describe
+  // VERBOSE: regex of the outputs to describe; empty: none. Not all of them by default: the
+  // output of what writes a cache is the whole cache.
+  std::string stats_pattern = "attn_out|ffn_out|ffn_moe_out|l_out|result_";
 };
 
 // Whether a token that ends the text ends the generation. Where a grammar is

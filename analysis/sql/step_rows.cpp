@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <ranges>
 
 #include "analysis/routing.h"
 #include "analysis/sql/step_walk.h"
@@ -91,11 +92,22 @@ struct OpRow {
   const NamedGraph* graph = nullptr;
   OpId op;
   Bytes read{}, written{};
+  const ValueStats* stats = nullptr;  // null: level VERBOSE did not describe its output
 
   TensorId output() const { return graph->graph().node(graph->graph().op(op).last()).output; }
   const Tensor& tensor() const { return graph->graph().tensor(output()); }
 };
 using O = const OpRow&;
+
+// Nothing where no value was a number.
+void number(O row, float ValueStats::* of, Out& out) {
+  if (row.stats == nullptr || !std::isfinite(row.stats->*of)) return out.null();
+  out.real(static_cast<double>(row.stats->*of));
+}
+void count(O row, std::uint64_t ValueStats::* of, Out& out) {
+  if (row.stats == nullptr) return out.null();
+  out.u64(row.stats->*of);
+}
 
 constexpr std::array kOpColumns = {
     Column<OpRow>{"step", "INTEGER", [](O r, Out& o) { o.integer(r.step->id.v); }, Chunks},
@@ -123,6 +135,12 @@ constexpr std::array kOpColumns = {
                   }},
     Column<OpRow>{"read_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.read.v); }},
     Column<OpRow>{"written_bytes", "INTEGER", [](O r, Out& o) { o.u64(r.written.v); }},
+    Column<OpRow>{"output_min", "REAL", [](O r, Out& o) { number(r, &ValueStats::min, o); }},
+    Column<OpRow>{"output_max", "REAL", [](O r, Out& o) { number(r, &ValueStats::max, o); }},
+    Column<OpRow>{"output_mean", "REAL", [](O r, Out& o) { number(r, &ValueStats::mean, o); }},
+    Column<OpRow>{"output_std", "REAL", [](O r, Out& o) { number(r, &ValueStats::std, o); }},
+    Column<OpRow>{"output_nan", "INTEGER", [](O r, Out& o) { count(r, &ValueStats::nan, o); }},
+    Column<OpRow>{"output_inf", "INTEGER", [](O r, Out& o) { count(r, &ValueStats::inf, o); }},
 };
 
 class OpCursor final : public ChunkCursor<OpRow> {
@@ -159,6 +177,7 @@ class OpCursor final : public ChunkCursor<OpRow> {
                         (access.write ? written : read)[access.op.v] += access.touched;
                       });
     }
+    const std::size_t first = rows.size();
     for (OpId op{0}; op.v < ran; ++op.v) {
       OpRow row{.row_id = step_row_id(step_->id, op.v),
                 .step = step_.get(),
@@ -170,6 +189,8 @@ class OpCursor final : public ChunkCursor<OpRow> {
       }
       rows.push_back(row);
     }
+    for (const ValueStats& stats : step_->stats | std::views::reverse)  // the first one counts
+      if (stats.op.v < ran) rows[first + stats.op.v].stats = &stats;
     return true;
   }
   StepWalk walk_;

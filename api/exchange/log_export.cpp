@@ -1,29 +1,18 @@
 #include "api/exchange/log_export.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "api/exchange/session_facts.h"
 #include "api/exchange/step_json.h"
 #include "api/exchange/text_rows.h"
 #include "api/json.h"
+#include "api/trace_json.h"
 
 namespace tt::exchange {
 namespace {
 
 constexpr int kLogVersion = 1;
-
-Json number_or_null(float v) { return std::isfinite(v) ? Json(v) : Json(); }
-
-Json to_json(const ValueStats& stats) {
-  return {{"min", number_or_null(stats.min)},
-          {"max", number_or_null(stats.max)},
-          {"mean", number_or_null(stats.mean)},
-          {"std", number_or_null(stats.std)},
-          {"nan", stats.nan},
-          {"inf", stats.inf}};
-}
 
 Json with_event(const char* event, const Json& fields) {
   Json json = {{"event", event}};

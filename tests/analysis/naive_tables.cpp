@@ -12,6 +12,7 @@
 #include "tests/analysis/naive_faults.h"
 #include "tests/analysis/sql_line.h"
 #include "tracer/format/access.h"
+#include "tracer/format/step.h"
 
 namespace tt::test {
 namespace {
@@ -122,6 +123,14 @@ Lines naive_ops(const Everything& all) {
       line.number_or_null(!whole,
                           whole ? 0 : wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
       line.u64(read[i]).u64(written[i]);
+      const auto stats = std::ranges::find(step.stats, OpId{i}, &ValueStats::op);
+      const bool described = stats != step.stats.end();
+      for (const auto of :
+           {&ValueStats::min, &ValueStats::max, &ValueStats::mean, &ValueStats::std})
+        described&& std::isfinite((*stats).*of) ? line.real(static_cast<double>((*stats).*of))
+                                                : line.null();
+      for (const auto of : {&ValueStats::nan, &ValueStats::inf})
+        described ? line.u64((*stats).*of) : line.null();
       lines.push_back(line.take());
     }
   }

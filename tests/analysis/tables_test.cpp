@@ -147,6 +147,18 @@ TEST(OpTable, PagesGiveTheSameRows) {
   EXPECT_TRUE(beyond->page.rows.empty());
 }
 
+TEST(OpTable, SaysWhatTheOutputsHeld) {
+  const ValueStats described{.op = OpId{2}, .min = -1, .max = 2, .mean = 0.5F, .std = 1, .nan = 3};
+  Step step = small_step(0);
+  step.stats = {described};
+  const SmallSession session({step});
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->page.rows.size(), 5u);
+  for (const OpRow& row : table->page.rows)
+    EXPECT_EQ(row.stats, row.op == OpId{2} ? std::optional(described) : std::nullopt);
+}
+
 TEST(OpTable, TimesThatWereNotKeptAreTheSteps) {
   Step step = small_step(0);
   step.op_ends.clear();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 
 #include "tests/tracer/plain_llama.h"
@@ -189,6 +190,29 @@ TEST(Levels, VerboseDescribesWhatThisRequestNames) {
         EXPECT_TRUE(graph->tensor(node.output).name.starts_with(name))
             << graph->tensor(node.output).name;
       }
+    }
+  }
+}
+
+// Where nothing else is said: what each layer hands on, and the logits.
+TEST(Levels, VerboseAloneDescribesEveryLayer) {
+  for (const char* shape : {"small", "moe", "mamba", "rwkv"}) {
+    SCOPED_TRACE(shape);
+    TracedModel traced(two_layers(shape));
+    GenerationRequest request = greedy_tokens(9, 2);
+    request.level = Level::Verbose;
+    const auto run = traced.run(request);
+    for (const Step& step : run.steps()) {
+      const auto graph = graph_of(run.reader(), step);
+      std::set<std::int32_t> layers;
+      bool logits = false;
+      for (const ValueStats& stats : step.stats) {
+        layers.insert(graph->op(stats.op).layer.v);
+        logits |=
+            graph->tensor(graph->node(graph->op(stats.op).last()).output).name == "result_output";
+      }
+      EXPECT_TRUE(layers.contains(0) && layers.contains(1)) << layers.size();
+      EXPECT_TRUE(logits);
     }
   }
 }

@@ -1645,7 +1645,10 @@ export interface components {
              * @enum {unknown}
              */
             readonly timing?: "fast" | "exact";
-            /** @description With level verbose: regular expression of the tensors to describe, without back references and look-aheads */
+            /**
+             * @description With level verbose: regular expression of the outputs to describe, without back references and look-aheads; empty: none
+             * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
+             */
             readonly stats_pattern?: string;
         } & (unknown | unknown | unknown);
         readonly Generation: {
@@ -1806,6 +1809,19 @@ export interface components {
                 readonly kind: components["schemas"]["TensorKind"];
                 readonly source: components["schemas"]["Source"];
             }[];
+            readonly stats: null | components["schemas"]["ValueStats"];
+        };
+        /** @description Of the values of an op's output, recorded with level verbose; null: not of this one */
+        readonly ValueStats: {
+            /** @description Of those that are finite numbers; null: there is none */
+            readonly min: number | null;
+            readonly max: number | null;
+            readonly mean: number | null;
+            readonly std: number | null;
+            /** @description How many are NaN */
+            readonly nan: number;
+            /** @description How many are infinite */
+            readonly inf: number;
         };
         readonly Access: {
             readonly op: number;

@@ -19,6 +19,7 @@ export type Token = Schemas['Token'];
 export type StepSummary = Schemas['StepSummary'];
 export type Phase = Schemas['Phase'];
 export type Op = Schemas['Op'];
+export type ValueStats = Schemas['ValueStats'];
 export type OpSource = Op['sources'][number];
 export type Access = Schemas['Access'];
 export type Node = Schemas['Node'];

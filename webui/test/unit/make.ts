@@ -51,6 +51,7 @@ export function op(index: number, part: Partial<Op> = {}): Op {
     bytes_read: 0,
     bytes_written: 0,
     sources: [],
+    stats: null,
     ...part,
   };
 }

@@ -188,7 +188,7 @@ function Trace({ settings, set }: Part) {
           <input
             type="text"
             class="mono"
-            placeholder="attn_out|ffn_out"
+            placeholder="attn_out|ffn_out|ffn_moe_out|l_out|result_"
             value={settings.statsPattern}
             onInput={(event) => {
               set({ statsPattern: event.currentTarget.value });

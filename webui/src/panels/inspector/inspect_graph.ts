@@ -1,6 +1,6 @@
 // Ops, accesses, nodes and tensors, with what they read and who reads them.
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs, formatShape } from '../../format';
-import type { Access, Node, Op, Session, Tensor } from '../../net/types';
+import type { Access, Node, Op, Session, Tensor, ValueStats } from '../../net/types';
 import type { TemplateGraph } from '../../state/per_session';
 import { fact, type Fact, type Inspection, type Jump, type Links } from './inspection';
 
@@ -27,10 +27,26 @@ export function inspectOp(
       ...fact('device', op.device),
       ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes ran as this op`) : []),
     ],
+    more: op.stats ? [{ title: 'values of the output', facts: valueFacts(op.stats) }] : [],
     links: graph ? linksOfOp(op, graph) : sourcesOf(op),
     layer: op.layer,
     json: accesses ? { ...op, accesses } : op,
   };
+}
+
+// What level verbose says of an output.
+function valueFacts({ min, max, mean, std, nan, inf }: ValueStats): readonly Fact[] {
+  const number = (value: number | null): string =>
+    value === null ? 'none' : String(Number(value.toPrecision(4)));
+  const exact = (value: number | null) => ({ exact: String(value) });
+  return [
+    ...fact('min', number(min), exact(min)),
+    ...fact('max', number(max), exact(max)),
+    ...fact('mean', number(mean), exact(mean)),
+    ...fact('std', number(std), exact(std)),
+    ...fact('NaN', formatCount(nan)),
+    ...fact('Inf', formatCount(inf)),
+  ];
 }
 
 function where(one: {
