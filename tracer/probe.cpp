@@ -69,9 +69,13 @@ bool Probe::end_step(bool aborted) {
       !aborted) {
     start_learning(asked_);  // a shorter graph than the one it began like
   }
+  std::unique_ptr<GraphInstance> beginning;
   if (mode_ == Mode::Learning) {
     buffer->header.timing = Timing::Learned;
-    if (!aborted) {
+    if (aborted) {
+      beginning = learned_beginning();
+      instance_ = beginning.get();
+    } else {
       learn_range(now());
       adopt_learned();
     }
@@ -80,8 +84,7 @@ bool Probe::end_step(bool aborted) {
   }
   buffer->header.aborted = aborted;
 
-  const bool known = instance_ != nullptr && (mode_ == Mode::Matching || !aborted);
-  if (known) {
+  if (instance_ != nullptr) {
     buffer->graph = instance_->graph();
     buffer->addresses = instance_->addresses();
     instance_->last_used = ++use_counter_;
@@ -99,7 +102,7 @@ bool Probe::end_step(bool aborted) {
       instance_->exact_only = true;
     }
   } else {
-    // Cancelled inside a graph that was still being learned.
+    // Cancelled before an op of it had run.
     buffer->graph = nullptr;
     buffer->addresses = nullptr;
     buffer->captured.clear();
@@ -108,6 +111,7 @@ bool Probe::end_step(bool aborted) {
   }
   in_flight_.store(nullptr, std::memory_order_release);
   buffer_ = nullptr;
+  instance_ = nullptr;
   mode_ = Mode::Idle;
   return !aborted;
 }
@@ -359,8 +363,24 @@ void Probe::capture_learning() {
   }
 }
 
-// After the step: the graph becomes known, and the copies find their slots.
-void Probe::adopt_learned() {
+// A step that was cancelled while its graph was learned keeps what ran. The rest of the graph
+// is not known, so this beginning of it is the step's own: the next one learns anew.
+std::unique_ptr<GraphInstance> Probe::learned_beginning() {
+  // The range in flight, as far as it ticked. After a refusal there is none.
+  const std::uint32_t ticked = stopped_ ? 0 : ticks_ - range_first_tick_;
+  for (std::uint32_t i = 0; i < ticked && range_first_span_ + i < spans_.size(); ++i)
+    end_op(range_first_span_ + i, tick_times_[range_first_tick_ + i]);
+  const std::size_t ran = std::min<std::size_t>(buffer_->ops_done.load(), spans_.size());
+  if (ran == 0) return nullptr;
+  spans_.resize(ran);
+  nodes_.resize(spans_.back().first + spans_.back().nodes);
+  pending_norm_ = kNone;
+  capture_learning();
+  return learned_instance();
+}
+
+// The nodes of a step as a graph that is known; the copies find their slots.
+std::unique_ptr<GraphInstance> Probe::learned_instance() {
   BuiltGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
 
@@ -377,13 +397,16 @@ void Probe::adopt_learned() {
   }
   buffer_->captured.assign(kept.begin(), kept.end());
   buffer_->slots_lost += static_cast<std::uint32_t>(std::ranges::count(found, false));
+  return std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, instances_);
+}
 
+void Probe::adopt_learned() {
+  auto learned = learned_instance();
   while (instances_.size() > 2 && memory_bytes() > kMaxMemory) {
     instances_.erase(
         std::ranges::min_element(instances_, {}, [](const auto& i) { return i->last_used; }));
   }
-  instances_.push_back(
-      std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, instances_));
+  instances_.push_back(std::move(learned));
   instance_ = instances_.back().get();
   stats_of_instance_ = nullptr;
 }

@@ -80,6 +80,8 @@ class Probe {
   void learn_range(std::int64_t now);
   void capture_learning();
   void capture_known(std::uint32_t op);
+  std::unique_ptr<GraphInstance> learned_beginning();
+  std::unique_ptr<GraphInstance> learned_instance();
   void adopt_learned();
   void prepare_stats();
   void take_stats(std::uint32_t op, const ggml_tensor& tensor);

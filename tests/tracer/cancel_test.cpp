@@ -7,9 +7,14 @@
 #include <cstdio>
 #include <format>
 #include <functional>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "analysis/op_facts.h"
 #include "tests/tracer/traced_model.h"
+#include "tracer/format/access.h"
 
 namespace tt::test {
 namespace {
@@ -109,11 +114,16 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
       EXPECT_LE(steps.size(), 4U);
       EXPECT_TRUE(steps.back().aborted);
       EXPECT_LE(canceller.ops_at_last, canceller.ops_when_asked + 2);
+      // What ran until then is there, and only that; of a graph that was still being learned
+      // there is nothing else.
+      const auto graph = graph_of(run.reader(), steps.back());
+      EXPECT_GE(steps.back().op_ends.size(), 20U);
+      EXPECT_LE(steps.back().op_ends.size(), canceller.ops_when_asked + 2);
       if (known) {
-        // What ran until then is there, and only that.
-        EXPECT_GE(steps.back().op_ends.size(), 20U);
-        EXPECT_LE(steps.back().op_ends.size(), canceller.ops_when_asked + 2);
-        EXPECT_LT(steps.back().op_ends.size(), graph_of(run.reader(), steps.back())->ops.size());
+        EXPECT_LT(steps.back().op_ends.size(), graph->ops.size());
+      } else {
+        EXPECT_EQ(steps.back().timing, Timing::Learned);
+        EXPECT_EQ(steps.back().op_ends.size(), graph->ops.size());
       }
       EXPECT_TRUE(check_session(run.file).value().empty());
       std::printf(
@@ -184,6 +194,64 @@ TEST(Cancel, AtAnyOpLeavesCleanMemory) {
     }
   }
   std::printf("%d of 40 were inside a step\n", inside);
+}
+
+// The ops that ran in a step and their accesses, by names.
+std::vector<std::string> what_ran(const GraphTemplate& graph, const Step& step) {
+  std::vector<std::string> lines;
+  for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
+    const TensorId output = graph.node(graph.op(op).last()).output;
+    lines.push_back(op_name(graph, graph.op(op)) + " " + graph.tensor(output).name);
+  }
+  for_each_access(graph, accesses_of(graph), step, [&](const StepAccess& access) {
+    lines.push_back(std::format("{} {} {} {} {} {}", access.op.v, graph.tensor(access.tensor).name,
+                                access.write, access.touched.v, access.expert,
+                                access.range.offset));
+  });
+  return lines;
+}
+
+// Of a graph that no one has seen whole: what ran of it, as it is when all is known.
+TEST(Cancel, InsideANewGraphKeepsItsBeginning) {
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 1;
+  std::set<std::size_t> lengths;
+  for (const char* shape : {"small", "moe", "mamba"}) {
+    TracedModel traced(generated_model({.shape = shape}), context);
+    std::size_t tokens = 40;  // a graph of its own each time
+    for (const bool exact : {false, true}) {
+      for (const std::uint32_t after : {0U, 1U, 9U, 30U, 77U}) {
+        SCOPED_TRACE(std::format("{}, exact {}, after {} ops", shape, exact, after));
+        GenerationRequest request = greedy_tokens(++tokens, 1);
+        request.exact_timing = exact;
+        Canceller canceller(traced.engine(),
+                            [&](const StepBuffer& step) { return step.ops_done.load() > after; });
+        const auto cut = traced.run(request);
+        canceller.give_up = true;
+        canceller.thread.join();
+        EXPECT_TRUE(check_session(cut.file).value().empty());
+        EXPECT_EQ(cut.recording.losses, LossCounters{});
+        const Step step = cut.steps().at(0);
+        if (!step.aborted) continue;  // it was faster than the thread that cancels
+        EXPECT_EQ(step.timing, Timing::Learned);
+        EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
+        const auto begun = graph_of(cut.reader(), step);
+        ASSERT_NE(begun, nullptr);
+        ASSERT_EQ(begun->ops.size(), step.op_ends.size());
+        EXPECT_GT(begun->ops.size(), after);
+        lengths.insert(begun->ops.size());
+
+        const auto run = traced.run(request);
+        Step whole = run.steps().at(0);
+        const auto graph = graph_of(run.reader(), whole);
+        ASSERT_LT(begun->ops.size(), graph->ops.size());
+        whole.op_ends.resize(begun->ops.size());
+        whole.aborted = true;
+        EXPECT_EQ(what_ran(*begun, step), what_ran(*graph, whole));
+      }
+    }
+  }
+  EXPECT_GT(lengths.size(), 3U);
 }
 
 TEST(Cancel, BeforeTheFirstStepEvaluatesNothingMore) {
