@@ -46,7 +46,7 @@ function OfSession({ session }: { session: OpenSession }) {
         info={info}
         dropped={counts.dropped}
         damaged={damagedSteps(session, info)}
-        unread={session.feed.stepsError.value !== null}
+        unread={session.feed.stepsError.value !== null && !session.unrecorded.value}
       />
       {lost > 0 && (
         <span class="warn" title="This page was too slow for them; what they said was read again.">

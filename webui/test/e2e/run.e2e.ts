@@ -68,12 +68,28 @@ describe('a run', () => {
       .waitFor();
   });
 
+  it('says what its level left out, and what it added', async () => {
+    const { page } = stage;
+    await stage.level('minimal');
+    await stage.text('Steps alone', 6);
+    await stage.done();
+    await page.getByText('What the layers did is not known').waitFor();
+    await page.getByText('The ops of this step were not recorded').waitFor();
+    const note = page.locator('.note');
+    await expect.poll(() => note.innerText()).toMatch(/0 ops/);
+    expect(await note.innerText(), 'the step took time').not.toMatch(/\b0 ns/);
+    await stage.level('verbose');
+    await stage.textToEnd('Values, too', 6);
+    await page.getByLabel('Filter the ops').fill('l_out-0');
+    await stage.ops.locator('.vgrid-row').first().click();
+    await stage.inspector.getByText('values of the output').waitFor();
+    for (const name of ['min', 'max', 'mean', 'std', 'NaN', 'Inf'])
+      await stage.inspector.getByText(name, { exact: true }).waitFor();
+  });
+
   it('that is not recorded leaves its answer on the page', async () => {
     const { page } = stage;
-    const settings = page.getByText('Settings', { exact: true });
-    await settings.click();
-    await page.getByRole('combobox', { name: 'Trace' }).selectOption('off');
-    await settings.click();
+    await stage.level('off');
     // One that is stopped, and one that ends by itself.
     await stage.text('Nobody writes this down', 3000);
     await expect.poll(() => page.getByText('No step has come').count()).toBeGreaterThan(1);
@@ -86,6 +102,7 @@ describe('a run', () => {
     const text = await answer.innerText();
     expect(text).not.toBe('');
     expect(await page.getByText('cannot be shown').count()).toBe(0);
+    expect(await page.getByText('could not be read').count()).toBe(0);
     await stage.inspector.getByText('What you select is described here').waitFor();
     await page.reload();
     await expect.poll(() => answer.innerText()).toBe(text);

@@ -131,6 +131,13 @@ export class Stage {
     await summary.click();
   }
 
+  async level(level: string): Promise<void> {
+    const settings = this.page.getByText('Settings', { exact: true });
+    await settings.click();
+    await this.page.getByRole('combobox', { name: 'Trace' }).selectOption(level);
+    await settings.click();
+  }
+
   async done(): Promise<void> {
     await this.progress.getByText(/^Done: /).waitFor({ timeout: 40_000 });
   }

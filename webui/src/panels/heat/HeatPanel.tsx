@@ -4,6 +4,7 @@ import { plural } from '../../format';
 import { scaleOf } from '../../raster/heat';
 import type { Metric } from '../../state/settings';
 import { Segmented } from '../../ui/Segmented';
+import { Empty } from '../../ui/States';
 import type { SessionProps } from '../panel';
 import { HeatMap } from './HeatMap';
 import { Legend } from './Legend';
@@ -21,7 +22,7 @@ export function HeatPanel(props: SessionProps) {
           {plural(Math.max(0, session.data.rows() - 1), 'layer')}
         </span>
         <span class="toolbar-end" />
-        <Legend scale={scale} metric={metric} />
+        {scale.max > 0 && <Legend scale={scale} metric={metric} />}
         <Segmented
           label="Value"
           value={metric}
@@ -44,7 +45,13 @@ export function HeatPanel(props: SessionProps) {
           log
         </label>
       </div>
-      <HeatMap {...props} scale={scale} />
+      {scale.max > 0 || session.active.value ? (
+        <HeatMap {...props} scale={scale} />
+      ) : (
+        <Empty>
+          What the layers did is not known: the trace was minimal, or the steps lost their times.
+        </Empty>
+      )}
     </>
   );
 }

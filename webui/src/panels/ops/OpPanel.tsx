@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { formatBytes, formatCount, formatNs, plural } from '../../format';
 import { filterOps, parseFilter } from '../../grid/op_filter';
 import { nextSort, sortOf, sortText } from '../../grid/vgrid';
-import type { Op } from '../../net/types';
+import type { Op, StepSummary } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
 import { graphOf, opsOf } from '../../state/per_session';
 import { opOf } from '../../state/selection';
@@ -73,7 +73,9 @@ function Table({ store, session, panel, rows }: SessionProps & { rows: readonly 
   const active = chosen === null ? -1 : rows.findIndex((op) => op.op === chosen);
   return (
     <div class="table" data-loading={ops.loading}>
-      {rows.length === 0 && <NoRows recorded={(all?.length ?? 0) > 0} />}
+      {rows.length === 0 && (
+        <NoRows recorded={(all?.length ?? 0) > 0} summary={session.data.steps[ops.value.step]} />
+      )}
       <Grid
         label={`Ops of step ${ops.value.step}`}
         columns={columns}
@@ -111,14 +113,14 @@ function chosenOp(store: Store, session: OpenSession): number | null {
   return node?.executed_op ?? null;
 }
 
-function NoRows({ recorded }: { recorded: boolean }) {
-  return recorded ? (
-    <Empty>No op matches this filter.</Empty>
-  ) : (
-    <Empty>
-      The ops of this step were not recorded: the trace was minimal, or the step lost its times.
-    </Empty>
-  );
+function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) {
+  const { recorded, summary } = props;
+  if (recorded) return <Empty>No op matches this filter.</Empty>;
+  if (summary?.dropped) {
+    return <Empty>This step lost its ops: the disk did not keep up.</Empty>;
+  }
+  if (summary?.aborted) return <Empty>This step was stopped before its first op had run.</Empty>;
+  return <Empty>The ops of this step were not recorded: the trace was minimal.</Empty>;
 }
 
 interface NoteProps {
@@ -132,6 +134,7 @@ function StepNote({ session, step, rows, total }: NoteProps) {
   const summary = session.data.steps[step];
   const time = rows.reduce((sum, op) => sum + op.end_ns - op.begin_ns, 0);
   const bytes = rows.reduce((sum, op) => sum + op.bytes_read + op.bytes_written, 0);
+  const whole = summary ? summary.end_ns - summary.begin_ns : 0; // all there is without ops
   return (
     <span class="note">
       <b>step {step}</b>
@@ -146,8 +149,8 @@ function StepNote({ session, step, rows, total }: NoteProps) {
           ? plural(total, 'op')
           : `${formatCount(rows.length)} of ${plural(total, 'op')}`}
       </span>
-      <span>{formatNs(time)}</span>
-      <span>{formatBytes(bytes)}</span>
+      <span>{formatNs(total === 0 ? whole : time)}</span>
+      {total > 0 && <span>{formatBytes(bytes)}</span>}
     </span>
   );
 }
