@@ -108,6 +108,20 @@ describe('a run', () => {
     await expect.poll(() => answer.innerText()).toBe(text);
   });
 
+  it('keeps what is being typed while the page is rendered', async () => {
+    const { page } = stage;
+    const settings = page.getByText('Settings', { exact: true });
+    await settings.click();
+    const field = page.getByLabel('Max tokens');
+    await field.press('Control+A');
+    await field.pressSequentially('77');
+    await page.getByLabel('Ignore end of text').dispatchEvent('click');
+    expect(await page.getByLabel('Ignore end of text').isChecked(), 'it was rendered').toBe(true);
+    expect(await field.inputValue()).toBe('77');
+    await settings.click();
+    await page.getByText(/^77 tokens/).waitFor();
+  });
+
   it('refuses an empty prompt in words', async () => {
     await stage.run.click();
     await stage.page.getByRole('alert').getByText('Write a message first').waitFor();

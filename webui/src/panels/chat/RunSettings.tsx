@@ -1,4 +1,5 @@
 // Sampling and trace settings of the next run.
+import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
 import type { Settings } from '../../state/settings';
 import type { Store } from '../../state/store';
@@ -74,21 +75,44 @@ interface Part {
   readonly set: (change: Partial<Settings>) => void;
 }
 
+type NumberProps = Pick<NumberField, 'min' | 'max' | 'step'> & {
+  readonly value: number;
+  readonly set: (value: number) => void;
+};
+
+// What is being typed is no number yet, perhaps ("1."): it is one when the field is left. The
+// page may be rendered until then, and leaves what stands there.
+function NumberInput({ value, set, ...bounds }: NumberProps) {
+  const typed = useSignal<string | null>(null);
+  return (
+    <input
+      type="number"
+      required
+      {...bounds}
+      value={typed.value ?? value}
+      onInput={(event) => {
+        typed.value = event.currentTarget.value;
+      }}
+      onChange={({ currentTarget: { validity, valueAsNumber } }) => {
+        if (!validity.valid) return;
+        typed.value = null;
+        set(valueAsNumber);
+      }}
+    />
+  );
+}
+
 function Sampling({ settings, set }: Part) {
   return (
     <>
       {NUMBERS.map(({ key, label, hint, ...bounds }) => (
         <label key={key} title={hint}>
           <span>{label}</span>
-          <input
-            type="number"
-            required
+          <NumberInput
             {...bounds}
             value={settings[key]}
-            onChange={(event) => {
-              if (event.currentTarget.validity.valid) {
-                set({ [key]: event.currentTarget.valueAsNumber });
-              }
+            set={(value) => {
+              set({ [key]: value });
             }}
           />
         </label>
