@@ -187,15 +187,17 @@ describe('a damaged file', () => {
         join(stage.server.data, 'cut.ttrace'),
         whole.subarray(0, Math.floor(whole.length * left)),
       );
-      const steps = await fetch(`${stage.server.url}/api/v1/sessions/cut/steps?limit=1000`);
-      if (Number(steps.headers.get('X-Whole-Steps') ?? 0) > 10) break;
+      const answer = await fetch(`${stage.server.url}/api/v1/sessions/cut/steps?limit=1000`);
+      if (Number(answer.headers.get('X-Whole-Steps') ?? 0) > 10) break;
     }
     await page.goto(`${stage.server.url}#1&session=cut`);
     await page.reload();
     const status = page.getByRole('contentinfo');
     await status.getByText(/^file damaged: its last \d+ steps not shown$/).waitFor();
-    const shown = Number(/(\d+) steps/.exec((await status.textContent()) ?? '')?.[1]);
-    expect(shown).toBeGreaterThan(10);
+    const steps = async (): Promise<number> =>
+      Number(/(\d+) steps/.exec((await status.textContent()) ?? '')?.[1]);
+    await expect.poll(steps).toBeGreaterThan(10);
+    const shown = await steps();
     expect(shown).toBeLessThan(120);
     await page.getByRole('grid', { name: `Ops of step ${String(shown - 1)}` }).waitFor();
     expect(await stage.faults()).toEqual([]);
