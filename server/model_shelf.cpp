@@ -1,5 +1,7 @@
 #include "server/model_shelf.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <format>
@@ -356,6 +358,9 @@ void ModelShelf::free_one(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   wait_until_only_one_holds(queue);
   queue.reset();
+  // What a model and its context took in pieces lies between what stays: the
+  // allocator would keep it for the thread that asked for it, which is gone.
+  malloc_trim(0);
   lock.lock();
   const std::string id = leaving.id;
   leaving_.pop_front();

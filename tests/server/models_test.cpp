@@ -85,6 +85,17 @@ std::size_t threads_at_work() {
       }));
 }
 
+// Of this process, backed by no file.
+double anonymous_megabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kib = 0;
+    if (word == "RssAnon:" && status >> kib) return kib * 1024 / 1e6;
+  }
+  ADD_FAILURE() << "/proc/self/status does not say RssAnon";
+  return 0;
+}
+
 TEST_F(Models, AreListedWithAnIdAndWhatIsWrong) {
   const TempFolder folder;
   put_model(folder.path(), "dense", "small");
@@ -409,12 +420,14 @@ TEST_F(Models, TwentyExchangesLeaveNothingBehind) {
   for (const std::string& shape : shapes) round(shape);  // the library keeps some things
   settle();
   const std::size_t threads = threads_at_work(), files = open_files();
+  const double megabytes = anonymous_megabytes();
   for (int i = 0; i < 20; ++i) round(shapes[static_cast<std::size_t>(i) % shapes.size()]);
   settle();
   // Connections that are being closed have their time.
   EXPECT_TRUE(eventually([&] { return threads_at_work() <= threads && open_files() <= files; }))
       << threads_at_work() << " threads were " << threads << ", " << open_files() << " files were "
       << files;
+  EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "the allocator kept what models had";
   EXPECT_EQ(server.get("/api/v1/generate").body["generations"].size(), 25U);
 }
 
