@@ -58,6 +58,14 @@ std::uint64_t widest_values(const GgufIndex& index) {
   return static_cast<std::uint64_t>(most);
 }
 
+// Positions that the model learned one by one, where it did: of one behind them
+// nothing is known, and ggml aborts. Those that are computed (RoPE) have no end.
+std::uint32_t learned_positions(const GgufIndex& index) {
+  const GgufTensor* learned = index.find("position_embd.weight");
+  if (learned == nullptr || !std::in_range<std::uint32_t>(learned->ne[1])) return UINT32_MAX;
+  return static_cast<std::uint32_t>(learned->ne[1]);
+}
+
 // A number of the model's metadata; 0: it has none, or one per layer.
 std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
   const auto value = value_of<std::uint64_t>(index.metadata(), key).value_or(0);
@@ -119,15 +127,16 @@ std::optional<std::string> complaint(const ContextOptions& options) {
 
 std::expected<llama_context_params, EngineError> context_params(const ContextOptions& options,
                                                                 bool whole_prompts,
-                                                                std::uint32_t trained) {
+                                                                std::uint32_t trained,
+                                                                std::uint32_t positions) {
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = options.context;
+  params.n_ctx = std::min(options.context == 0 ? trained : options.context, positions);
   params.n_batch = options.batch;
   params.n_ubatch = options.ubatch;
   if (whole_prompts) {
     // Encoders look at a whole prompt at once: it has to fit one step.
-    const std::uint32_t most = options.context == 0 ? trained : options.context;
-    params.n_batch = params.n_ubatch = std::min(most, std::max<std::uint32_t>(trained, 512));
+    params.n_batch = params.n_ubatch =
+        std::min(params.n_ctx, std::max<std::uint32_t>(trained, 512));
   }
   const auto cores =
       std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMostThreads);
@@ -205,7 +214,7 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
   llama_model* loaded = model.get();
   const auto trained = static_cast<std::uint32_t>(std::max(0, llama_model_n_ctx_train(loaded)));
   const auto attempt = [&](bool whole, bool embeddings) -> std::expected<void, EngineError> {
-    auto params = context_params(context_options, whole, trained);
+    auto params = context_params(context_options, whole, trained, learned_positions(index));
     if (!params) return std::unexpected(params.error());
     params->embeddings = embeddings;
     probe->attach(*params);
@@ -246,7 +255,8 @@ void Engine::Impl::read_facts() {
   facts.n_vocab = number(llama_vocab_n_tokens(vocab()));
   facts.n_experts = metadata_number(index, facts.architecture + ".expert_count");
   facts.n_experts_used = metadata_number(index, facts.architecture + ".expert_used_count");
-  facts.context = llama_n_ctx(context.get());
+  // llama.cpp rounds it up.
+  facts.context = std::min(llama_n_ctx(context.get()), learned_positions(index));
   facts.context_trained = number(llama_model_n_ctx_train(loaded));
   facts.ubatch = llama_n_ubatch(context.get());
   facts.threads = llama_n_threads(context.get());
@@ -320,8 +330,9 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
   const bool whole = facts.embedding_only || facts.has_encoder;
   const std::uint32_t most = whole ? facts.ubatch : facts.context;
   if (tokens.size() > most) {
-    // An encoder has no more positions than it was trained on.
-    const bool grows = !whole || most < std::max<std::uint32_t>(facts.context_trained, 512);
+    // An encoder has no more positions than it was trained on, others have what they learned.
+    const bool grows = most < learned_positions(impl_->index) &&
+                       (!whole || most < std::max<std::uint32_t>(facts.context_trained, 512));
     return error(Kind::TooLong,
                  std::format("The prompt has {} tokens, {} fit. {}", tokens.size(), most,
                              grows ? "Shorten it, or start the server with a larger context (-c)."

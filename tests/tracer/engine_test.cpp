@@ -8,6 +8,7 @@
 #include <format>
 #include <string>
 
+#include "tests/tracer/arch_model.h"
 #include "tests/tracer/model_edit.h"
 #include "tests/tracer/plain_llama.h"
 #include "tests/tracer/traced_model.h"
@@ -219,6 +220,24 @@ TEST(EngineContext, AFullOneIsAnAnswerAndTheNextRequestWorks) {
   EXPECT_EQ(next.result.reason, StopReason::Length);
   TracedModel fresh(two_layers("small"), context);
   EXPECT_EQ(next.heard.tokens, fresh.run(greedy_tokens(5, 5)).heard.tokens);
+}
+
+// ggml aborts at a position that the model never learned, however large the context.
+TEST(EngineContext, EndsWithThePositionsThatTheModelLearned) {
+  for (const char* model : {"gpt2-dense", "mpt-dense", "starcoder-dense"}) {
+    SCOPED_TRACE(model);
+    ContextOptions context = TracedModel::small_context();
+    context.context = 1024;
+    TracedModel traced(arch_model(model), context);
+    EXPECT_EQ(traced.engine().facts().context, 256U);
+    const auto run = traced.run(greedy_tokens(250, 100));
+    EXPECT_EQ(run.result.reason, StopReason::ContextFull);
+    EXPECT_EQ(run.result.generated, 7U);
+    const auto refused = traced.engine().tokens_of(Ids(257, 5));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message,
+              "The prompt has 257 tokens, 256 fit. Shorten it: this model reads no longer texts.");
+  }
 }
 
 // ---------------------------------------------------------------- threads
