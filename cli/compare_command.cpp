@@ -16,6 +16,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/values.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -125,7 +126,7 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
 
 int run(const CompareOptions& options) {
   Progress progress("compare", shown_beside(options.json));
-  auto left = SessionReader::open(options.left), right = SessionReader::open(options.right);
+  auto left = open_session(options.left), right = open_session(options.right);
   if (!left) return progress.failed(left.error());
   if (!right) return progress.failed(right.error());
   SessionInfo left_info, right_info;
@@ -168,8 +169,8 @@ CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(
       "compare", "Two sessions side by side: tokens, graphs, and where bytes and time go");
-  command->add_option("left", options->left, "A session, .ttrace")->required()->type_name("FILE");
-  command->add_option("right", options->right, "Another one")->required()->type_name("FILE");
+  add_session_file(command, options->left, "left");
+  add_session_file(command, options->right, "right", "Another one");
   const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
                                             {"component", Axis::Component},
                                             {"layer", Axis::Layer},

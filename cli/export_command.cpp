@@ -22,6 +22,7 @@
 #include "cli/options/values.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
@@ -32,7 +33,8 @@ using namespace tt::exchange;
 
 struct ExportCommand {
   std::string format;
-  std::filesystem::path file, output;
+  std::string file;
+  std::filesystem::path output;
   ExportOptions options;
   std::optional<std::uint32_t> first_step, last_step;
   std::uint64_t part_rows = 0;  // 0: one file
@@ -129,7 +131,7 @@ int run(ExportCommand& command) {
   Progress progress("export", command.quiet || into_terminal ? Shown::No : Shown::Yes);
   const auto work = work_of(command);
   if (!work) return progress.failed(work.error());
-  auto reader = SessionReader::open(command.file);
+  auto reader = open_session(command.file);
   if (!reader) return progress.failed(reader.error());
   const auto whole_steps = end_at_damage(*reader, command.options, progress.during("reading"));
   if (!whole_steps) return progress.failed(whole_steps.error());
@@ -156,7 +158,7 @@ int run(ExportCommand& command) {
 CLI::App* add_export_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExportCommand>();
   CLI::App* command = app.add_subcommand("export", "A session as a file that other tools read");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command
       ->add_option("-o,--output", options->output,
                    "File (or folder) to write; its extension may say the format. -: stdout")

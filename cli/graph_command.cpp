@@ -14,6 +14,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/values.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
@@ -46,7 +47,7 @@ std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
 int run(const GraphOptions& options) {
   const GraphForm form = options.json ? GraphForm::Json : options.form;
   Progress progress("graph", shown_beside(form == GraphForm::Json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return part_of(session, options, progress.during("looking for a graph"));
@@ -67,7 +68,7 @@ CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App* command = app.add_subcommand(
       "graph", "The graph that a step evaluated, as DOT for Graphviz or as JSON");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   auto* step = command->add_option("--step", options->step,
                                    "Of this step (default: the last whose graph was recorded)");
   command->add_option("--template", options->graph, "Of this template, from 1 on")->excludes(step);

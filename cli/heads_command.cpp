@@ -12,6 +12,7 @@
 #include "api/head_json.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -80,7 +81,7 @@ void print_kv(const Page<KvStep>& steps) {
 
 int run(const HeadsOptions& options) {
   Progress progress("heads", shown_beside(options.json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   progress.tell_no_accesses(*reader);
   if (options.kv) {
@@ -117,7 +118,7 @@ CLI::App* add_heads_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "heads",
       "The bytes of attention heads in their weights, and what steps read of the KV cache");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command->add_flag("--kv", options->kv,
                     "Instead, per step and layer: bytes read of the KV cache, fresh and cached");
   command->add_flag("--json", options->json, "For programs: JSON on stdout");

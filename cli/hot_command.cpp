@@ -14,6 +14,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/values.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "cli/words.h"
@@ -78,7 +79,7 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
 
 int run(const HotOptions& options) {
   Progress progress("hot", shown_beside(options.json));
-  const auto reader = SessionReader::open(options.file);
+  const auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto filter = filter_of(options.part, *reader);
   if (!filter) return progress.failed(filter.error());
@@ -118,7 +119,7 @@ CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<HotOptions>();
   CLI::App* command = app.add_subcommand(
       "hot", "What a session touched most and least: by tensor, layer, op, component...");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   const auto axes =
       words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
   command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")

@@ -20,6 +20,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/values.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -166,7 +167,7 @@ int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progre
 
 int run(const MoeOptions& options) {
   Progress progress("moe", shown_beside(options.json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.layer) return run_layer(*reader, options, progress);
   const auto routers = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
@@ -199,7 +200,7 @@ CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<MoeOptions>();
   CLI::App* command = app.add_subcommand(
       "moe", "How a session used the experts of its model, and whether pinning them would help");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command
       ->add_option("--layer", options->layer,
                    "This layer in detail: every expert, the tokens it answers to, pairs")

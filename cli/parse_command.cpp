@@ -23,6 +23,7 @@
 #include "cli/filter_options.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -79,6 +80,7 @@ void print_checks(const Validation& validation) {
 }
 
 int validate_file(const ParseOptions& options, Progress& progress) {
+  recover_if_left(options.file);
   const auto validation = validate(options.file, progress.during("checking"));
   if (!validation) return progress.failed(validation.error());
   progress.end();
@@ -169,7 +171,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
 int run(const ParseOptions& options) {
   Progress progress("parse", shown_beside(options.json));
   if (options.validate) return validate_file(options, progress);
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   if (options.layer) {
     const auto there = expect_layers(*reader, LayerSet::one(*options.layer));
@@ -203,7 +205,7 @@ CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ParseOptions>();
   CLI::App* command =
       app.add_subcommand("parse", "A session's accesses as rows, counted, or held against itself");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command->add_option("--limit", options->limit, "Rows to show, or weights (default: 20)")
       ->type_name("N");
   command

@@ -13,6 +13,7 @@
 #include "cli/options/command_line.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
@@ -60,7 +61,7 @@ int run(const PatternOptions& options) {
             output_complaint(*options.output, Target::FileOrPipe, {options.file}, options.force))
       return progress.failed(*complaint);
   }
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
@@ -96,7 +97,7 @@ CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PatternOptions>();
   CLI::App* command = app.add_subcommand(
       "pattern", "Whether a session's tokens touch the same bytes, and in what order");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command
       ->add_option("-o,--output", options->output,
                    "Write the pattern there, access_pattern.json for instance; -: stdout")

@@ -14,6 +14,7 @@
 #include "cli/options/values.h"
 #include "cli/output_path.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "tracer/format/session_reader.h"
 
@@ -53,7 +54,7 @@ int run(const ReportOptions& options) {
             output_complaint(options.output, Target::FileOrPipe, {options.file}, options.force))
       return progress.failed(*complaint);
   }
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return SessionIndex::build(session, progress.during_steps("reading", session))
@@ -79,7 +80,7 @@ CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand(
       "report", "A session told to people: findings, advice, charts, in one file");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command
       ->add_option("-o,--output", options->output, "Write it there (default: -, which is stdout)")
       ->type_name("FILE");

@@ -14,6 +14,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/values.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -57,7 +58,7 @@ void print_table(const Reuse& reuse) {
 
 int run(ReuseOptions& options) {
   Progress progress("reuse", shown_beside(options.json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
   const auto found = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
@@ -81,7 +82,7 @@ CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "reuse",
       "What memory would save of a session's reads of weights: LRU, pinned, best possible");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   const std::map<std::string, Grain> grains = {{"tensor", Grain::Tensor}, {"part", Grain::Part}};
   command
       ->add_option("--grain", options->query.grain,

@@ -20,6 +20,7 @@
 #include "api/trace_json.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -176,7 +177,7 @@ Json json_of(const Shown& shown) {
 
 int run(const ShowOptions& options) {
   Progress progress("show", shown_beside(options.json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto shown = progress.ask_up_to_damage(
       *reader, [&](const SessionReader& session) { return look(session, options, progress); });
@@ -196,7 +197,7 @@ CLI::App* add_show_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* command =
       app.add_subcommand("show", "What a session says about itself: model, times, graphs, answer");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command->add_flag("--facts", options->facts,
                     "Also every fact: hyper-parameters, request, host, libraries");
   command->add_flag("--json", options->json,

@@ -19,6 +19,7 @@
 #include "api/query_json.h"
 #include "cli/options/command_line.h"
 #include "cli/progress.h"
+#include "cli/session_file.h"
 #include "cli/standard_output.h"
 #include "cli/text_table.h"
 #include "tracer/format/session_reader.h"
@@ -137,7 +138,7 @@ int run(const SqlOptions& options) {
   std::string statement = options.statement;
   if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
   Progress progress("sql", shown_beside(options.json));
-  auto reader = SessionReader::open(options.file);
+  auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   auto query = sql::Query::prepare(*std::move(reader), statement, {}, progress.during("asking"));
   return query ? print_rows(*query, options, statement, progress)
@@ -149,7 +150,7 @@ int run(const SqlOptions& options) {
 CLI::App* add_sql_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<SqlOptions>();
   CLI::App* command = app.add_subcommand("sql", "Ask a session with a SELECT");
-  command->add_option("file", options->file, "A session, .ttrace")->required()->type_name("FILE");
+  add_session_file(command, options->file);
   command->add_option("statement", options->statement, "The SELECT; - reads it from stdin")
       ->required()
       ->type_name("SQL");

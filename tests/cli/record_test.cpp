@@ -160,26 +160,59 @@ TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
   }
 }
 
-TEST_F(Record, AnInterruptFinishesTheFile) {
-  const fs::path out = folder.path() / "a.ttrace";
+// `tt record -o a.ttrace` at work on a long answer, once it has said some of it.
+pid_t start_long_one(const test::TempFolder& folder) {
   const pid_t child = fork();
   if (child == 0) {
     if (chdir(folder.path().c_str()) != 0 || std::freopen("out", "w", stdout) == nullptr ||
         std::freopen("err", "w", stderr) == nullptr)
       _exit(99);
     execl(kPlaces.tt, kPlaces.tt, "record", "-p", "Once", "-n", "4000", "--ignore-eos", "-o",
-          out.c_str(), nullptr);
+          "a.ttrace", nullptr);
     _exit(99);
   }
   for (int i = 0; i < 3000 && contents(folder / "out").size() < 20; ++i)
     std::this_thread::sleep_for(10ms);
-  kill(child, SIGINT);
+  return child;
+}
+
+int end_with(pid_t child, int signal) {
+  kill(child, signal);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST_F(Record, AnInterruptFinishesTheFile) {
+  const int status = end_with(start_long_one(folder), SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "err");
   EXPECT_EQ(open("a.ttrace").info()->state, SessionState::Cancelled);
-  EXPECT_TRUE(check_session(out)->empty());
+  EXPECT_TRUE(check_session(folder / "a.ttrace")->empty());
+}
+
+// What is left is a whole session for whoever reads it next, and one file.
+TEST_F(Record, AKilledOnesFileIsRecoveredByTheNextCommand) {
+  const pid_t child = start_long_one(folder);
+  fs::path file;
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".ttrace") file = entry.path();
+  ASSERT_FALSE(file.empty());
+  const std::string show = "show " + file.filename().string();
+  const Result before = run_tt(folder, show);
+  EXPECT_TRUE(before.out.contains("running")) << before.out;
+  EXPECT_EQ(before.err, "") << "it is still being recorded";
+
+  end_with(child, SIGKILL);
+  const Result after = run_tt(folder, show);
+  EXPECT_EQ(after.code, 0);
+  EXPECT_TRUE(after.err.contains("was left unfinished by what recorded it; recovered, "))
+      << after.err;
+  EXPECT_TRUE(after.out.contains("recovered")) << after.out;
+  EXPECT_TRUE(check_session(file)->empty());
+  for (const char* beside : {"-wal", "-shm", "-reserve"})
+    EXPECT_FALSE(fs::exists(file.string() + beside)) << beside;
+  EXPECT_EQ(run_tt(folder, show).err, "") << "once is enough";
 }
 
 }  // namespace

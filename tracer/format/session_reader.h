@@ -90,12 +90,16 @@ class SessionReader {
 std::expected<std::vector<std::string>, TraceError> check_session(
     const std::filesystem::path& path, const std::function<bool()>& keep_going = {});
 
-// Finds the sessions in `folder` that a dead process left Running, folds their
-// WAL in and marks them Recovered. A session whose writer lives is left alone.
+// Folds in the WAL of a session that a dead process left Running, and marks it
+// Recovered. Nothing where there is none to recover: the session has ended, its
+// writer lives, or the file cannot be written.
 struct RecoveredSession {
   std::filesystem::path path;
   std::uint32_t steps = 0;
 };
+std::optional<RecoveredSession> recover_session(const std::filesystem::path& path);
+
+// Every one in `folder`.
 std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(
     const std::filesystem::path& folder);
 

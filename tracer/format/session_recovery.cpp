@@ -1,4 +1,4 @@
-// recover_sessions(): folds in what dead processes left.
+// recover_session(): folds in what a dead process left.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -57,6 +57,13 @@ void remove_unfinished(const fs::directory_entry& entry) {
 
 }  // namespace
 
+std::optional<RecoveredSession> recover_session(const fs::path& path) {
+  if (!recover(path)) return std::nullopt;
+  const auto reader = SessionReader::open(path);
+  const auto steps = reader ? reader->step_count() : 0;
+  return RecoveredSession{path, steps.value_or(0)};
+}
+
 std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> sessions;
@@ -79,10 +86,7 @@ std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(const 
 
   std::vector<RecoveredSession> recovered;
   for (const fs::path& path : sessions) {
-    if (!recover(path)) continue;
-    const auto reader = SessionReader::open(path);
-    const auto steps = reader ? reader->step_count() : 0;
-    recovered.push_back({path, steps.value_or(0)});
+    if (const auto session = recover_session(path)) recovered.push_back(*session);
   }
   return recovered;
 }
