@@ -206,8 +206,10 @@ std::string Metrics::text(const MetricsPorts& ports) const {
   out.labelled_counter("state", "failed", of.failed);
   out.counter("tt_steps_recorded_total", "Steps in the files of sessions that have ended",
               of.steps);
-  out.begin_counters("tt_steps_lost_total",
-                     "Steps recorded without times, as the disk did not keep up, or not at all");
+  out.begin_counters(
+      "tt_steps_lost_total",
+      "Steps recorded without times, as the disk or the processor did not keep up, or "
+      "not at all");
   out.labelled_counter("what", "times", of.steps_without_times);
   out.labelled_counter("what", "step", of.steps_not_written);
   out.counter("tt_session_bytes_written_total", "Bytes of the files of sessions that have ended",

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+
+#include "api/openapi/openapi.h"
 
 namespace tt {
 namespace {
@@ -47,6 +50,25 @@ TEST(GenerationBody, TakesThreeKindsOfPrompt) {
   // What is not said has llama.cpp's usual value.
   EXPECT_EQ(tokens->request.max_tokens, GenerationRequest{}.max_tokens);
   EXPECT_EQ(tokens->request.level, Level::Detailed);
+}
+
+// What the contract promises of a field that is left out.
+TEST(GenerationBody, HasTheContractsDefaults) {
+  const auto fields = nlohmann::json::parse(
+      openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
+  const GenerationRequest none;
+  EXPECT_EQ(fields["max_tokens"]["default"], none.max_tokens);
+  EXPECT_EQ(fields["temperature"]["default"].get<float>(), none.sampling.temperature);
+  EXPECT_EQ(fields["top_k"]["default"], none.sampling.top_k);
+  EXPECT_EQ(fields["top_p"]["default"].get<float>(), none.sampling.top_p);
+  EXPECT_EQ(fields["min_p"]["default"].get<float>(), none.sampling.min_p);
+  EXPECT_EQ(fields["repeat_penalty"]["default"].get<float>(), none.sampling.repeat_penalty);
+  EXPECT_EQ(fields["repeat_last_n"]["default"], none.sampling.repeat_last_n);
+  EXPECT_EQ(fields["ignore_eos"]["default"], none.ignore_eos);
+  EXPECT_EQ(fields["reuse_prefix"]["default"], none.reuse_prefix);
+  EXPECT_EQ(fields["level"]["default"], to_text(none.level));
+  EXPECT_EQ(fields["timing"]["default"], none.exact_timing ? "exact" : "fast");
+  EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
 }
 
 TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {

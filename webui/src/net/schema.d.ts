@@ -1750,7 +1750,7 @@ export interface components {
             readonly accesses: number;
             readonly bytes_read: components["schemas"]["Bytes"];
             readonly bytes_written: components["schemas"]["Bytes"];
-            /** @description The disk did not keep up: no times. Such a step may stand for several evaluations in a row */
+            /** @description The disk or the processor did not keep up: no times. Such a step may stand for several evaluations in a row */
             readonly dropped: boolean;
             /** @description Cancelled or failed inside */
             readonly aborted: boolean;

@@ -32,8 +32,11 @@ export interface Settings {
   readonly reusePrefix: boolean;
   readonly level: Level;
   readonly timing: TimingMode;
-  readonly statsPattern: string;
+  readonly statsPattern: string; // empty: the server's
 }
+
+// What the server describes where none is sent.
+export const serverStatsPattern = 'attn_out|ffn_out|ffn_moe_out|l_out|result_';
 
 export const defaultSettings: Settings = {
   theme: 'auto',

@@ -14,13 +14,14 @@ import {
   type Draft,
   type PromptMode,
 } from '../../src/state/request';
-import { defaultSettings } from '../../src/state/settings';
+import { defaultSettings, serverStatsPattern } from '../../src/state/settings';
 
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
+  readonly default?: unknown;
   readonly oneOf?: readonly Schema[];
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -110,6 +111,26 @@ describe.each(CHECKS)('%s', (name, check) => {
 });
 
 describe('GenerateRequest', () => {
+  const schema: Schema = { $ref: '#/components/schemas/GenerateRequest' };
+  const properties = resolve(schema).properties ?? {};
+
+  it('has the defaults that the page shows', () => {
+    expect(properties).toMatchObject({
+      max_tokens: { default: defaultSettings.maxTokens },
+      temperature: { default: defaultSettings.temperature },
+      top_k: { default: defaultSettings.topK },
+      top_p: { default: defaultSettings.topP },
+      min_p: { default: defaultSettings.minP },
+      repeat_penalty: { default: defaultSettings.repeatPenalty },
+      repeat_last_n: { default: defaultSettings.repeatLastN },
+      ignore_eos: { default: defaultSettings.ignoreEos },
+      reuse_prefix: { default: defaultSettings.reusePrefix },
+      level: { default: defaultSettings.level },
+      timing: { default: defaultSettings.timing },
+      stats_pattern: { default: serverStatsPattern },
+    });
+  });
+
   it('has every field that the page sends', () => {
     const settings = {
       ...defaultSettings,
@@ -128,8 +149,6 @@ describe('GenerateRequest', () => {
       if (!prompt.ok) throw new Error(prompt.error);
       const request = requestOf(prompt.value, settings);
       if (!request.ok) throw new Error(request.error);
-      const schema: Schema = { $ref: '#/components/schemas/GenerateRequest' };
-      const properties = resolve(schema).properties ?? {};
       expect(Object.keys(properties)).toEqual(expect.arrayContaining(Object.keys(request.value)));
     }
   });

@@ -1,7 +1,7 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
-import type { Settings } from '../../state/settings';
+import { serverStatsPattern, type Settings } from '../../state/settings';
 import type { Store } from '../../state/store';
 
 type NumberKey =
@@ -212,7 +212,7 @@ function Trace({ settings, set }: Part) {
           <input
             type="text"
             class="mono"
-            placeholder="attn_out|ffn_out|ffn_moe_out|l_out|result_"
+            placeholder={serverStatsPattern}
             value={settings.statsPattern}
             onInput={(event) => {
               set({ statsPattern: event.currentTarget.value });

@@ -53,7 +53,7 @@ function stepFacts(step: StepSummary): readonly Fact[] {
       `${step.step}, ${step.phase}${n_tokens > 1 ? `, with ${n_tokens} tokens` : ''}`,
     ),
     ...(step.dropped
-      ? fact('step’s time', 'lost: the disk did not keep up')
+      ? fact('step’s time', 'lost: the disk or the processor did not keep up')
       : fact('step’s time', formatNs(time), { exact: exactNs(time) })),
     ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
     ...fact('ops', formatCount(step.ops)),

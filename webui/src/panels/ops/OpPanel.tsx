@@ -117,7 +117,7 @@ function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) 
   const { recorded, summary } = props;
   if (recorded) return <Empty>No op matches this filter.</Empty>;
   if (summary?.dropped) {
-    return <Empty>This step lost its ops: the disk did not keep up.</Empty>;
+    return <Empty>This step lost its ops: the disk or the processor did not keep up.</Empty>;
   }
   if (summary?.aborted) return <Empty>This step was stopped before its first op had run.</Empty>;
   return <Empty>The ops of this step were not recorded: the trace was minimal.</Empty>;
