@@ -26,13 +26,13 @@
 #include <vector>
 
 #include "bench/budget.h"
-#include "tracer/backends.h"
-#include "tracer/gguf_index.h"
-#include "tracer/llama_handles.h"
+#include "tracer/engine/backends.h"
+#include "tracer/gguf/gguf_index.h"
+#include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_writer.h"
-#include "tracer/op_clock.h"
-#include "tracer/probe.h"
-#include "tracer/step_pool.h"
+#include "tracer/probe/op_clock.h"
+#include "tracer/probe/probe.h"
+#include "tracer/recorder/step_pool.h"
 
 namespace {
 

@@ -25,14 +25,14 @@
 #include <vector>
 
 #include "bench/budget.h"
-#include "tracer/backends.h"
-#include "tracer/format/access.h"
-#include "tracer/format/session_reader.h"
-#include "tracer/gguf_index.h"
-#include "tracer/llama_handles.h"
+#include "tracer/engine/backends.h"
+#include "tracer/format/access/access.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/gguf/gguf_index.h"
+#include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_writer.h"
-#include "tracer/probe.h"
-#include "tracer/recorder.h"
+#include "tracer/probe/probe.h"
+#include "tracer/recorder/recorder.h"
 
 namespace {
 

@@ -71,7 +71,7 @@ tt_find_listed(protoc Protobuf_PROTOC_EXECUTABLE)
 if(NOT Protobuf_PROTOC_EXECUTABLE)
   tt_refuse("protoc" "protobuf-compiler" "")
 endif()
-# The versions that the probe was tested with are in tracer/backends.cpp.
+# The versions that the probe was tested with are in tracer/engine/backends.cpp.
 pkg_check_modules(LLAMA REQUIRED QUIET IMPORTED_TARGET llama ggml)
 add_library(llama_cpp INTERFACE)
 target_link_libraries(llama_cpp INTERFACE PkgConfig::LLAMA ggml-base)

@@ -12,8 +12,8 @@
 
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
-#include "analysis/tensor_table.h"
-#include "tracer/format/access.h"
+#include "analysis/tables/tensor_table.h"
+#include "tracer/format/access/access.h"
 
 namespace tt::sql {
 

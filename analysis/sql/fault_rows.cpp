@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/fault_places.h"
+#include "analysis/index/fault_places.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
-#include "tracer/format/blob_codec.h"
-#include "tracer/utf8.h"
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::sql {
 

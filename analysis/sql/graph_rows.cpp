@@ -3,11 +3,11 @@
 #include <format>
 #include <memory>
 
-#include "analysis/dependencies.h"
+#include "analysis/graph/dependencies.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
-#include "analysis/tensor_table.h"
-#include "tracer/utf8.h"
+#include "analysis/tables/tensor_table.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::sql {
 

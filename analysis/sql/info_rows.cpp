@@ -7,7 +7,7 @@
 
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
-#include "tracer/utf8.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::sql {
 

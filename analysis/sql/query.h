@@ -8,7 +8,7 @@
 // lengths take short ones only.
 //
 // Totals over all steps are found anew by every connection, unless somebody lends them
-// (analysis/session_totals.h).
+// (analysis/index/session_totals.h).
 //
 // One thread at a time. Lives without the session's other readers.
 #pragma once
@@ -25,10 +25,10 @@
 #include <variant>
 #include <vector>
 
-#include "analysis/page.h"
-#include "analysis/session_totals.h"
-#include "tracer/format/session_reader.h"
-#include "tracer/format/trace_error.h"
+#include "analysis/common/page.h"
+#include "analysis/index/session_totals.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/format/model/trace_error.h"
 
 namespace tt::sql {
 

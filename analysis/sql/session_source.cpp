@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "analysis/op_facts.h"
-#include "tracer/utf8.h"
+#include "analysis/common/op_facts.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::sql {
 

@@ -18,10 +18,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analysis/derived_graphs.h"
-#include "analysis/page.h"
-#include "analysis/session_totals.h"
-#include "tracer/format/session_reader.h"
+#include "analysis/common/derived_graphs.h"
+#include "analysis/common/page.h"
+#include "analysis/index/session_totals.h"
+#include "tracer/format/file/session_reader.h"
 
 namespace tt::sql {
 

@@ -5,10 +5,10 @@
 #include <memory>
 #include <ranges>
 
-#include "analysis/routing.h"
+#include "analysis/experts/routing.h"
 #include "analysis/sql/step_walk.h"
 #include "analysis/sql/tables.h"
-#include "tracer/format/access.h"
+#include "tracer/format/access/access.h"
 
 namespace tt::sql {
 

@@ -1,7 +1,7 @@
 // access_total and op_total: what every step did, summed over the steps. A row per
 // access (op) of a template and phase: so few that any GROUP BY over them takes
 // milliseconds. No access of a step is walked
-// (analysis/session_totals.h).
+// (analysis/index/session_totals.h).
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/session_totals.h"
+#include "analysis/index/session_totals.h"
 #include "analysis/sql/session_source.h"
 #include "analysis/sql/tables.h"
 

@@ -28,7 +28,7 @@
 #include <variant>
 #include <vector>
 
-#include "tracer/format/trace_error.h"
+#include "tracer/format/model/trace_error.h"
 
 namespace tt::sql {
 

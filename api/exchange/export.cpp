@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "analysis/up_to_damage.h"
-#include "api/exchange/columnar_export.h"
-#include "api/exchange/dot_export.h"
-#include "api/exchange/text_rows.h"
-#include "api/exchange/trace_events.h"
+#include "analysis/common/up_to_damage.h"
+#include "api/exchange/columnar/columnar_export.h"
+#include "api/exchange/text/dot_export.h"
+#include "api/exchange/text/text_rows.h"
+#include "api/exchange/timeline/trace_events.h"
 
 namespace tt::exchange {
 namespace {

@@ -8,10 +8,10 @@
 #include <span>
 #include <string_view>
 
-#include "api/exchange/byte_sink.h"
-#include "api/exchange/columnar_export.h"
-#include "api/exchange/log_export.h"
-#include "api/exchange/session_rows.h"
+#include "api/exchange/columnar/columnar_export.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/rows/session_rows.h"
+#include "api/exchange/text/log_export.h"
 
 namespace tt::exchange {
 

@@ -5,8 +5,8 @@
 #include <print>
 #include <string>
 
+#include "api/json/version.h"
 #include "api/openapi/yaml_json.h"
-#include "api/version.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "analysis/report.h"
-#include "api/json.h"
+#include "analysis/report/report.h"
+#include "api/json/json.h"
 
 namespace tt {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "analysis/report.h"
+#include "analysis/report/report.h"
 
 namespace tt {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/derived_graphs.h"
-#include "tracer/format/session_reader.h"
-#include "tracer/format/session_writer.h"
+#include "analysis/common/derived_graphs.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/format/file/session_writer.h"
 
 namespace tt::bench {
 

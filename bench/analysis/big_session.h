@@ -7,7 +7,7 @@
 #include <expected>
 #include <filesystem>
 
-#include "tracer/format/trace_error.h"
+#include "tracer/format/model/trace_error.h"
 
 namespace tt::bench {
 

@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/access_table.h"
-#include "analysis/breakdown.h"
-#include "analysis/raster.h"
-#include "analysis/sequentiality.h"
+#include "analysis/accesses/access_table.h"
+#include "analysis/aggregate/breakdown.h"
+#include "analysis/aggregate/raster.h"
+#include "analysis/weights/sequentiality.h"
 #include "bench/analysis/big_session.h"
 #include "bench/budget.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "analysis/sql/query.h"
-#include "api/exchange/access_columns.h"
 #include "api/exchange/export.h"
+#include "api/exchange/rows/access_columns.h"
 
 namespace tt::bench {
 

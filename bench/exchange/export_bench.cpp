@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/derived_graphs.h"
+#include "analysis/common/derived_graphs.h"
 #include "api/exchange/export.h"
 #include "bench/analysis/big_session.h"
 #include "bench/budget.h"
-#include "tracer/format/session_reader.h"
+#include "tracer/format/file/session_reader.h"
 
 namespace {
 

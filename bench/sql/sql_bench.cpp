@@ -10,7 +10,7 @@
 // One iteration is one statement, prepared and read to its end on a connection of its
 // own, as the server's are; sides take turns, and of three turns the median is each one's.
 // The budget on totals is for a session that was asked before, as tt-server keeps it
-// (server/session_shelf.h), against what a second asking costs DuckDB; and for all of them
+// (server/sessions/session_shelf.h), against what a second asking costs DuckDB; and for all of them
 // together with opening the file, on one connection of the sqlite3 shell with our extension,
 // against DuckDB's shell. What the first of them costs alone, which on our side is reading
 // every step, is told beside them. Times are those that the processor spent; DuckDB has one
@@ -32,13 +32,13 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/session_totals.h"
+#include "analysis/index/session_totals.h"
 #include "analysis/sql/query.h"
 #include "api/exchange/export.h"
 #include "bench/analysis/big_session.h"
 #include "bench/budget.h"
 #include "bench/sql/bare_table.h"
-#include "server/session_shelf.h"
+#include "server/sessions/session_shelf.h"
 
 namespace {
 

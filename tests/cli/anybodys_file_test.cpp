@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "tests/analysis/small_session.h"
 #include "tests/cli/tt_program.h"
+#include "tests/support/sessions/small_session.h"
 
 namespace tt::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/command_line.h"
+#include "program/command_line.h"
 
 namespace tt {
 

@@ -1,4 +1,4 @@
-#include "cli/options/command_line.h"
+#include "program/command_line.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options/values.h"
+#include "program/values.h"
 #include "tests/cli/arguments.h"
 
 namespace tt {

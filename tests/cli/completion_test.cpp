@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/cli/tt_program.h"
-#include "tests/help_options.h"
-#include "tests/places.h"
+#include "tests/support/help_options.h"
+#include "tests/support/places.h"
 
 namespace tt {
 namespace {

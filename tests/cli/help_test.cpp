@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/cli/tt_program.h"
-#include "tests/help_options.h"
+#include "tests/support/help_options.h"
 
 namespace tt {
 namespace {

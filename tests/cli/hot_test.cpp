@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/figure_text.h"
+#include "analysis/common/figure_text.h"
 #include "tests/cli/tt_program.h"
 
 namespace tt {

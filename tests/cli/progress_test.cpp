@@ -22,9 +22,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/second_signal.h"
+#include "program/second_signal.h"
 #include "tests/cli/tt_program.h"
-#include "tests/places.h"
+#include "tests/support/places.h"
 
 namespace tt {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "tests/cli/tt_program.h"
-#include "tests/places.h"
-#include "tracer/format/session_reader.h"
+#include "tests/support/places.h"
+#include "tracer/format/file/session_reader.h"
 
 namespace tt {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/cli/tt_program.h"
-#include "tests/places.h"
+#include "tests/support/places.h"
 
 namespace tt {
 namespace {

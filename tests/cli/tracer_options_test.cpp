@@ -1,4 +1,4 @@
-#include "cli/options/tracer_options.h"
+#include "program/tracer_options.h"
 
 #include <gtest/gtest.h>
 

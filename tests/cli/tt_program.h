@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/format/temp_folder.h"
-#include "tests/places.h"
+#include "tests/support/places.h"
+#include "tests/support/temp_folder.h"
 
 namespace tt {
 

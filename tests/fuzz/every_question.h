@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <span>
 
-#include "tracer/format/session_reader.h"
+#include "tracer/format/file/session_reader.h"
 
 namespace tt::fuzz {
 

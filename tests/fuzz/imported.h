@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <span>
 
-#include "api/exchange/import.h"
+#include "api/exchange/import/import.h"
 #include "tests/fuzz/every_question.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"

@@ -10,10 +10,10 @@
 #include <filesystem>
 
 #include "api/openapi/openapi.h"
-#include "server/routes.h"
-#include "tests/analysis/plausible_session.h"
+#include "server/routes/routes.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
+#include "tests/support/sessions/plausible_session.h"
 
 namespace tt::fuzz {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/server_door/raw_client.h"
+#include "tests/server/door/raw_client.h"
 
 namespace tt::fuzz {
 

@@ -1,5 +1,5 @@
 // A log of any bytes: it becomes a sound session, or there is none.
-#include "api/exchange/import.h"
+#include "api/exchange/import/import.h"
 #include "tests/fuzz/imported.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

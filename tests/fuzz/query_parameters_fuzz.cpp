@@ -10,7 +10,7 @@
 #include "api/openapi/openapi.h"
 #include "tests/fuzz/in_process_server.h"
 #include "tests/fuzz/limits.h"
-#include "tests/server/contract_table.h"
+#include "tests/server/http/contract_table.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "api/openapi/openapi.h"
-#include "tests/server/contract_table.h"
-#include "tests/server/mutator.h"
+#include "tests/server/http/contract_table.h"
+#include "tests/server/http/mutator.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

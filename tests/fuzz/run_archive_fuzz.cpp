@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "api/exchange/tar.h"
+#include "api/exchange/run_folder/tar.h"
 #include "tests/fuzz/imported.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

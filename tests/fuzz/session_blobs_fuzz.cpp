@@ -11,8 +11,8 @@
 #include "tests/fuzz/every_question.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"
-#include "tracer/format/blob_codec.h"
-#include "tracer/format/session_writer.h"
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/format/file/session_writer.h"
 
 namespace tt {
 namespace {

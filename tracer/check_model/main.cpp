@@ -13,8 +13,8 @@
 #include <exception>
 #include <vector>
 
-#include "tracer/backends.h"
-#include "tracer/engine.h"
+#include "tracer/engine/backends.h"
+#include "tracer/engine/engine.h"
 
 namespace {
 

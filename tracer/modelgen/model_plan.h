@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tracer/llama_handles.h"
+#include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_spec.h"
 
 // A model before any weight exists: metadata and the tensors in file order.

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tracer/utf8.h"
+#include "tracer/text/utf8.h"
 
 namespace tt::door {
 namespace {

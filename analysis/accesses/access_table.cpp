@@ -1,0 +1,332 @@
+#include "analysis/accesses/access_table.h"
+
+#include <algorithm>
+#include <numeric>
+#include <ranges>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/accesses/key_bounds.h"
+#include "analysis/accesses/matching_steps.h"
+
+namespace tt {
+
+namespace {
+
+// A match, and where the rest of its row stands.
+struct Found {
+  AccessKey key;
+  StepAccess access;
+  TemplateId graph;
+  AllocationId allocation;
+};
+
+std::uint64_t address_of(const Allocation& allocation, const Access& access, std::int32_t expert) {
+  if (access.tensor.v >= allocation.addresses.size()) return 0;
+  const std::uint64_t address = allocation.addresses[access.tensor.v];
+  if (address == 0 || expert < 0) return address;
+  return address + static_cast<std::uint64_t>(expert) * access.stride;
+}
+
+// The rows of matches, in the order of these. Templates and allocations are read
+// once each, however the matches alternate between them.
+std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& reader,
+                                                          DerivedGraphs& graphs,
+                                                          const std::vector<Found>& found) {
+  std::vector<std::size_t> order(found.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::tie(found[i].graph, found[i].allocation); });
+  std::vector<AccessRow> rows(found.size());
+  TemplateId graph_id{};
+  std::shared_ptr<const DerivedGraph> derived;
+  Allocation allocation;
+  for (const std::size_t i : order) {
+    const Found& match = found[i];
+    if (match.graph != graph_id) {
+      const auto read = graphs.of(graph_id = match.graph);
+      if (!read) return std::unexpected(read.error());
+      derived = *read;
+    }
+    if (match.allocation != allocation.id) {
+      allocation = {.id = match.allocation, .graph = {}, .addresses = {}};
+      if (match.allocation.v != 0) {
+        auto read = reader.allocation(match.allocation);
+        if (!read) return std::unexpected(read.error());
+        allocation = *std::move(read);
+      }
+    }
+    const StepAccess& access = match.access;
+    const Tensor& tensor = derived->graph->tensor(access.tensor);
+    rows[i] = {.place = match.key.place,
+               .access = access,
+               .address = address_of(allocation, derived->accesses[access.access], access.expert),
+               .category = derived->categories[access.tensor.v],
+               .name = tensor.name,
+               .kind = tensor.kind,
+               .source = tensor.source,
+               .layer = tensor.layer,
+               .component = tensor.component,
+               .role = tensor.role};
+  }
+  return rows;
+}
+
+// One question over many steps.
+class Walk {
+ public:
+  Walk(const SessionReader& reader, const AccessQuery& query, const KeepGoing& keep_going,
+       const IndexSource& index)
+      : reader_(reader), query_(query), keep_going_(keep_going), index_(index), graphs_(reader) {}
+
+  std::expected<AccessPage, TraceError> page(std::optional<AccessPlace> after, std::size_t limit) {
+    if (limit == 0) return AccessPage{};
+    limit_ = limit;
+    const auto steps = reader_.step_count();
+    if (!steps) return std::unexpected(steps.error());
+    if (after) {
+      auto key = key_at(*after);
+      if (!key) return std::unexpected(key.error());
+      after_ = *std::move(key);
+    }
+    const std::uint32_t end =
+        query_.last_step && query_.last_step->v < *steps ? query_.last_step->v + 1 : *steps;
+    const auto walked = query_.order.by != AccessSort::ByTime ? best(end)
+                        : query_.order.descending             ? backward(end)
+                                                              : forward(end);
+    if (!walked) return std::unexpected(walked.error());
+
+    AccessPage page;
+    if (found_.size() > limit) {
+      found_.resize(limit);
+      page.next = found_.back().key.place;
+    }
+    auto rows = rows_of(reader_, graphs_, found_);
+    if (!rows) return std::unexpected(rows.error());
+    page.rows = *std::move(rows);
+    page.steps_read = steps_read_;
+    page.steps_derived = steps_derived_;
+    return page;
+  }
+
+ private:
+  using Result = std::expected<void, TraceError>;
+
+  // Null: nothing of this template can match.
+  std::expected<std::shared_ptr<const PickedAccesses>, TraceError> picked(TemplateId id) {
+    constexpr std::size_t kKept = 16;  // templates are large, and seldom alternate
+    if (const auto known = picked_.find(id); known != picked_.end()) return known->second;
+    const auto derived = graphs_.of(id);
+    if (!derived) return std::unexpected(derived.error());
+    std::shared_ptr<const PickedAccesses> picked;
+    if (*derived) picked = std::make_shared<const PickedAccesses>(*derived, query_.filter);
+    if (picked && picked->empty()) picked = nullptr;
+    if (picked_.size() == kKept) picked_.clear();
+    return picked_[id] = std::move(picked);
+  }
+
+  // Calls `row` for every match of a step, in time order.
+  template <class Row>
+  Result matches(const Step& step, Row row) {
+    if (query_.phase && step.phase != *query_.phase) return {};
+    const auto accesses = picked(step.graph);
+    if (!accesses) return std::unexpected(accesses.error());
+    if (!*accesses) return {};
+    ++steps_derived_;
+    (*accesses)->for_each(step, [&](const StepAccess& access, const AccessPlace& place) {
+      row(Found{.key = (*accesses)->key_of(access, place, query_.order.by),
+                .access = access,
+                .graph = step.graph,
+                .allocation = step.allocation});
+    });
+    return {};
+  }
+
+  std::expected<AccessKey, TraceError> key_at(const AccessPlace& place) {
+    const auto step = reader_.step(place.step);
+    if (!step) return std::unexpected(step.error());
+    std::optional<AccessKey> key;
+    const auto looked = matches(*step, [&](const Found& match) {
+      if (match.key.place == place) key = match.key;
+    });
+    if (!looked) return std::unexpected(looked.error());
+    if (!key) {
+      return std::unexpected(TraceError{TraceError::Kind::NotFound,
+                                        "The cursor names no access of this session. Begin "
+                                        "without a cursor."});
+    }
+    return *std::move(key);
+  }
+
+  bool is_ahead(const AccessKey& key) const {
+    return !after_ || comes_before(*after_, key, query_.order);
+  }
+  // Of a page in any other order than by time, while it is being found: a heap.
+  const AccessKey& latest() const { return found_.front().key; }
+  bool is_full() const { return found_.size() > limit_; }  // and there is a row behind
+
+  // Once many steps were read for nothing: who knows which ones are worth it?
+  Result look_ahead() {
+    if (asked_ || in_vain_ < kMostReadInVain) return {};
+    asked_ = true;
+    const auto index = index_();
+    if (!index) return std::unexpected(index.error());
+    if (*index != nullptr) {
+      matching_.emplace(**index, query_.filter, query_.phase);
+      if (query_.order.by != AccessSort::ByTime)
+        bounds_.emplace(**index, query_.filter, query_.order, after_);
+      return {};
+    }
+    const auto templates = reader_.template_ids();
+    if (!templates) return std::unexpected(templates.error());
+    for (const TemplateId id : *templates) {
+      const auto accesses = picked(id);
+      if (!accesses || *accesses) return {};  // perhaps its steps are damaged, too
+    }
+    hopeless_ = true;
+    return {};
+  }
+
+  // Calls `visit` for one step. False: there is none.
+  template <class Visit>
+  std::expected<bool, TraceError> visit_step(std::uint32_t id, Visit visit) {
+    if (!keep_going_()) return std::unexpected(cancelled_error());
+    const auto step = reader_.step(StepId{id});
+    if (!step && step.error().kind == TraceError::Kind::NotFound) return false;
+    if (!step) return std::unexpected(step.error());
+    ++steps_read_;
+    const std::size_t before = found_.size();
+    if (auto visited = visit(*step); !visited) return std::unexpected(visited.error());
+    in_vain_ += found_.size() == before;
+    return true;
+  }
+
+  // Steps [first, end) in order, until the page is full.
+  template <class Visit>
+  Result for_each_step(std::uint32_t first, std::uint32_t end, Visit visit) {
+    for (std::uint32_t i = first;; ++i) {
+      if (auto looked = look_ahead(); !looked) return looked;
+      if (matching_ && i < end) i = matching_->at_or_behind(i);
+      if (bounds_ && i < end && !bounds_->can_hold(StepId{i}, is_full() ? &latest() : nullptr))
+        continue;
+      if (i >= end || hopeless_ || (query_.order.by == AccessSort::ByTime && is_full())) return {};
+      const auto visited = visit_step(i, visit);
+      if (!visited) return std::unexpected(visited.error());
+      if (!*visited) return {};
+    }
+  }
+
+  Result forward(std::uint32_t end) {
+    const StepId first =
+        after_ ? std::max(after_->place.step, query_.first_step) : query_.first_step;
+    return for_each_step(first.v, end, [&](const Step& step) {
+      return matches(step, [&](Found match) {
+        if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
+      });
+    });
+  }
+
+  Result backward(std::uint32_t end) {
+    if (after_) end = std::min(end, after_->place.step.v + 1);
+    while (end > query_.first_step.v && !is_full()) {
+      if (auto looked = look_ahead(); !looked) return looked;
+      if (hopeless_) return {};
+      const auto i = matching_ ? matching_->before(end) : std::optional(end - 1);
+      if (!i || *i < query_.first_step.v) return {};
+      end = *i;
+      const auto visited = visit_step(end, [&](const Step& step) -> Result {
+        std::vector<Found> of_step;
+        auto read = matches(step, [&](Found match) { of_step.push_back(std::move(match)); });
+        for (Found& match : of_step | std::views::reverse)
+          if (is_ahead(match.key) && !is_full()) found_.push_back(std::move(match));
+        return read;
+      });
+      if (!visited) return std::unexpected(visited.error());
+    }
+    return {};
+  }
+
+  // The limit + 1 first ones of all that are ahead, in a heap with the last of them on top.
+  Result best(std::uint32_t end) {
+    const auto earlier = [&](const Found& a, const Found& b) {
+      return comes_before(a.key, b.key, query_.order);
+    };
+    in_vain_ = kMostReadInVain;  // every step is looked at
+    auto walked = for_each_step(query_.first_step.v, end, [&](const Step& step) {
+      return matches(step, [&](Found match) {
+        if (!is_ahead(match.key)) return;
+        if (is_full()) {
+          if (!earlier(match, found_.front())) return;
+          std::ranges::pop_heap(found_, earlier);
+          found_.pop_back();
+        }
+        found_.push_back(std::move(match));
+        std::ranges::push_heap(found_, earlier);
+      });
+    });
+    std::ranges::sort_heap(found_, earlier);
+    return walked;
+  }
+
+  const SessionReader& reader_;
+  const AccessQuery& query_;
+  const KeepGoing& keep_going_;
+  const IndexSource& index_;
+  DerivedGraphs graphs_;
+  std::unordered_map<TemplateId, std::shared_ptr<const PickedAccesses>> picked_;
+  std::optional<AccessKey> after_;
+  std::size_t limit_ = 0;
+  std::vector<Found> found_;
+  std::optional<MatchingSteps> matching_;
+  std::optional<KeyBounds> bounds_;
+  bool asked_ = false, hopeless_ = false;  // nothing in the session can match
+  std::uint32_t in_vain_ = 0;              // steps read that had nothing for the page
+  std::uint32_t steps_read_ = 0, steps_derived_ = 0;
+};
+
+}  // namespace
+
+std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& reader, StepId id,
+                                                        const AccessFilter& filter,
+                                                        Order<AccessSort> order, PageRange range) {
+  const auto step = reader.step(id);
+  if (!step) return std::unexpected(step.error());
+  DerivedGraphs graphs(reader);
+  auto derived = graphs.of(step->graph);
+  if (!derived) return std::unexpected(derived.error());
+  Page<AccessRow> page;
+  if (*derived == nullptr) return page;
+
+  const PickedAccesses picked(*std::move(derived), filter);
+  const bool in_order = order == Order<AccessSort>{};
+  std::vector<Found> found;
+  picked.for_each(*step, [&](const StepAccess& access, const AccessPlace& place) {
+    if (const std::uint64_t at = page.total++; in_order && !range.holds(at)) return;
+    found.push_back({.key = picked.key_of(access, place, order.by),
+                     .access = access,
+                     .graph = step->graph,
+                     .allocation = step->allocation});
+  });
+  if (!in_order) {
+    std::ranges::sort(
+        found, [&](const Found& a, const Found& b) { return comes_before(a.key, b.key, order); });
+    const std::uint64_t size = found.size(), from = std::min(range.from, size);
+    found.resize(from + std::min(range.limit, size - from));
+    found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(from));
+  }
+  auto rows = rows_of(reader, graphs, found);
+  if (!rows) return std::unexpected(rows.error());
+  page.rows = *std::move(rows);
+  return page;
+}
+
+std::expected<AccessPage, TraceError> access_page(const SessionReader& reader,
+                                                  const AccessQuery& query,
+                                                  std::optional<AccessPlace> after,
+                                                  std::size_t limit, const KeepGoing& keep_going,
+                                                  const IndexSource& index) {
+  return Walk(reader, query, keep_going, index).page(after, limit);
+}
+
+}  // namespace tt

@@ -1,0 +1,430 @@
+#include "analysis/aggregate/breakdown.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "analysis/aggregate/axis_rows.h"
+#include "analysis/aggregate/fault_walk.h"
+#include "analysis/aggregate/series_layout.h"
+#include "analysis/aggregate/step_shares.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_read},
+                               std::pair{Value::BytesWritten, &TraceSums::bytes_written},
+                               std::pair{Value::Reads, &TraceSums::reads},
+                               std::pair{Value::Writes, &TraceSums::writes},
+                               std::pair{Value::Executions, &TraceSums::executions},
+                               std::pair{Value::Time, &TraceSums::time_ns},
+                               std::pair{Value::Faults, &TraceSums::faults}};
+
+// A session of more tokens is asked about by a window of them.
+constexpr std::size_t kMostRows = std::size_t{1} << 20;
+
+constexpr std::size_t kFaults = kParts.size() - 1;  // which no layout sums up
+constexpr std::size_t kTime = kFaults - 1;
+
+using Done = std::expected<void, TraceError>;
+
+using Amounts = std::array<double, kFaults>;  // per value, in the order of kParts
+
+void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
+  const auto part = kParts[value].second;
+  row.all.*part += amount;
+  if (phase == Phase::Prompt) row.prompt.*part += amount;
+  if (phase == Phase::Generate) row.generate.*part += amount;
+}
+
+// What passes a filter, laid out on the rows of an axis that says where; without
+// one, on nothing: only the sum of all is wanted.
+class Summing {
+ public:
+  Summing(const SessionIndex& index, const TracePicks& picks, const AxisRows* rows = nullptr)
+      : picks_(picks), layouts_(index.series().size()), cells_(1) {
+    if (rows == nullptr) return;
+    const auto size = static_cast<std::uint32_t>(std::min<std::int64_t>(rows->size(), kMostRows));
+    axis_ = {rows, AxisScale({0, rows->size()}, size)};
+    cells_.resize(axis_.scale.pixels());
+  }
+
+  // Of one value, of everything; of each row in cells(), until the next call.
+  double sum(const SeriesShare& share, std::size_t value) {
+    std::ranges::fill(cells_, 0);
+    double total = 0;
+    layout_of(share, value).add(share, cells_, total);
+    return total;
+  }
+  std::span<const double> cells() const { return cells_; }
+
+  SeriesLayout& layout_of(const SeriesShare& share, std::size_t value) {
+    auto& layout = layouts_[share.number][value];
+    if (!layout)
+      layout = std::make_unique<SeriesLayout>(share.series, axis_, PlacedAxis{},
+                                              kParts[value].first, picks_, tally_);
+    return *layout;
+  }
+
+ private:
+  const TracePicks& picks_;
+  PartTally tally_;
+  PlacedAxis axis_;
+  std::vector<std::array<std::unique_ptr<SeriesLayout>, kFaults>> layouts_;
+  std::vector<double> cells_;
+};
+
+// What a step of one series has of every value but time, by how many parts its lists have:
+// what all steps have in common is reckoned once.
+class StepForm {
+ public:
+  StepForm(Summing& summing, const SeriesShare& share) {
+    for (std::size_t v = 0; v < kTime; ++v) {
+      for (const SeriesLayout::Merged& of : summing.layout_of(share, v).merged()) {
+        if (of.rule == kNone) {
+          fixed_[v] += of.unit;
+          continue;
+        }
+        auto rule = std::ranges::find(rules_, of.rule, &OfRule::rule);
+        if (rule == rules_.end()) rule = rules_.insert(rule, {.rule = of.rule});
+        (of.parts ? rule->per_part : rule->if_any)[v] += of.unit;
+      }
+    }
+  }
+  // Of whole steps, or of an equal share of all that they did.
+  Amounts of(const SeriesShare& share) const {
+    Amounts amounts{};
+    for (std::size_t v = 0; v < kTime; ++v) amounts[v] = fixed_[v] * share.steps();
+    for (const OfRule& of : rules_) {
+      const double parts = share.parts(of.rule), hits = share.hits(of.rule);
+      if (parts == 0) continue;
+      for (std::size_t v = 0; v < kTime; ++v)
+        amounts[v] += parts * of.per_part[v] + hits * of.if_any[v];
+    }
+    for (std::size_t v = 0; v < kTime; ++v) amounts[v] *= share.share;
+    return amounts;
+  }
+
+ private:
+  struct OfRule {
+    std::uint32_t rule = 0;
+    Amounts per_part{}, if_any{};
+  };
+  Amounts fixed_{};
+  std::vector<OfRule> rules_;
+};
+
+// All rows that say where, or the only one.
+Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
+            const TracePicks& picks, std::span<BreakdownRow> out, const KeepGoing& keep_going) {
+  Summing summing(index, picks, rows);
+  StepShares shares(index, filter.phase, StepShares::Times::Yes);
+  shares.visit(window_of(index, filter), [&](const SeriesShare& share) {
+    for (std::size_t v = 0; v < kFaults; ++v) {
+      const double all = summing.sum(share, v);
+      if (rows == nullptr) {
+        add(out[0], share.series.phase, v, all);
+        continue;
+      }
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (summing.cells()[i] != 0) add(out[i], share.series.phase, v, summing.cells()[i]);
+    }
+  });
+  return for_each_fault(
+      index, window_of(index, filter), filter.phase, picks, keep_going,
+      [&](const FaultShare& share) {
+        const Stretch<std::int64_t> row = rows == nullptr
+                                              ? Stretch<std::int64_t>{0, 1}
+                                              : rows->rows_of(share.series, share.entry);
+        if (row.from < row.to && std::cmp_less(row.from, out.size()))
+          add(out[static_cast<std::size_t>(row.from)], share.step.phase, kFaults, share.count);
+      });
+}
+
+// Rows that say when: steps, or the tokens that a step stands for, to equal shares.
+class TimeWalk {
+ public:
+  TimeWalk(const SessionIndex& index, const BreakdownQuery& query)
+      : index_(index),
+        query_(query),
+        picks_(index, query.filter),
+        summing_(index, picks_),
+        forms_(index.series().size()),
+        // The index knows what all ops of a step took together.
+        knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
+        shares_(index, query.filter.phase,
+                knows_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
+
+  std::expected<std::vector<BreakdownRow>, TraceError> rows(const KeepGoing& keep_going) {
+    StepWindow window = window_of(index_, query_.filter);
+    const Stretch<std::uint64_t> steps = window.steps;
+    if (steps.from < steps.to) rows_.reserve(static_cast<std::size_t>(steps.to - steps.from));
+    for (std::uint64_t i = steps.from; i < steps.to; ++i) {
+      if (i % 1024 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+      window.steps = {i, i + 1};
+      shares_.visit(window, [&](const SeriesShare& share) { add_step(i, share); });
+      if (rows_.size() >= kMostRows) return too_many();
+    }
+    if (auto added = add_faults(keep_going); !added) return std::unexpected(added.error());
+    if (rows_.size() >= kMostRows) return too_many();
+    return in_order();
+  }
+
+ private:
+  static std::unexpected<TraceError> too_many() {
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound,
+                   "The session has too many tokens for a row of each. Ask for fewer of them"});
+  }
+
+  // The rows of a step.
+  Stretch<std::uint64_t> keys_of(std::uint64_t id) const {
+    if (query_.by != Axis::Token) return {id, id + 1};
+    const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
+    Stretch<std::uint64_t> keys{token_begin(step), token_end(step)};
+    if (const auto& asked = query_.filter.tokens)
+      keys = {std::max(keys.from, asked->from), std::min(keys.to, asked->to)};
+    return keys;
+  }
+
+  // Of a step all at once; those of steps without accesses get rows of their own.
+  Done add_faults(const KeepGoing& keep_going) {
+    std::map<std::uint32_t, double> counts;
+    const auto walked = for_each_fault(
+        index_, window_of(index_, query_.filter), query_.filter.phase, picks_, keep_going,
+        [&](const FaultShare& share) { counts[share.entry.step] += share.count; });
+    if (!walked) return walked;
+    for (const auto& [id, count] : counts) {
+      const Stretch<std::uint64_t> keys = keys_of(id);
+      const double part = count / static_cast<double>(keys.to - keys.from);
+      for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+        rows_.emplace_back().key = static_cast<std::int64_t>(key);
+        add(rows_.back(), index_.steps()[id].phase, kFaults, part);
+      }
+    }
+    return {};
+  }
+
+  void add_step(std::uint64_t id, const SeriesShare& share) {
+    const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
+    const Amounts amounts = amounts_of(share, step);
+    const Stretch<std::uint64_t> keys = keys_of(id);
+    const double part = 1.0 / static_cast<double>(keys.to - keys.from);
+    for (std::uint64_t key = keys.from; key < keys.to && rows_.size() < kMostRows; ++key) {
+      if (rows_.empty() || rows_.back().key != static_cast<std::int64_t>(key))
+        rows_.emplace_back().key = static_cast<std::int64_t>(key);
+      for (std::size_t v = 0; v < kFaults; ++v) add(rows_.back(), step.phase, v, amounts[v] * part);
+    }
+  }
+
+  Amounts amounts_of(const SeriesShare& share, const IndexedStep& step) {
+    Amounts amounts{};
+    if (share.op_shares.empty()) {
+      auto& form = forms_[share.number];
+      if (!form) form.emplace(summing_, share);
+      amounts = form->of(share);
+    } else {
+      for (std::size_t v = 0; v < kTime; ++v) amounts[v] = summing_.sum(share, v);
+    }
+    amounts[kTime] = share.op_ns.empty()
+                         ? share.share * static_cast<double>(static_cast<std::int64_t>(step.op_ns))
+                         : summing_.sum(share, kTime);
+    return amounts;
+  }
+
+  // Tokens need not come in order, nor in one step each.
+  std::vector<BreakdownRow> in_order() {
+    if (!std::ranges::is_sorted(rows_, std::less_equal{}, &BreakdownRow::key)) rows_ = merged();
+    return std::move(rows_);
+  }
+  std::vector<BreakdownRow> merged() {
+    std::ranges::stable_sort(rows_, {}, &BreakdownRow::key);
+    std::vector<BreakdownRow> out;
+    for (const BreakdownRow& row : rows_) {
+      if (out.empty() || out.back().key != row.key) {
+        out.push_back(row);
+        continue;
+      }
+      out.back().all += row.all;
+      out.back().prompt += row.prompt;
+      out.back().generate += row.generate;
+    }
+    return out;
+  }
+
+  const SessionIndex& index_;
+  const BreakdownQuery& query_;
+  const TracePicks picks_;
+  Summing summing_;
+  std::vector<std::optional<StepForm>> forms_;  // per series
+  const bool knows_times_;
+  StepShares shares_;
+  std::vector<BreakdownRow> rows_;  // in the order of the steps
+};
+
+// Rows that say where.
+std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
+                                                            const BreakdownQuery& query,
+                                                            const KeepGoing& keep_going) {
+  const TracePicks picks(index, query.filter);
+  const AxisRows axis(index, query.by, picks, query.filter.phase);
+  std::vector<BreakdownRow> rows(axis.names().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].key = axis.keys()[i];
+    rows[i].name = axis.names()[i];
+  }
+  return sum_up(index, query.filter, &axis, picks, rows, keep_going).transform([&] {
+    return std::move(rows);
+  });
+}
+
+std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const TraceFilter& filter,
+                                              const KeepGoing& keep_going) {
+  BreakdownRow row;
+  row.name = "total";
+  return sum_up(index, filter, nullptr, TracePicks(index, filter), std::span(&row, 1), keep_going)
+      .transform([&] { return std::move(row); });
+}
+
+// Where the rows of an order are; equal ones stay in theirs. Rows are large: they
+// are not moved for it.
+std::vector<std::size_t> places_in(const std::vector<BreakdownRow>& rows, Order<Value> order) {
+  std::vector<std::pair<double, std::size_t>> figures;
+  figures.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double figure = rows[i].all.of(order.by);
+    figures.emplace_back(order.descending ? -figure : figure, i);
+  }
+  std::ranges::sort(figures);
+  return {std::from_range, figures | std::views::values};
+}
+
+template <class T>
+std::span<T> on_page(std::vector<T>& whole, PageRange page) {
+  const auto from = std::min<std::uint64_t>(page.from, whole.size());
+  return std::span(whole).subspan(from, std::min<std::uint64_t>(page.limit, whole.size() - from));
+}
+
+// A share is a rounded number (7 % is 0.07 and a little): what was asked of whole rows is
+// whole rows, whatever the last bits of the product say.
+constexpr double kInexact = 4 * std::numeric_limits<double>::epsilon();
+std::size_t rounded_up(double rows) {
+  return static_cast<std::size_t>(std::ceil(rows * (1 - kInexact)));
+}
+std::size_t rounded_down(double rows) {
+  return static_cast<std::size_t>(std::floor(rows * (1 + kInexact)));
+}
+
+// All rows that are not zero, in their natural order. Those that say when have no name yet.
+std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
+                                                             const BreakdownQuery& query,
+                                                             const KeepGoing& keep_going) {
+  auto rows = says_when(query.by) ? TimeWalk(index, query).rows(keep_going)
+                                  : places(index, query, keep_going);
+  if (rows) std::erase_if(*rows, [](const BreakdownRow& row) { return row.all == TraceSums{}; });
+  return rows;
+}
+
+void name(std::span<BreakdownRow> rows, Axis by) {
+  if (!says_when(by)) return;
+  for (BreakdownRow& row : rows) row.name = std::to_string(row.key);
+}
+
+}  // namespace
+
+double TraceSums::of(Value value) const {
+  if (value == Value::Touched) return bytes();
+  if (value == Value::Accesses) return accesses();
+  for (const auto& [of, part] : kParts)
+    if (of == value) return this->*part;
+  return 0;
+}
+
+TraceSums& TraceSums::operator+=(const TraceSums& other) {
+  for (const auto& [value, part] : kParts) this->*part += other.*part;
+  return *this;
+}
+
+std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
+                                               const BreakdownQuery& query,
+                                               const KeepGoing& keep_going) {
+  Breakdown out{.by = query.by, .row_count = 0, .rows = {}, .total = {}, .disk = {}, .buffer = {}};
+  out.damaged_steps = static_cast<std::uint32_t>(index.damaged().size());
+  auto rows = rows_of(index, query, keep_going);
+  if (!rows) return std::unexpected(rows.error());
+  out.row_count = rows->size();
+  if (query.order) {
+    auto places = places_in(*rows, *query.order);
+    for (const std::size_t i : on_page(places, query.page))
+      out.rows.push_back(std::move((*rows)[i]));
+  } else if (on_page(*rows, query.page).size() == rows->size()) {
+    out.rows = *std::move(rows);
+  } else {
+    std::ranges::move(on_page(*rows, query.page), std::back_inserter(out.rows));
+  }
+  name(out.rows, query.by);
+  auto all = total(index, query.filter, keep_going);
+  if (!all) return std::unexpected(all.error());
+  out.total = *std::move(all);
+  TraceFilter mapped = query.filter;
+  if (!mapped.source || *mapped.source == Source::Disk) {
+    mapped.source = Source::Disk;
+    const auto disk = total(index, mapped, keep_going);
+    if (!disk) return std::unexpected(disk.error());
+    out.disk = disk->all;
+  }
+  for (const auto& [value, part] : kParts) out.buffer.*part = out.total.all.*part - out.disk.*part;
+  return out;
+}
+
+const char* to_text(Heat heat) {
+  constexpr std::array kWords = {"hot", "warm", "cold"};
+  return kWords[std::to_underlying(heat)];
+}
+
+std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,
+                                            const KeepGoing& keep_going) {
+  const BreakdownQuery all{.by = query.by, .filter = query.filter};
+  auto rows = rows_of(index, all, keep_going);
+  if (!rows) return std::unexpected(rows.error());
+  HotCold out{
+      .by = query.by, .value = query.value, .row_count = rows->size(), .rows = {}, .classes = {}};
+  const auto count = static_cast<double>(rows->size());
+  const std::size_t hot = rounded_up(count * query.hot_share);
+  const std::size_t cold = rounded_down(count * query.cold_share);
+  const auto heat_of = [&](std::size_t rank) {
+    return rank < hot ? Heat::Hot : rank >= rows->size() - cold ? Heat::Cold : Heat::Warm;
+  };
+  const auto size_of = [&](const BreakdownRow& row) {
+    return query.by == Axis::Tensor
+               ? index.names().tensors()[static_cast<std::size_t>(row.key)].size
+               : Bytes{};
+  };
+  auto places = places_in(*rows, Order<Value>{.by = query.value, .descending = true});
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const BreakdownRow& row = (*rows)[places[rank]];
+    HotCold::Class& of = out.classes[std::to_underlying(heat_of(rank))];
+    ++of.rows;
+    of.size += size_of(row);
+    of.sums += row.all;
+  }
+  for (std::size_t rank = query.page.from; const std::size_t i : on_page(places, query.page)) {
+    BreakdownRow& row = (*rows)[i];
+    name(std::span(&row, 1), query.by);
+    const Bytes size = size_of(row);
+    out.rows.push_back({.row = std::move(row), .heat = heat_of(rank++), .size = size});
+  }
+  return out;
+}
+
+}  // namespace tt

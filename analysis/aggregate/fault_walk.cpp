@@ -1,0 +1,63 @@
+#include "analysis/aggregate/fault_walk.h"
+
+#include <algorithm>
+
+namespace tt {
+
+namespace {
+
+// Leaves of `of` what lies in the stretch; returns which part of it that is.
+template <class T>
+double clip(Stretch<T>& of, const std::optional<Stretch<T>>& stretch) {
+  if (!stretch) return 1;
+  const auto length = [&] { return static_cast<double>(of.to) - static_cast<double>(of.from); };
+  const double all = length();
+  of = {std::max(of.from, stretch->from), std::min(of.to, stretch->to)};
+  return of.from < of.to ? length() / all : 0;
+}
+
+// An instant takes 1 ns.
+Stretch<std::int64_t> from_to(Ns begin, Ns end) {
+  if (end > begin) return {begin.v, end.v};
+  return begin.v < INT64_MAX ? Stretch{begin.v, begin.v + 1} : Stretch{begin.v - 1, begin.v};
+}
+
+bool passes(const TracePicks& picks, const Series* series, const FaultPlace& place) {
+  const bool has_op = series != nullptr && place.op != kNone;
+  const bool has_access = series != nullptr && place.access != kNone;
+  return (has_op ? picks.op(series->outline->ops[place.op]) : !picks.about_ops()) &&
+         (has_access ? picks.access(series->outline->accesses[place.access])
+                     : !picks.about_accesses());
+}
+
+}  // namespace
+
+std::expected<void, TraceError> for_each_fault(const SessionIndex& index, const StepWindow& window,
+                                               std::optional<Phase> phase, const TracePicks& picks,
+                                               const KeepGoing& keep_going,
+                                               const std::function<void(const FaultShare&)>& row) {
+  constexpr std::size_t kAskEvery = 4096;
+  const auto& faults = index.faults();
+  const auto first =
+      std::ranges::lower_bound(faults, window.steps.from, {}, &IndexedFault::step) - faults.begin();
+  for (auto i = static_cast<std::size_t>(first); i < faults.size(); ++i) {
+    const IndexedFault& entry = faults[i];
+    if (entry.step >= window.steps.to) break;
+    if (i % kAskEvery == 0 && !keep_going()) return std::unexpected(cancelled_error());
+    const IndexedStep& step = index.steps()[entry.step];
+    const Series* series = step.series == kNone ? nullptr : &index.series()[step.series];
+    if ((phase && step.phase != *phase) || !passes(picks, series, entry.place)) continue;
+    FaultShare share{.entry = entry,
+                     .step = step,
+                     .series = series,
+                     .count = static_cast<double>(entry.count),
+                     .tokens = {token_begin(step), token_end(step)},
+                     .time = entry.told ? from_to(entry.fault.at, entry.fault.at)
+                                        : from_to(step.begin, step.end)};
+    share.count *= clip(share.tokens, window.tokens) * clip(share.time, window.time);
+    if (share.count > 0) row(share);
+  }
+  return {};
+}
+
+}  // namespace tt

@@ -1,0 +1,203 @@
+#include "analysis/aggregate/series_layout.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+// Of lists of up to so many different parts their cells are kept.
+constexpr std::int64_t kMostKept = 1 << 12;
+
+bool counts(Value value, const OutlineAccess& access) {
+  switch (value) {
+    case Value::BytesRead:
+    case Value::Reads:
+      return !access.write;
+    case Value::BytesWritten:
+    case Value::Writes:
+      return access.write;
+    default:
+      return true;
+  }
+}
+
+// How often what is counted with a rule happened in whole steps.
+double times_of(const SeriesShare& share, std::uint32_t rule, bool parts) {
+  if (rule == kNone) return share.steps();
+  return parts ? share.parts(rule) : share.hits(rule);
+}
+
+bool is_of_bytes(Value value) { return value <= Value::BytesWritten; }
+bool is_of_op(Value value) { return value >= Value::Executions; }
+
+}  // namespace
+
+SeriesLayout::SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y,
+                           Value value, const TracePicks& picks, PartTally& tally)
+    : series_(series), x_(x), y_(y), value_(value), tally_(tally) {
+  const TemplateOutline& outline = *series.outline;
+  const auto of_ops = [](const PlacedAxis& axis) {
+    return axis.rows == nullptr || is_of_ops(axis.rows->axis());
+  };
+  for (std::uint32_t i = 0; i < series.ran; ++i) {
+    const OutlineOp& op = outline.ops[i];
+    if (!picks.op(op)) continue;
+    if (is_of_op(value)) {
+      if (!picks.time(outline, op)) continue;
+      const bool as_op = of_ops(x) && of_ops(y);
+      add_item({.op = i, .access = as_op ? kNone : op.main, .unit = 1});
+      continue;
+    }
+    for (std::uint32_t a = op.first_access; a < op.first_access + op.accesses; ++a) {
+      const OutlineAccess& access = outline.accesses[a];
+      if (!picks.access(access) || !counts(value, access)) continue;
+      const bool apart = access.rule != kNone && outline.rules[access.rule].rule.apart;
+      add_item({.op = i,
+                .access = a,
+                .rule = access.rule,
+                .parts = apart || is_of_bytes(value),
+                .unit = is_of_bytes(value) ? static_cast<double>(access.unit.v) : 1});
+    }
+  }
+}
+
+void SeriesLayout::add_item(Item item) {
+  const TemplateOutline& outline = *series_.outline;
+  const OutlineAccess* access = item.access == kNone ? nullptr : &outline.accesses[item.access];
+  item.divided = access != nullptr && ((x_.rows != nullptr && x_.rows->divides(outline, *access)) ||
+                                       (y_.rows != nullptr && y_.rows->divides(outline, *access)));
+  if (item.divided) {
+    any_divided_ = true;
+    part_spots_.resize(outline.accesses.size());
+  }
+  scratch_.clear();
+  spots_of(outline.ops[item.op], access, kNone, scratch_);
+  const auto same = [](const Spot& a, const Spot& b) {
+    return a.cell == b.cell && a.share == b.share;
+  };
+  if (!items_.empty() && !item.divided) {
+    Item& last = items_.back();
+    if (!last.divided && last.op == item.op && last.rule == item.rule && last.parts == item.parts &&
+        std::ranges::equal(std::span(spots_).subspan(last.first_spot, last.spots), scratch_,
+                           same)) {
+      last.unit += item.unit;
+      return;
+    }
+  }
+  item.first_spot = static_cast<std::uint32_t>(spots_.size());
+  item.spots = static_cast<std::uint32_t>(scratch_.size());
+  spots_.insert(spots_.end(), scratch_.begin(), scratch_.end());
+  items_.push_back(item);
+}
+
+void SeriesLayout::spots_of(const OutlineOp& op, const OutlineAccess* access, std::uint32_t part,
+                            std::vector<Spot>& out) const {
+  const auto each = [&](const PlacedAxis& axis, auto visit) {
+    if (axis.rows == nullptr) return visit(0U, 1.0);
+    const auto rows = axis.rows->rows_of(series_, op, access, part);
+    axis.scale.spread(rows.from, rows.to, visit);
+  };
+  const std::uint32_t width = x_.rows == nullptr ? 1 : x_.scale.pixels();
+  each(y_, [&](std::uint32_t y, double of_y) {
+    each(x_, [&](std::uint32_t x, double of_x) { out.push_back({x + y * width, of_x * of_y}); });
+  });
+}
+
+void SeriesLayout::add_divided(const Item& item, double amount, std::span<double> cells) {
+  const OutlineOp& op = series_.outline->ops[item.op];
+  const OutlineAccess& access = series_.outline->accesses[item.access];
+  const auto counts = tally_.of(access.rule);
+  double all = 0;
+  for (const PartTally::Count& part : counts) all += part.count;
+  if (all == 0) {  // nobody knows which
+    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+      cells[spot.cell] += amount * spot.share;
+    return;
+  }
+  const bool keep = series_.outline->rules[access.rule].rule.limit <= kMostKept;
+  auto& known = part_spots_[item.access];
+  for (const PartTally::Count& part : counts) {
+    const std::vector<Spot>* spots = &scratch_;
+    if (keep) {
+      if (known.size() <= part.number) known.resize(std::size_t{part.number} + 1);
+      Known& entry = known[part.number];
+      if (!entry.known) spots_of(op, &access, part.number, entry.spots);
+      entry.known = true;
+      spots = &entry.spots;
+    } else {
+      scratch_.clear();
+      spots_of(op, &access, part.number, scratch_);
+    }
+    const double of_part = amount * part.count / all;
+    for (const Spot& spot : *spots) cells[spot.cell] += of_part * spot.share;
+  }
+}
+
+// Once several stretches of whole steps are asked for, as in every picture over time:
+// they differ in how often each rule's parts were touched, and in nothing else.
+void SeriesLayout::merge() {
+  is_merged_ = true;
+  const auto same_count = [](const Item& item) {
+    return [&item](const Merged& m) { return m.rule == item.rule && m.parts == item.parts; };
+  };
+  for (const Item& item : items_) {
+    if (item.divided) continue;
+    auto of = std::ranges::find_if(merged_, same_count(item));
+    if (of == merged_.end())
+      of = merged_.insert(of, {.rule = item.rule, .parts = item.parts, .unit = 0, .spots = {}});
+    of->unit += item.unit;
+    for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+      of->spots.push_back({spot.cell, item.unit * spot.share});
+  }
+  for (Merged& of : merged_) {
+    std::ranges::stable_sort(of.spots, {}, &Spot::cell);
+    std::vector<Spot> sums;
+    for (const Spot& spot : of.spots) {
+      if (sums.empty() || sums.back().cell != spot.cell) sums.push_back({spot.cell, 0});
+      sums.back().share += spot.share;
+    }
+    of.spots = std::move(sums);
+  }
+}
+
+std::span<const SeriesLayout::Merged> SeriesLayout::merged() {
+  if (!is_merged_) merge();
+  return merged_;
+}
+
+void SeriesLayout::add_item(const Item& item, const SeriesShare& share, std::span<double> cells,
+                            double& total) {
+  const double times = value_ == Value::Time
+                           ? static_cast<double>(static_cast<std::int64_t>(share.op_ns[item.op]))
+                           : times_of(share, item.rule, item.parts);
+  const double amount = share.share_of(item.op) * times * item.unit;
+  if (amount == 0) return;
+  total += amount;
+  if (item.divided) return add_divided(item, amount, cells);
+  for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
+    cells[spot.cell] += amount * spot.share;
+}
+
+void SeriesLayout::add(const SeriesShare& share, std::span<double> cells, double& total) {
+  if (any_divided_) tally_.count(series_, share.from, share.to);
+  if (value_ != Value::Time && share.op_shares.empty() && std::exchange(added_whole_, true)) {
+    for (const Merged& of : merged()) {
+      const double amount = share.share * times_of(share, of.rule, of.parts);
+      total += amount * of.unit;
+      for (const Spot& spot : of.spots) cells[spot.cell] += amount * spot.share;
+    }
+    if (!any_divided_) return;
+    for (const Item& item : items_)
+      if (item.divided) add_item(item, share, cells, total);
+    return;
+  }
+  for (const Item& item : items_) {
+    if (item.op < share.first_op) continue;
+    if (item.op >= share.end_op) break;
+    add_item(item, share, cells, total);
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,111 @@
+#include "analysis/aggregate/session_statistics.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <vector>
+
+namespace tt {
+
+namespace {
+
+// Steps of a series: how many, and how many parts their lists name.
+struct Stay {
+  const Series& series;
+  std::size_t from = 0, to = 0;  // places
+  std::uint64_t steps() const { return to - from; }
+  std::uint64_t parts(std::uint32_t rule) const {
+    return series.parts_before(to)[rule] - series.parts_before(from)[rule];
+  }
+  std::uint64_t hits(std::uint32_t rule) const {
+    return series.hits_before(to)[rule] - series.hits_before(from)[rule];
+  }
+};
+
+Stay stay_of(const Series& series, Stretch<std::uint64_t> steps) {
+  const auto place = [&](std::uint64_t step) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(series.steps, step) -
+                                    series.steps.begin());
+  };
+  return {.series = series, .from = place(steps.from), .to = place(steps.to)};
+}
+
+AccessSums sums_of(const Stay& stay, const OutlineAccess& access) {
+  AccessSums sums;
+  std::uint64_t units = stay.steps();
+  sums.accesses = units;
+  if (access.rule != kNone) {
+    units = stay.parts(access.rule);
+    const bool apart = stay.series.outline->rules[access.rule].rule.apart;
+    sums.accesses = apart ? units : access.unit.v == 0 ? 0 : stay.hits(access.rule);
+  }
+  (access.write ? sums.written : sums.read) = Bytes{units * access.unit.v};
+  return sums;
+}
+
+void add_steps(const SessionIndex& index, Stretch<std::uint64_t> wanted, SessionStatistics& out) {
+  const std::set<StepId> damaged(index.damaged().begin(), index.damaged().end());
+  const auto end = std::min<std::uint64_t>(wanted.to, index.steps().size());
+  for (std::uint64_t i = wanted.from; i < end; ++i) {
+    if (damaged.contains(StepId{static_cast<std::uint32_t>(i)})) {
+      ++out.damaged_steps;
+      continue;
+    }
+    const IndexedStep& step = index.steps()[static_cast<std::size_t>(i)];
+    ++out.steps;
+    out.tokens += step.n_tokens;
+    // Unsigned: a file may say anything.
+    out.time.v = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.time.v) +
+                                           static_cast<std::uint64_t>(step.end.v) -
+                                           static_cast<std::uint64_t>(step.begin.v));
+  }
+}
+
+}  // namespace
+
+AccessSums& AccessSums::operator+=(const AccessSums& other) {
+  accesses += other.accesses;
+  read += other.read;
+  written += other.written;
+  return *this;
+}
+
+SessionStatistics session_statistics(const SessionIndex& index, const StatisticsQuery& query) {
+  SessionStatistics out;
+  add_steps(index, query.steps, out);
+  const SessionNames& names = index.names();
+  std::vector<bool> touched(names.tensors().size());
+  for (const Series& series : index.series()) {
+    const Stay stay = stay_of(series, query.steps);
+    if (stay.from >= stay.to) continue;
+    for (const OutlineOp& op : std::span(series.outline->ops).first(series.ran)) {
+      bool counts = !query.layer;
+      for (const OutlineAccess& access :
+           std::span(series.outline->accesses).subspan(op.first_access, op.accesses)) {
+        const SessionView& view = names.views()[access.name];
+        if (query.layer && view.layer != *query.layer) continue;
+        counts = true;
+        const AccessSums sums = sums_of(stay, access);
+        if (sums.accesses == 0) continue;
+        touched[access.tensor] = true;
+        out.all += sums;
+        out.phases[series.phase] += sums;
+        out.layers[view.layer] += sums;
+        out.op_kinds[names.kinds()[op.kind]] += sums;
+        out.components[view.component] += sums;
+        out.sources[view.source] += sums;
+        if (view.kind == TensorKind::Weight) out.weights[view.name] += sums;
+      }
+      if (counts) out.ops += stay.steps();
+    }
+  }
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    if (!touched[i]) continue;
+    const SessionTensor& tensor = names.tensors()[i];
+    ++out.tensors[tensor.kind];
+    if (tensor.kind == TensorKind::Weight) out.weights_size += tensor.size;
+  }
+  return out;
+}
+
+}  // namespace tt

@@ -1,0 +1,231 @@
+#include "analysis/attention/kv_use.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "analysis/attention/byte_set.h"
+#include "analysis/common/derived_graphs.h"
+
+namespace tt {
+
+namespace {
+
+// No cache is larger, or falls into more stretches; a file may say so.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+constexpr std::size_t kMostStretches = std::size_t{1} << 23;
+
+// A cache by its name, which templates share.
+struct Cache {
+  ByteSet written;  // by the steps before
+  ByteSet fresh;    // by this one
+};
+
+// Where blocks of one length begin.
+struct Blocks {
+  std::vector<std::uint64_t> begins;
+  std::uint64_t length = 0;
+};
+
+// `count` of everything, `stride` apart. False: that is nothing that memory has.
+bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
+  if (count <= 0) {
+    blocks.begins.clear();
+    return true;
+  }
+  const auto more = static_cast<std::uint64_t>(count) - 1;
+  if (more == 0 || stride == 0) return true;
+  std::uint64_t far = 0;
+  if (__builtin_mul_overflow(more, stride, &far) || far > kMostBytes) return false;
+  if (blocks.begins.size() == 1 && stride <= blocks.length) {
+    blocks.length += far;
+    return true;
+  }
+  const std::size_t once = blocks.begins.size();
+  if (more > kMostStretches / std::max<std::size_t>(once, 1)) return false;
+  for (std::uint64_t k = 1; k <= more; ++k)
+    for (std::size_t i = 0; i < once; ++i) blocks.begins.push_back(blocks.begins[i] + k * stride);
+  return true;
+}
+
+// Those of a view's memory, of all its rows or of one of them.
+std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
+  if (view.view_offset > kMostBytes) return std::nullopt;
+  struct Repeat {
+    std::int64_t count;
+    std::uint64_t stride;
+  };
+  std::vector<Repeat> repeats;
+  for (std::size_t d = 0; d < view.ne.size(); ++d) {
+    if (d == 1 && !all_rows) continue;
+    const std::int64_t in_block = d == 0 ? std::max<std::int64_t>(view.block_elements, 1) : 1;
+    repeats.push_back({view.ne[d] / in_block, view.nb[d]});
+  }
+  // What lies closest first: what is solid stays one stretch.
+  std::ranges::stable_sort(repeats, {}, &Repeat::stride);
+  Blocks blocks{.begins = {view.view_offset}, .length = view.block_bytes};
+  for (const auto& [count, stride] : repeats)
+    if (!repeat(blocks, count, stride)) return std::nullopt;
+  return blocks;
+}
+
+// The bytes of a cache's memory that an access touches; none: they cannot be told.
+std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access,
+                                const Step& step) {
+  const Tensor& view = graph.tensor(access.tensor);
+  auto blocks = blocks_of(view, access.extent == Extent::All);
+  if (!blocks) return std::nullopt;
+  if (access.extent == Extent::All) return ByteSet::of(std::move(blocks->begins), blocks->length);
+  if (access.extent == Extent::Experts || access.slot.v >= step.slots.size()) return std::nullopt;
+  const auto& rows = step.slots[access.slot.v].ints;
+  if (rows.size() > kMostStretches / std::max<std::size_t>(blocks->begins.size(), 1))
+    return std::nullopt;
+  std::vector<std::uint64_t> begins;
+  begins.reserve(rows.size() * blocks->begins.size());
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= view.ne[1]) continue;
+    std::uint64_t far = 0;
+    if (__builtin_mul_overflow(static_cast<std::uint64_t>(row), view.nb[1], &far) ||
+        far > kMostBytes)
+      return std::nullopt;
+    for (const std::uint64_t begin : blocks->begins) begins.push_back(begin + far);
+  }
+  return ByteSet::of(std::move(begins), blocks->length);
+}
+
+// Bytes of a read by who wrote them.
+void add_read(KvLayer& sum, const std::optional<ByteSet>& bytes, Bytes touched,
+              const Cache& cache) {
+  if (!bytes || bytes->size() != touched.v) {
+    sum.other += touched;
+    return;
+  }
+  const ByteSet before = bytes->common(cache.written);
+  const std::uint64_t fresh = bytes->common(cache.fresh).size();
+  const std::uint64_t cached = before.size() - before.common(cache.fresh).size();
+  sum.fresh.v += fresh;
+  sum.cached.v += cached;
+  sum.other.v += touched.v - fresh - cached;
+}
+
+class KvWalk {
+ public:
+  // Accesses of caches and states are the only ones looked at.
+  KvStep add(const DerivedGraph& derived, const Step& step) {
+    const GraphTemplate& graph = *derived.graph;
+    const std::vector<Access>& accesses = accesses_of_caches(step.graph, derived).all;
+    KvStep out{.step = step.id,
+               .phase = step.phase,
+               .first_token = step.first_token,
+               .n_tokens = step.n_tokens,
+               .layers = {}};
+    write(derived, step);
+    std::map<LayerId, KvLayer> layers;
+    for_each_access(graph, accesses, step, [&](const StepAccess& row) {
+      add_row(graph, accesses[row.access], row, step, layers, out);
+    });
+    for (const auto& [layer, sum] : layers) {
+      out.layers.push_back(sum);
+      out.layers.back().layer = layer;
+    }
+    end_step();
+    return out;
+  }
+  // A step that nobody asks about: only what it leaves in the caches.
+  void pass(const DerivedGraph& derived, const Step& step) {
+    write(derived, step);
+    end_step();
+  }
+
+ private:
+  struct OfCaches {
+    std::vector<Access> all, writes;
+  };
+
+  void write(const DerivedGraph& derived, const Step& step) {
+    const GraphTemplate& graph = *derived.graph;
+    const std::vector<Access>& writes = accesses_of_caches(step.graph, derived).writes;
+    for_each_access(graph, writes, step, [&](const StepAccess& row) {
+      const Access& access = writes[row.access];
+      Cache& cache = cache_of(graph, access);
+      if (const auto bytes = bytes_of(graph, access, step)) cache.fresh.add(*bytes);
+    });
+  }
+  void end_step() {
+    for (auto& [name, cache] : caches_) cache.written.add(std::exchange(cache.fresh, {}));
+  }
+  const OfCaches& accesses_of_caches(TemplateId id, const DerivedGraph& derived) {
+    const auto [at, fresh] = accesses_.try_emplace(id);
+    OfCaches& of = at->second;
+    if (fresh) {
+      const GraphTemplate& graph = *derived.graph;
+      std::ranges::copy_if(derived.accesses, std::back_inserter(of.all), [&](const Access& a) {
+        return graph.tensor(graph.root(a.tensor)).kind == TensorKind::Kv;
+      });
+      std::ranges::copy_if(of.all, std::back_inserter(of.writes), &Access::write);
+    }
+    return of;
+  }
+  Cache& cache_of(const GraphTemplate& graph, const Access& access) {
+    return caches_[graph.tensor(graph.root(access.tensor)).name];
+  }
+  void add_row(const GraphTemplate& graph, const Access& access, const StepAccess& row,
+               const Step& step, std::map<LayerId, KvLayer>& layers, KvStep& out) {
+    if (graph.tensor(graph.root(access.tensor)).role == Role::State) {
+      (row.write ? out.state_written : out.state_read) += row.touched;
+      return;
+    }
+    KvLayer& sum = layers[graph.op(access.op).layer];
+    if (row.write) {
+      sum.written += row.touched;
+      return;
+    }
+    add_read(sum, bytes_of(graph, access, step), row.touched, cache_of(graph, access));
+  }
+
+  std::map<TemplateId, OfCaches> accesses_;
+  std::map<std::string, Cache> caches_;
+};
+
+}  // namespace
+
+std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
+                                               const KeepGoing& keep_going) {
+  const auto total = reader.step_count();
+  if (!total) return std::unexpected(total.error());
+  Page<KvStep> page{.total = *total, .rows = {}};
+  DerivedGraphs graphs(reader);
+  KvWalk walk;
+  std::expected<void, TraceError> result;
+  const auto walked = reader.for_each_step(
+      StepId{0}, std::numeric_limits<std::uint32_t>::max(), [&](const Step& step) {
+        if (!keep_going()) result = std::unexpected(cancelled_error());
+        if (!result || (step.id.v >= range.from && !range.holds(step.id.v))) return false;
+        const auto derived = graphs.of(step.graph);
+        if (!derived) {
+          result = std::unexpected(derived.error());
+          return false;
+        }
+        if (step.id.v < range.from) {
+          if (*derived != nullptr) walk.pass(**derived, step);
+          return true;
+        }
+        KvStep row{.step = step.id,
+                   .phase = step.phase,
+                   .first_token = step.first_token,
+                   .n_tokens = step.n_tokens,
+                   .layers = {}};
+        if (*derived != nullptr) row = walk.add(**derived, step);
+        page.rows.push_back(std::move(row));
+        return true;
+      });
+  if (!walked) return std::unexpected(walked.error());
+  if (!result) return std::unexpected(result.error());
+  return page;
+}
+
+}  // namespace tt

@@ -1,0 +1,40 @@
+// The templates of a session with their accesses, each derived once: what a
+// question over many steps keeps from step to step.
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tracer/format/access/access.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+struct DerivedGraph {
+  std::shared_ptr<const GraphTemplate> graph;
+  std::vector<Access> accesses;      // accesses_of(*graph)
+  std::vector<Category> categories;  // categories_of(*graph)
+  LayerHeads heads;                  // heads_of_layers(*graph)
+};
+
+std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph);
+
+// Lives as long as one question; the reader outlives it. Holds the few templates
+// that were used last: long sessions have hundreds.
+class DerivedGraphs {
+ public:
+  explicit DerivedGraphs(const SessionReader& reader) : reader_(reader) {}
+  // Null without an error: TemplateId{0}, a step without a template.
+  std::expected<std::shared_ptr<const DerivedGraph>, TraceError> of(TemplateId id);
+
+ private:
+  static constexpr std::size_t kKept = 16;
+  const SessionReader& reader_;
+  // Most recently used last.
+  std::vector<std::pair<TemplateId, std::shared_ptr<const DerivedGraph>>> kept_;
+};
+
+}  // namespace tt

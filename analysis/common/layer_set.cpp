@@ -1,0 +1,73 @@
+#include "analysis/common/layer_set.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <limits>
+#include <optional>
+
+namespace tt {
+
+namespace {
+
+std::optional<std::int32_t> number(std::string_view text) {
+  std::int32_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || at != end || value < 0 || text.starts_with('-')) return std::nullopt;
+  return value;
+}
+
+std::optional<LayerSet::Range> range(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto first = number(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return LayerSet::Range{.first = *first, .last = *last};
+}
+
+}  // namespace
+
+LayerSet LayerSet::all() {
+  using Limits = std::numeric_limits<std::int32_t>;
+  return {.ranges = {{.first = Limits::min(), .last = Limits::max()}}, .outside = true};
+}
+
+LayerSet LayerSet::one(LayerId layer) {
+  if (layer == kNoLayer) return {.outside = true};
+  return {.ranges = {{.first = layer.v, .last = layer.v}}};
+}
+
+bool LayerSet::has(LayerId layer) const {
+  if (layer == kNoLayer) return outside;
+  return std::ranges::any_of(
+      ranges, [&](const Range& r) { return r.first <= layer.v && layer.v <= r.last; });
+}
+
+std::optional<LayerId> parse_layer(std::string_view text) {
+  if (text == "outside" || text == "none") return kNoLayer;
+  return number(text).transform([](std::int32_t layer) { return LayerId{layer}; });
+}
+
+std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
+  if (text == "all") return LayerSet::all();
+  LayerSet set;
+  for (std::string_view rest = text;;) {
+    const auto comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    if (parse_layer(part) == kNoLayer) {
+      set.outside = true;
+    } else if (const auto layers = range(part)) {
+      set.ranges.push_back(*layers);
+    } else {
+      return std::unexpected(
+          std::format("\"{}\" names no layers. Write numbers and ranges from 0 on, like 0,3-5; "
+                      "outside for what belongs to none; or all.",
+                      part));
+    }
+    if (comma == std::string_view::npos) return set;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,140 @@
+#include "analysis/experts/expert_pinning.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/common/patience.h"
+
+namespace tt {
+
+namespace {
+
+// Items that fit whole, in order, until one does not.
+std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint32_t> order,
+                         Bytes capacity) {
+  std::uint64_t free = capacity.v;
+  std::size_t n = 0;
+  while (n < order.size() && sequence.size(order[n]) <= free) free -= sequence.size(order[n++]);
+  return n;
+}
+
+// What both ways save of the reads from `half` on.
+std::expected<void, TraceError> try_out(const ReadSequence& sequence,
+                                        std::span<const Bytes> distances, std::size_t half,
+                                        std::span<const std::uint32_t> order, PinPoint& point,
+                                        const KeepGoing& keep_going) {
+  Patience patience(keep_going);
+  std::vector<bool> pinned(sequence.items.size());
+  const std::size_t n = how_many_fit(sequence, order, point.capacity);
+  for (const std::uint32_t item : order.subspan(0, n)) pinned[item] = true;
+  std::vector<bool> read(sequence.items.size());
+  for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    const std::uint32_t item = sequence.reads[i];
+    if (i >= half) {
+      const Bytes size{sequence.size(item)};
+      if (distances[i] != kNever && distances[i] <= point.capacity) point.tried_lru += size;
+      // A slice that was never read before is not in memory yet.
+      if (pinned[item] && read[item]) point.tried_pinned += size;
+    }
+    read[item] = true;
+  }
+  return {};
+}
+
+std::vector<Bytes> tenths_of(Bytes all) {
+  constexpr std::uint64_t kTenths = 10;
+  std::vector<Bytes> tenths;
+  for (std::uint64_t i = 1; i <= kTenths && all.v > 0; ++i)
+    tenths.push_back(Bytes{all.v / kTenths * i + all.v % kTenths * i / kTenths});
+  return tenths;
+}
+
+}  // namespace
+
+std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
+                                                     const KeepGoing& keep_going) {
+  Patience patience(keep_going);
+  ReadSequence out;
+  std::vector<std::uint32_t> number(sequence.items.size());
+  for (std::size_t i = 0; i < sequence.items.size(); ++i) {
+    number[i] = static_cast<std::uint32_t>(out.items.size());
+    if (sequence.items[i].expert >= 0) out.items.push_back(sequence.items[i]);
+  }
+  for (const std::uint32_t item : sequence.reads) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    if (sequence.items[item].expert >= 0) out.reads.push_back(number[item]);
+  }
+  return out;
+}
+
+std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
+                                                        std::span<const Bytes> capacities,
+                                                        const KeepGoing& keep_going) {
+  const auto of_experts = expert_reads(sequence, keep_going);
+  if (!of_experts) return std::unexpected(of_experts.error());
+  const ReadSequence& experts = *of_experts;
+  const std::vector<Bytes> tenths = tenths_of(experts.distinct_bytes());
+  if (capacities.empty()) capacities = tenths;
+  ExpertPinning out{.weights_read = sequence.bytes(),
+                    .read = experts.bytes(),
+                    .distinct = experts.distinct_bytes(),
+                    .reads = experts.reads.size(),
+                    .slices = experts.items.size(),
+                    .curve = {}};
+  const std::size_t half = experts.reads.size() / 2;
+  Patience patience(keep_going);
+  std::vector<std::uint64_t> in_first_half(experts.items.size());
+  for (std::size_t i = 0; i < experts.reads.size(); ++i) {
+    if (!patience.lasts()) return std::unexpected(cancelled_error());
+    const std::uint32_t item = experts.reads[i];
+    if (i < half) {
+      ++in_first_half[item];
+    } else {
+      out.tried += Bytes{experts.size(item)};
+    }
+  }
+  const auto distances = reuse_distances(experts, keep_going);
+  if (!distances) return std::unexpected(distances.error());
+  const auto lru = lru_curve(experts, *distances, capacities, keep_going);
+  if (!lru) return std::unexpected(lru.error());
+  const auto pinned = pin_curve(experts, capacities, keep_going);
+  if (!pinned) return std::unexpected(pinned.error());
+  const auto best = belady_curve(experts, capacities, keep_going);
+  if (!best) return std::unexpected(best.error());
+  const auto by_all = most_read_first(experts);
+  const auto by_half = most_read_first(in_first_half);
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    PinPoint point{.capacity = capacities[i],
+                   .lru = (*lru)[i].bytes,
+                   .pinned = (*pinned)[i].bytes,
+                   .best = (*best)[i].bytes,
+                   .slices = how_many_fit(experts, by_all, capacities[i])};
+    const auto tried = try_out(experts, *distances, half, by_half, point, keep_going);
+    if (!tried) return std::unexpected(tried.error());
+    out.curve.push_back(point);
+  }
+  return out;
+}
+
+const PinPoint* ExpertPinning::best_gain() const {
+  const PinPoint* best = nullptr;
+  for (const PinPoint& point : curve) {
+    if (point.tried_pinned <= point.tried_lru) continue;
+    if (best == nullptr ||
+        point.tried_pinned.v - point.tried_lru.v > best->tried_pinned.v - best->tried_lru.v)
+      best = &point;
+  }
+  return best;
+}
+
+std::expected<ExpertPinning, TraceError> expert_pinning(const SessionReader& reader,
+                                                        std::span<const Bytes> capacities,
+                                                        const KeepGoing& keep_going) {
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  return expert_pinning(*sequence, capacities, keep_going);
+}
+
+}  // namespace tt

@@ -1,0 +1,348 @@
+#include "analysis/index/session_index.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "analysis/tables/tensor_table.h"
+
+namespace tt {
+
+namespace {
+
+using Done = std::expected<void, TraceError>;
+
+void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
+                 std::uint64_t end) {
+  // What lies so near is one buffer: padding between tensors, tensors not in use.
+  constexpr std::uint64_t kGap = std::uint64_t{1} << 20;
+  auto at = stretches.upper_bound({buffer, begin});
+  if (at != stretches.begin()) {
+    const auto before = std::prev(at);
+    if (before->first.first == buffer &&
+        (before->second >= begin || begin - before->second <= kGap)) {
+      if (end <= before->second) return;
+      begin = before->first.second;
+      at = stretches.erase(before);
+    }
+  }
+  while (at != stretches.end() && at->first.first == buffer &&
+         (at->first.second <= end || at->first.second - end <= kGap)) {
+    end = std::max(end, at->second);
+    at = stretches.erase(at);
+  }
+  stretches[{buffer, begin}] = end;
+}
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+}  // namespace
+
+std::expected<SessionIndex, TraceError> SessionIndex::build(const SessionReader& reader,
+                                                            const KeepGoing& keep_going) {
+  SessionIndex index;
+  if (auto done = index.extend(reader, keep_going); !done) return std::unexpected(done.error());
+  return index;
+}
+
+Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_going) {
+  auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  info_ = *std::move(info);
+  constexpr std::uint32_t kMostAtOnce = 1U << 18;  // a file may say anything
+  if (const auto count = reader.step_count(); count && steps_.empty())
+    steps_.reserve(std::min(*count, kMostAtOnce));
+  if (auto taken = take_steps(reader, keep_going); !taken) return taken;
+  return take_faults(reader, keep_going);
+}
+
+Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep_going) {
+  while (true) {
+    const std::size_t before = steps_.size();
+    Done taken;
+    const auto read = reader.for_each_step_row(StepId{static_cast<std::uint32_t>(before)},
+                                               UINT32_MAX, [&](const SessionReader::StepRow& row) {
+                                                 if (!keep_going()) {
+                                                   taken = std::unexpected(cancelled_error());
+                                                   return false;
+                                                 }
+                                                 taken = take(reader, row);
+                                                 return taken.has_value();
+                                               });
+    if (!taken) return taken;
+    if (read) return {};
+    if (read.error().kind != TraceError::Kind::Damaged) return read;
+    if (!keep_going()) return std::unexpected(cancelled_error());
+    // A writer may have put rows behind the damaged one. Behind the last row all that the
+    // file counts is lost, as far as it can be believed.
+    constexpr std::uint64_t kMostLost = 1U << 20;
+    const auto count = reader.step_count(), rows = reader.step_rows();
+    if (!count) return std::unexpected(count.error());
+    const bool behind_all = rows && *rows <= steps_.size();
+    const std::uint64_t end =
+        std::min<std::uint64_t>(*count, behind_all ? *rows + kMostLost : steps_.size() + 1);
+    if (steps_.size() >= end) return {};
+    while (steps_.size() < end) add_damaged(StepId{static_cast<std::uint32_t>(steps_.size())});
+  }
+}
+
+// Those of the steps that are there now: they came into the file together.
+Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& keep_going) {
+  std::map<std::uint32_t, FaultPlaces> places;  // per series
+  std::vector<std::uint64_t> op_ns;
+  std::vector<Ns> ends;
+  const auto first = static_cast<std::uint32_t>(faults_taken_);
+  const auto count = static_cast<std::uint32_t>(steps_.size() - faults_taken_);
+  const std::size_t before = faults_.size();
+  bool wanted = true;
+  auto read = reader.for_each_faults(StepId{first}, count, [&](const StepFaults& of) {
+    if (wanted = keep_going(); !wanted) return false;
+    const IndexedStep& step = steps_[of.step.v];
+    if (of.faults.empty()) {
+      faults_.push_back({.step = of.step.v, .told = false, .count = of.count});
+      return true;
+    }
+    FaultPlaces* finds = nullptr;
+    if (step.series != kNone) {
+      const Series& series = series_[step.series];
+      finds = &places.try_emplace(step.series, series.outline, addresses(series.allocation))
+                   .first->second;
+      (void)unpack_times(series.packed_times[step.place], op_ns);  // once it was read before
+      ends.clear();
+      auto end = static_cast<std::uint64_t>(step.first_op.v);
+      for (const std::uint64_t ns : op_ns) ends.push_back(Ns{static_cast<std::int64_t>(end += ns)});
+      finds->begin_step(step.first_op, ends);
+    }
+    for (const PageFault& fault : of.faults)
+      faults_.push_back({.step = of.step.v,
+                         .fault = fault,
+                         .place = finds == nullptr ? FaultPlace{} : finds->of(fault)});
+    return true;
+  });
+  if (read && !wanted) read = std::unexpected(cancelled_error());
+  if (!read) {
+    faults_.resize(before);
+    return read;
+  }
+  faults_taken_ = steps_.size();
+  return {};
+}
+
+void SessionIndex::add_damaged(StepId step) {
+  damaged_.push_back(step);
+  IndexedStep lost;
+  if (!steps_.empty()) {  // where the one before it ended
+    lost.begin = lost.end = lost.first_op = steps_.back().end;
+    lost.first_token = steps_.back().first_token + steps_.back().n_tokens;
+  }
+  add_step(lost);
+}
+
+void SessionIndex::add_step(const IndexedStep& step) {
+  extent_.begin = std::min(extent_.begin, step.begin);
+  extent_.end = std::max({extent_.end, step.begin, step.end});
+  extent_.tokens = std::max(extent_.tokens, token_end(step));
+  steps_.push_back(step);
+}
+
+Done SessionIndex::take(const SessionReader& reader, const SessionReader::StepRow& row) {
+  const Step& head = row.head;
+  IndexedStep step{.begin = head.begin,
+                   .end = head.end,
+                   .first_op = head.first_op,
+                   .first_token = head.first_token,
+                   .n_tokens = head.n_tokens,
+                   .phase = head.phase,
+                   .totals = {}};
+  if (!steps_.empty()) {
+    const IndexedStep& last = steps_.back();
+    if (step.begin < last.begin || step.end < last.end) in_time_order_ = false;
+    if (token_begin(step) < token_begin(last) || token_end(step) < token_end(last))
+      in_token_order_ = false;
+  }
+  if (step.end < step.begin) in_time_order_ = false;
+  if (head.graph.v == 0) {
+    add_step(step);
+    return {};
+  }
+
+  const auto fits = row_.take(reader, row, OutlineTimes::Unpack);
+  if (!fits) return std::unexpected(fits.error());
+  if (!*fits) {
+    add_damaged(head.id);
+    return {};
+  }
+  Series& series = series_of({head.graph, head.allocation, head.phase, row_.ran()});
+  if (series.steps.empty()) add_allocation(reader, head.allocation);
+  step.series = static_cast<std::uint32_t>(&series - series_.data());
+  step.place = static_cast<std::uint32_t>(series.steps.size());
+  step.timed = row_.timed();
+  add_parts(series, step);
+  step.op_ns = add_times(series, row.packed.first(row_.times_bytes()));
+  series.timed += step.timed;
+  series.steps.push_back(head.id.v);
+  add_step(step);
+  return {};
+}
+
+Series& SessionIndex::series_of(const Key& key) {
+  const auto [known, fresh] =
+      series_ids_.try_emplace(key, static_cast<std::uint32_t>(series_.size()));
+  if (fresh) {
+    const auto& [graph, allocation, phase, ran] = key;
+    const std::shared_ptr<const TemplateOutline>& outline = row_.outline();
+    Series series{.graph = graph,
+                  .allocation = allocation,
+                  .phase = phase,
+                  .ran = ran,
+                  .outline = outline,
+                  .steps = {},
+                  .timed = 0,
+                  .parts = NumberRows<std::uint64_t>(outline->rules.size()),
+                  .hits = NumberRows<std::uint32_t>(outline->rules.size()),
+                  .sets = NumberRows<std::uint64_t>(outline->words),
+                  .number_ends = {0},
+                  .numbers = {},
+                  .packed_times = {},
+                  .times = NumberRows<std::uint64_t>(ran),
+                  .time_sum = std::vector<std::uint64_t>(ran),
+                  .fixed = {},
+                  .per_part = std::vector<Series::PerPart>(outline->rules.size())};
+    series.parts.add_zeros();
+    series.hits.add_zeros();
+    for (const OutlineOp& op : std::span(outline->ops).first(ran)) {
+      for (const OutlineAccess& access :
+           std::span(outline->accesses).subspan(op.first_access, op.accesses)) {
+        if (access.rule == kNone) {
+          ++series.fixed.accesses;
+          (access.write ? series.fixed.written : series.fixed.read) += access.unit;
+        } else {
+          Series::PerPart& per = series.per_part[access.rule];
+          (series.outline->rules[access.rule].rule.apart ? per.accesses : per.accesses_if_any) += 1;
+          (access.write ? per.written : per.read) += access.unit;
+        }
+      }
+    }
+    series_.push_back(std::move(series));
+  }
+  return series_[known->second];
+}
+
+// Returns what all of its ops took.
+std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
+  series.packed_times.add(packed);
+  if (series.steps.size() % kStride == 0)
+    std::ranges::copy(series.time_sum, series.times.add_zeros().begin());
+  std::uint64_t all = 0;
+  const auto op_ns = row_.op_ns();
+  for (std::size_t i = 0; i < op_ns.size(); ++i) {
+    series.time_sum[i] += op_ns[i];
+    all += op_ns[i];
+  }
+  return all;
+}
+
+void SessionIndex::add_parts(Series& series, IndexedStep& step) {
+  const std::vector<OutlineRule>& rules = series.outline->rules;
+  const auto parts = series.parts.add_same();
+  const auto hits = series.hits.add_same();
+  const auto sets = series.sets.add_zeros();
+  step.totals = series.fixed;
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const OutlinedStep::Parts named = row_.parts_of(rules[r]);
+    std::ranges::copy(named.set, sets.begin() + rules[r].first_word);
+    for (const std::int64_t n : named.numbers)
+      series.numbers.push_back(static_cast<std::uint32_t>(n));
+    const std::uint64_t count = named.count;
+    parts[r] += count;
+    hits[r] += count > 0;
+    const Series::PerPart& per = series.per_part[r];
+    step.totals.accesses += per.accesses * count + (count > 0 ? per.accesses_if_any : 0);
+    step.totals.read.v += per.read.v * count;
+    step.totals.written.v += per.written.v * count;
+  }
+  series.number_ends.push_back(series.numbers.size());
+}
+
+// What cannot be read is left out: the picture of buffers lacks it.
+void SessionIndex::add_allocation(const SessionReader& reader, AllocationId id) {
+  if (id.v == 0 || allocations_.contains(id)) return;
+  const auto allocation = reader.allocation(id);
+  if (!allocation) return;
+  const auto graph = reader.graph(allocation->graph);
+  if (!graph) return;
+  for (std::size_t i = 0; i < allocation->addresses.size(); ++i) {
+    const Tensor& tensor = (*graph)->tensors[i];
+    const std::uint64_t begin = allocation->addresses[i], size = size_of(tensor).v;
+    if (begin == 0 || size == 0 || tensor.source == Source::Disk || begin + size < begin) continue;
+    add_stretch(buffers_, tensor.buffer, begin, begin + size);
+  }
+  allocations_[id] = allocation->addresses;
+}
+
+std::span<const std::uint64_t> SessionIndex::addresses(AllocationId id) const {
+  const auto known = allocations_.find(id);
+  return known == allocations_.end() ? std::span<const std::uint64_t>() : known->second;
+}
+
+std::size_t SessionIndex::memory_bytes() const {
+  std::size_t bytes = bytes_of(steps_) + bytes_of(faults_);
+  for (const Series& s : series_)
+    bytes += sizeof(s) + bytes_of(s.steps) + s.parts.memory_bytes() + s.hits.memory_bytes() +
+             s.sets.memory_bytes() + bytes_of(s.number_ends) + bytes_of(s.numbers) +
+             s.packed_times.memory_bytes() + s.times.memory_bytes() + bytes_of(s.time_sum) +
+             bytes_of(s.per_part);
+  for (const auto& [id, addresses] : allocations_) bytes += bytes_of(addresses);
+  return bytes + row_.memory_bytes();
+}
+
+void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
+  constexpr std::size_t kStride = SessionIndex::kStride;
+  const Series& of_series = index_.series()[series];
+  const std::size_t steps = of_series.steps.size();
+  // The nearest place whose sum is known: where it stands, a kept one, the end.
+  assert(steps != 0);
+  const std::size_t kept =
+      std::min((place + kStride / 2) / kStride, (steps - 1) / kStride) * kStride;
+  const auto distance = [&](std::size_t from) {
+    return from > place ? from - place : place - from;
+  };
+  const bool stands = !sum.ns.empty();
+  if (distance(steps) < distance(kept) && (!stands || distance(steps) < distance(sum.place))) {
+    sum.ns = of_series.time_sum;
+    sum.place = steps;
+  } else if (!stands || distance(kept) < distance(sum.place)) {
+    const auto at = of_series.times[kept / kStride];
+    sum.ns.assign(at.begin(), at.end());
+    sum.place = kept;
+  }
+  for (; sum.place < place; ++sum.place)
+    std::ranges::transform(sum.ns, of(series, sum.place), sum.ns.begin(), std::plus{});
+  for (; sum.place > place; --sum.place)
+    std::ranges::transform(sum.ns, of(series, sum.place - 1), sum.ns.begin(), std::minus{});
+}
+
+std::span<const std::uint64_t> OpTimes::between(std::uint32_t series, std::size_t from,
+                                                std::size_t to) {
+  if (from + 1 == to) return of(series, from);
+  Sum& sum = last_[series];
+  if (sum.ns.empty() || sum.place != from) move_to(series, from, sum);
+  answer_ = sum.ns;
+  move_to(series, to, sum);
+  std::ranges::transform(sum.ns, answer_, answer_.begin(), std::minus{});
+  return answer_;
+}
+
+std::span<const std::uint64_t> OpTimes::of(std::uint32_t series, std::size_t place) {
+  const Series& of_series = index_.series()[series];
+  (void)unpack_times(of_series.packed_times[place], op_ns_);  // once it was read before
+  op_ns_.resize(of_series.ran);
+  return op_ns_;
+}
+
+}  // namespace tt

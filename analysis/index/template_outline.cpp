@@ -1,0 +1,173 @@
+#include "analysis/index/template_outline.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "analysis/common/op_facts.h"
+#include "analysis/tables/tensor_table.h"
+
+namespace tt {
+
+namespace {
+
+std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& ids, std::string key,
+                        std::size_t next) {
+  return ids.try_emplace(std::move(key), static_cast<std::uint32_t>(next)).first->second;
+}
+
+// How much an access has to do with what its op is about.
+std::tuple<int, std::uint64_t> weight_of(const GraphTemplate& graph, const Access& access) {
+  const Tensor& view = graph.tensor(access.tensor);
+  const int kind = view.kind == TensorKind::Weight && !access.write ? 3
+                   : view.kind == TensorKind::Kv                    ? 2
+                   : !access.write                                  ? 1
+                                                                    : 0;
+  return {kind, access.slot == kNoSlot ? access.unit.v : size_of(view).v};
+}
+
+std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
+                      std::vector<OutlineRule>& rules) {
+  if (access.slot == kNoSlot) return kNone;
+  const PartRule rule = part_rule(graph, access);
+  const bool experts = access.extent == Extent::Experts;
+  const auto known = std::ranges::find_if(
+      rules, [&](const OutlineRule& r) { return r.rule == rule && r.experts() == experts; });
+  const auto at = static_cast<std::uint32_t>(known - rules.begin());
+  if (known == rules.end()) rules.push_back({rule, access});
+  return at;
+}
+
+// Experts are few; so many parts take no more room as a set than as a list.
+constexpr std::int64_t kMostInSet = 512;
+
+// The limit of a slot's list where all that depends on it is counted the same way, and
+// something of it is kept.
+std::uint32_t set_limit(const std::vector<OutlineRule>& rules, SlotId slot) {
+  std::int64_t limit = 0;
+  bool apart = false;
+  for (const OutlineRule& of : rules) {
+    if (of.rule.slot != slot) continue;
+    if (of.batched() || of.rule.limit <= 0 || of.rule.limit > kMostInSet ||
+        (limit != 0 && of.rule.limit != limit))
+      return 0;
+    limit = of.rule.limit;
+    apart |= of.rule.apart;
+  }
+  return apart ? static_cast<std::uint32_t>(limit) : 0;
+}
+
+void choose_sets(TemplateOutline& outline) {
+  for (std::uint32_t i = 0; i < outline.slots; ++i)
+    outline.limits.push_back(set_limit(outline.rules, SlotId{i}));
+  for (OutlineRule& of : outline.rules) {
+    outline.batched |= of.batched();
+    if (!of.rule.apart || of.rule.slot.v >= outline.slots) continue;
+    of.first_word = outline.words;
+    of.words = (outline.limits[of.rule.slot.v] + 63) / 64;
+    outline.words += of.words;
+  }
+}
+
+}  // namespace
+
+std::uint32_t SessionNames::tensor(const Tensor& root) {
+  const std::uint32_t id = number_of(
+      tensor_ids_,
+      std::format("{}/{}/{}/{}/{}", static_cast<int>(root.kind), static_cast<int>(root.source),
+                  root.file.file, root.file.offset, root.name),
+      tensors_.size());
+  if (id == tensors_.size()) {
+    tensors_.push_back({.name = root.name,
+                        .kind = root.kind,
+                        .source = root.source,
+                        .layer = root.layer,
+                        .component = root.component,
+                        .role = root.role,
+                        .type = root.type,
+                        .size = size_of(root),
+                        .file = root.file});
+  } else {
+    tensors_[id].size = std::max(tensors_[id].size, size_of(root));
+  }
+  return id;
+}
+
+std::uint32_t SessionNames::view(const Tensor& view) {
+  const std::uint32_t id = number_of(
+      view_ids_,
+      std::format("{}/{}/{}/{}/{}", static_cast<int>(view.kind), static_cast<int>(view.source),
+                  view.layer.v, static_cast<int>(view.component), view.name),
+      views_.size());
+  if (id == views_.size())
+    views_.push_back({.name = view.name,
+                      .kind = view.kind,
+                      .source = view.source,
+                      .layer = view.layer,
+                      .component = view.component});
+  return id;
+}
+
+std::uint32_t SessionNames::kind(const std::string& name) {
+  const std::uint32_t id = number_of(kind_ids_, name, kinds_.size());
+  if (id == kinds_.size()) kinds_.push_back(name);
+  return id;
+}
+
+std::uint32_t SessionNames::op(SessionOp op) {
+  const std::uint32_t id =
+      number_of(op_ids_, std::format("{}/{}/{}", op.kind, op.layer.v, op.output), ops_.size());
+  if (id == ops_.size()) ops_.push_back(std::move(op));
+  return id;
+}
+
+FileRange OutlineAccess::part_in_file(std::uint64_t number) const {
+  const std::uint64_t from = file.offset + number * stride;
+  if (file.empty() || from < file.offset || from >= file_end) return {};
+  return {file.file, from, std::min(unit.v, file_end - from)};
+}
+
+TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
+  TemplateOutline outline;
+  outline.slots = static_cast<std::uint32_t>(graph.slots.size());
+  const std::vector<Access> accesses = accesses_of(graph);
+  std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // of roots
+  std::vector<std::uint32_t> views(graph.tensors.size(), kNone);
+  for (std::uint32_t i = 0, next = 0; i < graph.ops.size(); ++i) {
+    const Op& op = graph.ops[i];
+    const std::uint32_t kind = names.kind(op_name(graph, op));
+    OutlineOp out{.kind = kind,
+                  .op = names.op({graph.tensor(graph.node(op.last()).output).name, kind, op.layer}),
+                  .layer = op.layer,
+                  .component = op_part(graph, op).component,
+                  .first_access = next,
+                  .accesses = 0,
+                  .main = kNone};
+    for (; next < accesses.size() && accesses[next].op.v == i; ++next, ++out.accesses) {
+      const Access& access = accesses[next];
+      if (out.main == kNone || weight_of(graph, accesses[out.main]) < weight_of(graph, access))
+        out.main = next;
+      const TensorId root = graph.root(access.tensor);
+      const Tensor& view = graph.tensor(access.tensor);
+      if (numbers[root.v] == kNone) numbers[root.v] = names.tensor(graph.tensor(root));
+      if (views[access.tensor.v] == kNone) views[access.tensor.v] = names.view(view);
+      const FileRange& whole = graph.tensor(root).file;
+      outline.accesses.push_back({.tensor = numbers[root.v],
+                                  .name = views[access.tensor.v],
+                                  .view = access.tensor,
+                                  .rule = rule_of(graph, access, outline.rules),
+                                  .source = view.source,
+                                  .write = access.write,
+                                  .unit = access.unit,
+                                  .stride = access.stride,
+                                  .span = size_of(view).v,
+                                  .file = access.range,
+                                  .file_end = whole.offset + whole.length});
+    }
+    outline.ops.push_back(out);
+  }
+  choose_sets(outline);
+  return outline;
+}
+
+}  // namespace tt

@@ -1,0 +1,252 @@
+#include "analysis/report/report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <ranges>
+
+#include "analysis/common/figure_text.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kRows = 15;     // of a table
+constexpr std::size_t kPins = 60;     // rows of what to pin
+constexpr std::size_t kPoints = 400;  // of a line
+
+constexpr const char* kSumColumns[] = {"ops",  "accesses", "read",   "written",
+                                       "time", "share",    "bytes/s"};
+
+ReportSection breakdown_section(const char* title, const char* first, const Breakdown& from) {
+  ReportSection section{
+      .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
+  for (const char* column : kSumColumns) section.columns.push_back({.name = column, .right = true});
+  std::vector<BreakdownRow> rows = from.rows;
+  // Layers have an order of their own; of anything else the slowest come first.
+  if (from.by != Axis::Layer) {
+    std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
+      return std::pair(r.all.time_ns, r.all.bytes());
+    });
+    if (rows.size() > kRows) {
+      section.text.push_back(std::format("The {} of {} with the most time.", kRows, rows.size()));
+      rows.resize(kRows);
+    }
+  }
+  BarChart bars{.title = title, .bars = {}};
+  for (const BreakdownRow& row : rows) {
+    const TraceSums& s = row.all;
+    bars.bars.push_back({.label = row.name, .value = s.time_ns, .text = time_text(s.time_ns)});
+    section.rows.push_back(
+        {row.name, std::format("{:.0f}", s.executions), std::format("{:.0f}", s.accesses()),
+         bytes_text(s.bytes_read), bytes_text(s.bytes_written), time_text(s.time_ns),
+         share_text(s.time_ns, from.total.all.time_ns), bytes_text(s.bytes_per_second())});
+  }
+  section.charts.emplace_back(std::move(bars));
+  return section;
+}
+
+ReportSection latency_section(const ReportFigures& f) {
+  ReportSection section{
+      .title = "Time per token", .text = {}, .charts = {}, .columns = {}, .rows = {}};
+  std::vector<double> sorted = f.token_ms;
+  std::ranges::sort(sorted);
+  const auto at = [&](double share) {
+    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+  };
+  section.text.push_back(std::format(
+      "Of {} generated tokens: median {:.3g} ms, 95 % within {:.3g} ms, slowest {:.3g} ms.",
+      sorted.size(), at(0.5), at(0.95), sorted.back()));
+  // Of a long session the slowest token of each stretch, so that none is hidden.
+  const std::size_t stretch = (f.token_ms.size() + kPoints - 1) / kPoints;
+  LineChart::Line line{.name = "ms", .points = {}};
+  for (std::size_t i = 0; i < f.token_ms.size(); i += stretch) {
+    const auto end =
+        f.token_ms.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, f.token_ms.size()));
+    line.points.emplace_back(
+        static_cast<double>(i),
+        *std::max_element(f.token_ms.begin() + static_cast<std::ptrdiff_t>(i), end));
+  }
+  section.charts.emplace_back(LineChart{.title = "Time per token",
+                                        .x_label = "generated token",
+                                        .y_label = "ms",
+                                        .lines = {std::move(line)}});
+  return section;
+}
+
+// How far the disk really was waited for.
+std::string faults_text(const ReportFigures& f) {
+  const BreakdownRow& all = f.by_tensor.total;
+  if (f.info.fact("trace.page_faults").empty() && all.all.faults == 0)
+    return "Page faults were not recorded: what of this the disk really gave is not known.";
+  if (all.all.faults == 0)
+    return "No page fault was recorded: all that was read was in memory already.";
+  return std::format(
+      "The disk was waited for {:.0f} times (page faults), {:.0f} of these while tokens were "
+      "generated. It gives what lies behind unasked, so that it gave more pages than these.",
+      all.all.faults, all.generate.faults);
+}
+
+ReportSection faults_section(const Breakdown& by_tensor) {
+  ReportSection section{.title = "Where the disk was waited for",
+                        .text = {},
+                        .charts = {},
+                        .columns = {{.name = "tensor"},
+                                    {.name = "page faults", .right = true},
+                                    {.name = "share", .right = true},
+                                    {.name = "in the prompt", .right = true},
+                                    {.name = "generating", .right = true}},
+                        .rows = {}};
+  std::vector<BreakdownRow> rows = by_tensor.rows;
+  std::erase_if(rows, [](const BreakdownRow& row) { return row.all.faults == 0; });
+  std::ranges::stable_sort(rows, std::ranges::greater{},
+                           [](const BreakdownRow& row) { return row.all.faults; });
+  if (rows.size() > kRows) {
+    section.text.push_back(
+        std::format("The {} of {} with the most page faults.", kRows, rows.size()));
+    rows.resize(kRows);
+  }
+  BarChart bars{.title = section.title, .bars = {}};
+  for (const BreakdownRow& row : rows) {
+    const auto count = [](double faults) { return std::format("{:.0f}", faults); };
+    bars.bars.push_back(
+        {.label = row.name, .value = row.all.faults, .text = count(row.all.faults)});
+    section.rows.push_back({row.name, count(row.all.faults),
+                            share_text(row.all.faults, by_tensor.total.all.faults),
+                            count(row.prompt.faults), count(row.generate.faults)});
+  }
+  section.charts.emplace_back(std::move(bars));
+  return section;
+}
+
+ReportSection memory_section(const ReportFigures& f) {
+  ReportSection section{.title = "What memory would save",
+                        .text = {std::format("{} of weights were read, {} of them different bytes.",
+                                             bytes_text(static_cast<double>(f.weights_read.v)),
+                                             bytes_text(static_cast<double>(f.weights_distinct.v))),
+                                 "LRU keeps what was used last, as a page cache does. Pinned: what "
+                                 "is read most stays. Best: what "
+                                 "no policy can beat, since it knows the future (Belady).",
+                                 faults_text(f)},
+                        .charts = {},
+                        .columns = {{.name = "memory", .right = true},
+                                    {.name = "LRU", .right = true},
+                                    {.name = "pinned", .right = true},
+                                    {.name = "best", .right = true}},
+                        .rows = {}};
+  const auto share = [&](const CachePoint& p) {
+    return f.weights_read.v == 0
+               ? 0.0
+               : 100.0 * static_cast<double>(p.bytes.v) / static_cast<double>(f.weights_read.v);
+  };
+  LineChart chart{.title = "Bytes that memory would save",
+                  .x_label = "memory for weights, MB",
+                  .y_label = "% of the bytes read",
+                  .lines = {}};
+  const auto add = [&](const char* name, const std::vector<CachePoint>& curve) {
+    LineChart::Line line{.name = name, .points = {}};
+    for (const CachePoint& p : curve)
+      line.points.emplace_back(static_cast<double>(p.capacity.v) / 1e6, share(p));
+    chart.lines.push_back(std::move(line));
+  };
+  add("best", f.belady);
+  add("LRU", f.lru);
+  add("pinned", f.pin);
+  section.charts.emplace_back(std::move(chart));
+  for (std::size_t i = 0; i < f.lru.size(); i += 4) {
+    section.rows.push_back({bytes_text(static_cast<double>(f.lru[i].capacity.v)),
+                            std::format("{:.1f} %", share(f.lru[i])),
+                            std::format("{:.1f} %", share(f.pin[i])),
+                            std::format("{:.1f} %", share(f.belady[i]))});
+  }
+  return section;
+}
+
+ReportSection pins_section(const PinPlan& plan) {
+  ReportSection section{
+      .title = "What to pin",
+      .text = {std::format(
+          "In {} of memory, what saves most per byte first: {} held, {} of the reads saved.",
+          bytes_text(static_cast<double>(plan.memory.v)),
+          bytes_text(static_cast<double>(plan.held.v)),
+          bytes_text(static_cast<double>(plan.saved.v)))},
+      .charts = {},
+      .columns = {{.name = "tensor"},
+                  {.name = "experts"},
+                  {.name = "held", .right = true},
+                  {.name = "reads", .right = true},
+                  {.name = "saved", .right = true}},
+      .rows = {}};
+  for (const PinnedWeight& weight : plan.weights | std::views::take(kPins)) {
+    section.rows.push_back(
+        {weight.tensor, runs_text(weight.experts), bytes_text(static_cast<double>(weight.held.v)),
+         std::to_string(weight.reads), bytes_text(static_cast<double>(weight.saved.v))});
+  }
+  if (plan.weights.size() > kPins)
+    section.text.push_back(std::format("The first {} of {}.", kPins, plan.weights.size()));
+  return section;
+}
+
+ReportSection checks_section(const Validation& validation) {
+  ReportSection section{
+      .title = "Is the recording sound?",
+      .text = {validation.passed() ? "Every check passed." : "It is not: see the failed checks."},
+      .charts = {},
+      .columns = {{.name = "check"}, {.name = "verdict"}, {.name = "what was looked at"}},
+      .rows = {}};
+  for (const CheckResult& check : validation.checks) {
+    std::string told = check.summary;
+    if (!check.evidence.empty()) told += ": " + check.evidence.front();
+    section.rows.push_back({to_text(check.check), to_text(check.verdict), std::move(told)});
+  }
+  return section;
+}
+
+ReportSection facts_section(const SessionInfo& info) {
+  ReportSection section{.title = "Facts",
+                        .text = {},
+                        .charts = {},
+                        .columns = {{.name = "fact"}, {.name = "value"}},
+                        .rows = {}};
+  for (const ModelFile& file : info.model_files)
+    section.rows.push_back({"model file", std::format("{} ({})", file.path,
+                                                      bytes_text(static_cast<double>(file.size)))});
+  for (const auto& [name, value] : info.facts) section.rows.push_back({name, value});
+  return section;
+}
+
+std::string when(std::int64_t unix_ns) {
+  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
+  using namespace std::chrono;
+  return std::format("{:%F %T} UTC", sys_time<seconds>{seconds{unix_ns / 1'000'000'000}});
+}
+
+}  // namespace
+
+Report report_of(const ReportFigures& figures) {
+  const SessionInfo& info = figures.info;
+  Report report{.title = info.title.empty() ? info.id : info.title,
+                .subtitle = std::format("Session {}, {}, level {}, {} layers, {}", info.id,
+                                        when(info.start_utc_ns), to_text(info.level), info.n_layers,
+                                        to_text(info.state)),
+                .findings = findings_of(figures),
+                .advice = advice_of(figures),
+                .sections = {}};
+  if (!figures.token_ms.empty()) report.sections.push_back(latency_section(figures));
+  if (!figures.by_op_kind.rows.empty()) {
+    report.sections.push_back(breakdown_section("By kind of op", "op", figures.by_op_kind));
+    report.sections.push_back(breakdown_section("By component", "component", figures.by_component));
+    report.sections.push_back(breakdown_section("By layer", "layer", figures.by_layer));
+    report.sections.push_back(breakdown_section("By tensor", "tensor", figures.by_tensor));
+  }
+  if (!figures.lru.empty()) report.sections.push_back(memory_section(figures));
+  if (figures.by_tensor.total.all.faults > 0)
+    report.sections.push_back(faults_section(figures.by_tensor));
+  if (!figures.room.pins.weights.empty())
+    report.sections.push_back(pins_section(figures.room.pins));
+  report.sections.push_back(checks_section(figures.validation));
+  report.sections.push_back(facts_section(info));
+  return report;
+}
+
+}  // namespace tt

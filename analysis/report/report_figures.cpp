@@ -1,0 +1,156 @@
+// Gathers what a report tells.
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "analysis/aggregate/step_shares.h"
+#include "analysis/common/op_facts.h"
+#include "analysis/report/report.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint32_t kCapacities = 20;
+
+// Times and tokens of the steps. Where evaluations were joined to one, each token took its
+// share.
+void gather_steps(const SessionIndex& index, ReportFigures& figures) {
+  constexpr std::size_t kMostTokens = std::size_t{1} << 24;  // a file may say anything
+  for (const IndexedStep& step : index.steps()) {
+    const Ns took = step.end - step.begin;
+    if (step.phase == Phase::Generate) {
+      figures.generated_tokens += step.n_tokens;
+      figures.generate_time = figures.generate_time + took;
+      const std::size_t room = kMostTokens - figures.token_ms.size();
+      figures.token_ms.insert(figures.token_ms.end(), std::min<std::size_t>(step.n_tokens, room),
+                              static_cast<double>(took.v) / 1e6 / step.n_tokens);
+    } else if (step.phase == Phase::Prompt) {
+      figures.prompt_tokens += step.n_tokens;
+      figures.prompt_time = figures.prompt_time + took;
+    }
+  }
+}
+
+std::expected<void, TraceError> gather_devices(const SessionIndex& index,
+                                               const SessionReader& reader,
+                                               ReportFigures& figures) {
+  std::map<std::string, std::map<std::string, double>> times;  // by device and kind of op
+  std::expected<void, TraceError> done;
+  StepShares shares(index, std::nullopt, StepShares::Times::Yes);
+  shares.visit(window_of(index, {}), [&](const SeriesShare& share) {
+    const auto graph = reader.graph(share.series.graph);
+    if (!graph) {
+      done = std::unexpected(graph.error());
+      return;
+    }
+    for (std::size_t i = 0; i < (*graph)->ops.size(); ++i) {
+      const Op& op = (*graph)->ops[i];
+      // As signed: a file may say times that go back.
+      const auto ns = i < share.op_ns.size() ? static_cast<std::int64_t>(share.op_ns[i]) : 0;
+      times[op.device][op_name(**graph, op)] += static_cast<double>(ns);
+    }
+  });
+  for (const auto& [device, kinds] : times) {
+    DeviceTime of{.name = device, .ns = 0, .slowest = {}, .slowest_ns = 0};
+    for (const auto& [kind, ns] : kinds) {
+      of.ns += ns;
+      if (ns <= of.slowest_ns) continue;
+      of.slowest = kind;
+      of.slowest_ns = ns;
+    }
+    figures.devices.push_back(std::move(of));
+  }
+  std::ranges::stable_sort(figures.devices, std::greater{}, &DeviceTime::ns);
+  return done;
+}
+
+// What of `distinct` bytes there is memory for; where for all, half of them.
+Bytes room_for(Bytes distinct, const SessionInfo& info) {
+  const auto memory = info.fact_number("host.ram_bytes");
+  return memory && *memory < distinct.v ? Bytes{*memory} : Bytes{distinct.v / 2};
+}
+
+std::expected<void, TraceError> gather_reuse(const SessionReader& reader, ReportFigures& figures,
+                                             const KeepGoing& keep_going) {
+  constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+  const auto sequence = weight_reads(reader, kAllSteps, Grain::Part, keep_going);
+  if (!sequence) return std::unexpected(sequence.error());
+  const std::uint64_t all = sequence->distinct_bytes().v;
+  ReuseQuery query{.grain = Grain::Part};
+  for (std::uint64_t i = 0; i <= kCapacities; ++i)
+    query.capacities.push_back(Bytes{all / kCapacities * i + all % kCapacities * i / kCapacities});
+  const Bytes room = room_for(Bytes{all}, figures.info);
+  query.capacities.push_back(room);
+  auto found = reuse(*sequence, query, keep_going);
+  if (!found) return std::unexpected(found.error());
+  figures.weights_read = found->bytes;
+  figures.weights_distinct = found->distinct;
+  if (found->reads == 0) return {};
+  figures.room = {
+      .pins = pin_plan(*sequence, room), .lru = found->lru.back(), .belady = found->belady.back()};
+  for (auto* curve : {&found->lru, &found->pin, &found->belady}) curve->pop_back();
+  figures.lru = std::move(found->lru);
+  figures.pin = std::move(found->pin);
+  figures.belady = std::move(found->belady);
+  return {};
+}
+
+std::expected<Breakdown, TraceError> by(Axis axis, const SessionIndex& index,
+                                        const KeepGoing& keep_going) {
+  return breakdown(index, {.by = axis}, keep_going);
+}
+
+}  // namespace
+
+std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
+                                                        const SessionIndex& index,
+                                                        const SessionReader& reader,
+                                                        const KeepGoing& keep_going,
+                                                        const Telling& tell) {
+  ReportFigures figures;
+  figures.info = index.info();
+  TraceError error{};
+  // Each answer in its place; the first that fails is the report's.
+  const auto got = [&](auto answer, auto& place) {
+    if (!answer) {
+      error = answer.error();
+      return false;
+    }
+    place = *std::move(answer);
+    return true;
+  };
+  AccessPattern pattern;
+  Sequentiality order;
+  const auto stop = [&]() -> std::expected<ReportFigures, TraceError> {
+    return std::unexpected(error);
+  };
+  tell("summing up");
+  if (!got(reader.losses(), figures.losses)) return stop();
+  figures.whole_steps = reader.whole_steps();
+  if (!got(by(Axis::OpKind, index, keep_going), figures.by_op_kind)) return stop();
+  if (!got(by(Axis::Component, index, keep_going), figures.by_component)) return stop();
+  if (!got(by(Axis::Layer, index, keep_going), figures.by_layer)) return stop();
+  if (!got(by(Axis::Tensor, index, keep_going), figures.by_tensor)) return stop();
+  if (!got(sequentiality(index, {}, kUsualGap, {.from = 0, .limit = 0}, keep_going), order))
+    return stop();
+  figures.read_order = order.total;
+  tell("comparing tokens");
+  if (!got(determinism(reader, keep_going), figures.determinism)) return stop();
+  tell("learning the order of reads");
+  if (!got(access_pattern(reader, keep_going), pattern)) return stop();
+  figures.prediction = pattern.prediction;
+  gather_steps(index, figures);
+  if (const auto devices = gather_devices(index, reader, figures); !devices)
+    return std::unexpected(devices.error());
+  tell("replaying reads");
+  if (const auto read = gather_reuse(reader, figures, keep_going); !read)
+    return std::unexpected(read.error());
+  tell("checking");
+  if (!got(validate(file, keep_going), figures.validation)) return stop();
+  return figures;
+}
+
+}  // namespace tt

@@ -1,0 +1,286 @@
+// Sentences: what the figures of a report mean, and what to do about it.
+#include <algorithm>
+#include <format>
+#include <ranges>
+
+#include "analysis/common/figure_text.h"
+#include "analysis/report/report.h"
+
+namespace tt {
+
+namespace {
+
+const BreakdownRow* row_of(const Breakdown& breakdown, std::string_view name) {
+  const auto row = std::ranges::find(breakdown.rows, name, &BreakdownRow::name);
+  return row == breakdown.rows.end() ? nullptr : &*row;
+}
+
+double per_second(std::uint32_t count, Ns time) {
+  return time.v > 0 ? count * 1e9 / static_cast<double>(time.v) : 0;
+}
+
+void find_damage(const ReportFigures& f, std::vector<std::string>& out) {
+  if (!f.whole_steps) return;
+  out.push_back(std::format("The file is damaged: this report is about the {} steps before that.",
+                            *f.whole_steps));
+}
+
+void find_speed(const ReportFigures& f, std::vector<std::string>& out) {
+  if (f.prompt_tokens > 0) {
+    out.push_back(std::format("The prompt: {} tokens in {}, {:.1f} a second.", f.prompt_tokens,
+                              time_text(static_cast<double>(f.prompt_time.v)),
+                              per_second(f.prompt_tokens, f.prompt_time)));
+  }
+  if (f.generated_tokens > 0) {
+    out.push_back(std::format("The answer: {} tokens evaluated in {}, {:.1f} a second.",
+                              f.generated_tokens, time_text(static_cast<double>(f.generate_time.v)),
+                              per_second(f.generated_tokens, f.generate_time)));
+  }
+}
+
+void find_bytes(const ReportFigures& f, std::vector<std::string>& out) {
+  const TraceSums& generate = f.by_op_kind.total.generate;
+  if (f.generated_tokens > 0 && generate.bytes() > 0) {
+    out.push_back(std::format(
+        "A generated token touches {} in {:.0f} accesses: {} a second while its ops run.",
+        bytes_text(generate.bytes() / f.generated_tokens), generate.accesses() / f.generated_tokens,
+        bytes_text(generate.bytes_per_second())));
+  }
+  const double all = f.by_op_kind.disk.bytes() + f.by_op_kind.buffer.bytes();
+  if (all > 0) {
+    out.push_back(std::format("{} of all bytes touched lie in the mapped model file, {} in memory.",
+                              share_text(f.by_op_kind.disk.bytes(), all),
+                              share_text(f.by_op_kind.buffer.bytes(), all)));
+  }
+}
+
+void find_hottest(const ReportFigures& f, std::vector<std::string>& out) {
+  const auto& rows = f.by_op_kind.rows;
+  const auto slowest =
+      std::ranges::max_element(rows, {}, [](const BreakdownRow& r) { return r.all.time_ns; });
+  if (slowest != rows.end() && slowest->all.time_ns > 0) {
+    out.push_back(std::format("{} takes {} of the time of all ops, at {} a second.", slowest->name,
+                              share_text(slowest->all.time_ns, f.by_op_kind.total.all.time_ns),
+                              bytes_text(slowest->all.bytes_per_second())));
+  }
+}
+
+void find_pattern(const ReportFigures& f, std::vector<std::string>& out) {
+  if (f.determinism.pairs > 0) {
+    out.push_back(std::format("{} of {} tokens read the same weights as the one before.",
+                              f.determinism.same_weights, f.determinism.pairs));
+  }
+  if (f.prediction.reads > 0) {
+    out.push_back(std::format("The pattern of the first half tells {} of the reads of the second.",
+                              share_text(f.prediction.accuracy(), 1)));
+  }
+  if (f.read_order.reads > 0) {
+    out.push_back(
+        std::format("{} of the reads of weights follow the one before within {} in the file.",
+                    share_text(static_cast<double>(f.read_order.sequential),
+                               static_cast<double>(f.read_order.reads)),
+                    bytes_text(static_cast<double>(kUsualGap))));
+  }
+}
+
+const BreakdownRow* most_faults(const Breakdown& breakdown) {
+  const auto most = std::ranges::max_element(
+      breakdown.rows, {}, [](const BreakdownRow& row) { return row.all.faults; });
+  return most == breakdown.rows.end() || most->all.faults == 0 ? nullptr : &*most;
+}
+
+void find_faults(const ReportFigures& f, std::vector<std::string>& out) {
+  const TraceSums& all = f.by_tensor.total.all;
+  if (all.faults == 0) return;
+  std::string found = std::format("The disk was waited for {:.0f} times (page faults)", all.faults);
+  if (const BreakdownRow* most = most_faults(f.by_tensor))
+    found +=
+        std::format(", {} of them at {}", share_text(most->all.faults, all.faults), most->name);
+  out.push_back(found + ".");
+}
+
+// --- advice -------------------------------------------------------------------
+
+void advise_soundness(const ReportFigures& f, std::vector<Advice>& out) {
+  for (const CheckResult& check : f.validation.checks) {
+    if (check.verdict != Verdict::Failed) continue;
+    out.push_back({.advice = "Do not trust this recording before its failed checks are understood.",
+                   .because = std::format("{}: {}", to_text(check.check), check.evidence.front())});
+    return;
+  }
+}
+
+// What to pin, in so many words; the rest stands in the table.
+std::string pinned_names(const PinPlan& plan) {
+  constexpr std::size_t kNames = 8;
+  const auto names = names_of(plan);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNames); ++i)
+    out += (i > 0 ? "; " : "") + names[i];
+  if (names.size() > kNames) out += std::format("; and {} more", names.size() - kNames);
+  return out;
+}
+
+void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
+  if (f.weights_read.v == 0) return;
+  const auto ram = f.info.fact_number("host.ram_bytes");
+  const auto distinct = static_cast<double>(f.weights_distinct.v);
+  const std::string need = bytes_text(distinct);
+  const PinPlan& pins = f.room.pins;
+  const auto saved = [&](Bytes bytes) {
+    return share_text(static_cast<double>(bytes.v), static_cast<double>(f.weights_read.v));
+  };
+  if (ram && *ram < f.weights_distinct.v) {
+    if (pins.weights.empty()) return;
+    out.push_back(
+        {.advice = std::format("Pin {}: {}.", bytes_text(static_cast<double>(pins.held.v)),
+                               pinned_names(pins)),
+         .because = std::format(
+             "The session reads {} of weights and the machine has {} of memory. Keeping what "
+             "was used last saves {} of the bytes read, pinning {}; no policy saves more than {}.",
+             need, bytes_text(static_cast<double>(*ram)), saved(f.room.lru.bytes),
+             saved(pins.saved), saved(f.room.belady.bytes))});
+    return;
+  }
+  std::string because = std::format(
+      "So much of them was read; then each byte comes from the disk once. With half of it a "
+      "page cache (LRU) saves {} of the bytes read, pinning the most read saves {}",
+      saved(f.room.lru.bytes), saved(pins.saved));
+  because += pins.weights.empty() ? "." : std::format(": {}.", pinned_names(pins));
+  out.push_back({.advice = std::format("Have {} of memory for the weights.", need),
+                 .because = std::move(because)});
+}
+
+// What is read once, as a prompt begins, has to come from somewhere; what is waited for in
+// every token had been there.
+void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
+  const TraceSums& generate = f.by_tensor.total.generate;
+  if (f.generated_tokens == 0 || generate.faults < f.generated_tokens) return;
+  std::string because = std::format(
+      "Each generated token waited for the disk {:.1f} times (page faults): bytes that it reads "
+      "were not in memory",
+      generate.faults / f.generated_tokens);
+  if (const BreakdownRow* most = most_faults(f.by_tensor))
+    because += std::format(", most often those of {}", most->name);
+  out.push_back({.advice = "Keep the weights in memory: more of it, --mlock, or less beside it.",
+                 .because = because + "."});
+}
+
+void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
+  const auto threads = f.info.fact_number("context.threads"),
+             cores = f.info.fact_number("host.cores");
+  if (!threads || !cores || *threads >= *cores) return;
+  out.push_back({.advice = std::format("Try more threads (-t {}).", *cores),
+                 .because = std::format("It ran with {} of {} cores.", *threads, *cores)});
+}
+
+void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
+  const std::string_view repack = f.info.fact("context.repack");
+  if (repack != "off" || f.weights_read.v == 0) return;
+  out.push_back({.advice = "Let weights be repacked (leave --no-repack out).",
+                 .because = std::format(
+                     "They were read as they lie in the file, {}; the kernels for repacked "
+                     "weights are faster where there is memory for a second copy.",
+                     bytes_text(static_cast<double>(f.weights_read.v)))});
+}
+
+// Whether an op multiplies by a matrix: of a fused one, whether a part of it does.
+bool is_matrix_product(std::string_view kind) {
+  for (const auto word : kind | std::views::split('+')) {
+    const std::string_view op(word);
+    if (op == "MUL_MAT" || op == "MUL_MAT_ID") return true;
+  }
+  return false;
+}
+
+// Ops that stream weights can be no faster than memory is.
+void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
+  const TraceSums& all = f.by_op_kind.total.generate;
+  TraceSums products;
+  std::string kinds;
+  for (const BreakdownRow& row : f.by_op_kind.rows) {
+    if (!is_matrix_product(row.name) || row.generate.time_ns <= 0) continue;
+    products += row.generate;
+    kinds += (kinds.empty() ? "" : ", ") + row.name;
+  }
+  if (all.time_ns <= 0 || products.time_ns < 0.5 * all.time_ns) return;
+  double best = 0;
+  for (const BreakdownRow& row : f.by_tensor.rows)
+    if (row.generate.bytes_read > 0.01 * all.bytes_read)
+      best = std::max(best, row.generate.bytes_per_second());
+  const double rate = products.bytes_per_second();
+  if (best <= 0 || rate < 0.6 * best) return;
+  out.push_back({.advice = "Use a smaller quantization: generating is bound by memory.",
+                 .because = std::format(
+                     "Matrix products ({}) take {} of a token's time and read {} a second, {} of "
+                     "the fastest tensor's {}: fewer bytes make it faster, not more arithmetic.",
+                     kinds, share_text(products.time_ns, all.time_ns), bytes_text(rate),
+                     share_text(rate, best), bytes_text(best))});
+}
+
+void advise_attention(const ReportFigures& f, std::vector<Advice>& out) {
+  const BreakdownRow* softmax = row_of(f.by_op_kind, "SOFT_MAX");
+  const BreakdownRow* attention = row_of(f.by_component, to_text(Component::Attention));
+  const double all = f.by_op_kind.total.all.time_ns;
+  if (softmax == nullptr || attention == nullptr ||
+      row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
+    return;
+  if (attention->all.time_ns < 0.3 * all) return;
+  out.push_back({.advice = "Try flash attention (-fa on).",
+                 .because = std::format(
+                     "Attention takes {} of the time, and without it each token reads the whole "
+                     "padded window of the cache.",
+                     share_text(attention->all.time_ns, all))});
+}
+
+// Some ops run on the CPU wherever the layers are: a few per cent are no fallback.
+void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
+  constexpr double kFallback = 0.05;
+  const std::string_view present = f.info.fact("host.devices");
+  const auto cpu = std::ranges::find(f.devices, "CPU", &DeviceTime::name);
+  if (cpu == f.devices.end()) return;
+  double all = 0;
+  std::string others;
+  for (const DeviceTime& device : f.devices) {
+    all += device.ns;
+    if (device.name != "CPU") others += (others.empty() ? "" : ", ") + device.name;
+  }
+  if (others.empty() && !present.empty()) {
+    out.push_back({.advice = "Let the device compute (-ngl 99).",
+                   .because = std::format("There is {}, and all ops ran on the CPU.", present)});
+  }
+  if (others.empty() || cpu->ns < kFallback * all || all <= 0) return;
+  out.push_back(
+      {.advice = "Give the device more layers (-ngl), if it has room.",
+       .because = std::format(
+           "Ops on the CPU took {} of the time, {} of it {}, although there is {}.",
+           share_text(cpu->ns, all), share_text(cpu->slowest_ns, cpu->ns), cpu->slowest, others)});
+}
+
+}  // namespace
+
+std::vector<std::string> findings_of(const ReportFigures& figures) {
+  std::vector<std::string> findings;
+  find_damage(figures, findings);
+  find_speed(figures, findings);
+  find_hottest(figures, findings);
+  find_bytes(figures, findings);
+  find_pattern(figures, findings);
+  find_faults(figures, findings);
+  return findings;
+}
+
+std::vector<Advice> advice_of(const ReportFigures& figures) {
+  std::vector<Advice> advice;
+  advise_soundness(figures, advice);
+  advise_memory(figures, advice);
+  advise_faults(figures, advice);
+  advise_bandwidth(figures, advice);
+  advise_attention(figures, advice);
+  advise_threads(figures, advice);
+  advise_repacking(figures, advice);
+  advise_devices(figures, advice);
+  return advice;
+}
+
+}  // namespace tt

@@ -1,0 +1,355 @@
+#include "analysis/report/validation.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+constexpr std::array<const char*, kChecks> kCheckWords{
+    "file",      "losses", "steps",       "ops",         "op_times", "tokens",
+    "token_ids", "layers", "file_ranges", "offset_ways", "experts"};
+
+// One check while it is made. Counts what it looked at, keeps the first wrong ones.
+class Checking {
+ public:
+  explicit Checking(Check check) { result_.check = check; }
+  void look(std::uint64_t count = 1) { result_.looked_at += count; }
+  void wrong(std::string what) {
+    ++result_.wrong;
+    if (result_.evidence.size() < kEvidence) result_.evidence.push_back(std::move(what));
+  }
+  void wrong_without_evidence(std::uint64_t count) { result_.wrong += count; }
+  std::uint64_t looked_at() const { return result_.looked_at; }
+  CheckResult done(std::string summary) && {
+    result_.verdict = result_.wrong > 0       ? Verdict::Failed
+                      : result_.looked_at > 0 ? Verdict::Passed
+                                              : Verdict::NotApplicable;
+    result_.summary = std::move(summary);
+    return std::move(result_);
+  }
+
+ private:
+  CheckResult result_;
+};
+
+CheckResult check_file(const std::vector<std::string>& problems) {
+  Checking check(Check::File);
+  check.look();
+  for (const std::string& problem : problems) check.wrong(problem);
+  return std::move(check).done("the file, its rows' checksums and its blobs");
+}
+
+CheckResult check_losses(const LossCounters& losses) {
+  Checking check(Check::Losses);
+  check.look();
+  const std::array<std::pair<const char*, std::uint64_t>, 5> counts{
+      {{"steps without times", losses.steps_without_times},
+       {"values of slots dropped", losses.slot_values_dropped},
+       {"steps whose ops differed in number from their template's", losses.count_mismatches},
+       {"steps not written", losses.steps_not_written},
+       {"page faults lost", losses.page_faults_lost}}};
+  for (const auto& [what, count] : counts)
+    if (count > 0) check.wrong(std::format("{} {}", count, what));
+  return std::move(check).done("what the recorder says it lost");
+}
+
+// The counts are those of the graph with the most weights (engine, trace.*).
+CheckResult check_offset_ways(const SessionInfo& info) {
+  Checking check(Check::OffsetWays);
+  const auto weights = info.fact_number("trace.weights");
+  const auto named = info.fact_number("trace.offsets_by_name");
+  const auto addressed = info.fact_number("trace.offsets_by_address");
+  const auto agree = info.fact_number("trace.offsets_agree");
+  if (!weights || !named || !addressed || !agree)
+    return std::move(check).done("the session does not say how weights were found");
+  // At least so many were found in both ways.
+  const std::uint64_t both = *named + *addressed > *weights ? *named + *addressed - *weights : 0;
+  check.look(both);
+  if (*agree < both)
+    check.wrong(
+        std::format("{} weights were found in both ways, {} at the same place", both, *agree));
+  return std::move(check).done(
+      std::format("{} weights: {} found by name, {} by address, {} by both at the same place",
+                  *weights, *named, *addressed, *agree));
+}
+
+// A graph is looked at once, whatever the number of its steps.
+struct GraphChecks {
+  Checking layers{Check::Layers};
+  Checking ranges{Check::FileRanges};
+
+  void look_at(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
+    check_layers(info, id, graph);
+    for (const Tensor& tensor : graph.tensors) {
+      if (tensor.kind != TensorKind::Weight || tensor.file.empty()) continue;
+      ranges.look();
+      const FileRange& at = tensor.file;
+      if (at.file >= info.model_files.size()) {
+        ranges.wrong(std::format("template {}: {} lies in file {}, the model has {}", id.v,
+                                 tensor.name, at.file, info.model_files.size()));
+      } else if (const std::uint64_t size = info.model_files[at.file].size;
+                 at.length > size || at.offset > size - at.length) {
+        ranges.wrong(std::format("template {}: {} lies at {} + {}, the file ends at {}", id.v,
+                                 tensor.name, at.offset, at.length, size));
+      }
+    }
+  }
+
+ private:
+  // A graph without weights of layers (a cache shift, a projection) goes through none.
+  void check_layers(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
+    std::set<std::int64_t> there;
+    for (const Op& op : graph.ops)
+      if (op.layer.v >= 0) there.insert(op.layer.v);
+    const bool through = std::ranges::any_of(graph.tensors, [](const Tensor& t) {
+      return t.kind == TensorKind::Weight && t.layer != kNoLayer;
+    });
+    if (!through) return;
+    // An encoder may have another number of layers than the decoder, which the
+    // model's own figure counts: then they are at least consecutive.
+    const std::int64_t wanted =
+        std::max<std::int64_t>(info.n_layers, there.empty() ? 0 : *there.rbegin() + 1);
+    layers.look(static_cast<std::uint64_t>(wanted));
+    // A file may say that there are billions: what is missing is counted, not walked.
+    const std::int64_t missing = wanted - static_cast<std::int64_t>(there.size());
+    std::int64_t named = 0;
+    for (std::int64_t layer = 0; named < std::min<std::int64_t>(missing, kEvidence); ++layer) {
+      if (there.contains(layer)) continue;
+      layers.wrong(std::format("template {}: no op of layer {}", id.v, layer));
+      ++named;
+    }
+    layers.wrong_without_evidence(static_cast<std::uint64_t>(missing - named));
+  }
+};
+
+struct StepChecks {
+  // An import need not begin where its session did, nor know how many tokens a step had.
+  StepChecks(const SessionInfo& info, const LossCounters& losses)
+      : any_may_jump_(losses.steps_not_written > 0 ||
+                      !info.fact("trace.steps_without_token_count").empty()),
+        next_may_jump_(!info.fact("trace.imported_from").empty()) {}
+
+  Checking steps{Check::Steps};
+  Checking ops{Check::Ops};
+  Checking times{Check::OpTimes};
+  Checking tokens{Check::Tokens};
+  Checking ids{Check::TokenIds};
+  Checking experts{Check::Experts};
+
+  void look_at(const SessionReader& reader, const SessionInfo& info, const Step& step,
+               const GraphTemplate* graph) {
+    check_order(step);
+    check_tokens(reader, step);
+    if (graph != nullptr) {
+      check_ops(info, step, *graph);
+      check_slots(reader, info, step, *graph);
+    }
+    end_ = step.end;
+  }
+  void leave_out() { next_may_jump_ = true; }  // a step that cannot be read
+
+ private:
+  void check_order(const Step& step) {
+    steps.look();
+    if (step.end < step.begin) steps.wrong(std::format("step {} ends before it begins", step.id.v));
+    if (step.begin < end_)
+      steps.wrong(std::format("step {} begins before the one before it ended", step.id.v));
+  }
+
+  void check_tokens(const SessionReader& reader, const Step& step) {
+    if (step.n_tokens == 0) return;
+    tokens.look(step.n_tokens);
+    if (step.first_token < next_token_) {
+      tokens.wrong(std::format("step {} evaluates token {} again", step.id.v, step.first_token));
+    } else if (!any_may_jump_ && !next_may_jump_) {
+      check_jump(reader, step);
+    }
+    next_may_jump_ = false;
+    next_token_ = std::max(next_token_, std::uint64_t{step.first_token} + step.n_tokens);
+  }
+
+  // A step begins where the one before it ended, a decoder behind what its encoder read.
+  // Jumped over are the tokens that an earlier request has left in the cache.
+  void check_jump(const SessionReader& reader, const Step& step) {
+    constexpr std::uint64_t kAtOnce = 1024;
+    std::uint64_t missing = 0, first = step.first_token;
+    for (std::uint64_t at = next_token_; at < step.first_token;) {
+      const std::uint64_t count = std::min(kAtOnce, step.first_token - at);
+      const auto rows =
+          reader.tokens(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count));
+      if (!rows) break;  // told by the file's check
+      for (const Token& token : *rows) {
+        if (token.reused) continue;
+        first = std::min(first, std::uint64_t{token.index});
+        ++missing;
+      }
+      at += rows->size();
+      if (rows->size() == count) continue;
+      first = std::min(first, at);
+      missing += step.first_token - at;  // the session has no such tokens
+      break;
+    }
+    if (missing == 0) return;
+    tokens.wrong(
+        std::format("step {} begins at token {}: {} before it, from token {} on, were neither "
+                    "evaluated nor reused",
+                    step.id.v, step.first_token, missing, first));
+    tokens.wrong_without_evidence(missing - 1);
+  }
+
+  void check_ops(const SessionInfo& info, const Step& step, const GraphTemplate& graph) {
+    if (step.dropped || info.level < Level::Detailed) return;
+    ops.look();
+    if (step.op_ends.size() > graph.ops.size() ||
+        (step.op_ends.size() < graph.ops.size() && !step.aborted)) {
+      ops.wrong(std::format("step {} executed {} ops, its template {} has {}", step.id.v,
+                            step.op_ends.size(), step.graph.v, graph.ops.size()));
+    }
+    Ns last = step.first_op;
+    times.look(step.op_ends.size());
+    for (std::size_t i = 0; i < step.op_ends.size(); last = step.op_ends[i++])
+      if (step.op_ends[i] < last)
+        times.wrong(std::format("step {}: op {} ends before the one before it", step.id.v, i));
+    if (!step.op_ends.empty() && (step.first_op < step.begin || last > step.end))
+      times.wrong(std::format("step {}: its ops ran outside of it", step.id.v));
+  }
+
+  void check_slots(const SessionReader& reader, const SessionInfo& info, const Step& step,
+                   const GraphTemplate& graph) {
+    for (std::size_t i = 0; i < graph.slots.size() && i < step.slots.size(); ++i) {
+      const std::vector<std::int64_t>& values = step.slots[i].ints;
+      switch (graph.slots[i].kind) {
+        case SlotKind::TokenIds:
+          check_ids(reader, step, values);
+          break;
+        case SlotKind::Experts:
+          check_experts(info, step, graph, graph.slots[i], values);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  // A graph may gather the ids of some of its tokens, or of none (embeddings given).
+  void check_ids(const SessionReader& reader, const Step& step,
+                 const std::vector<std::int64_t>& values) {
+    if (values.size() != step.n_tokens) return;
+    const auto rows = reader.tokens(step.first_token, step.n_tokens);
+    if (!rows) return;  // told by the file's check
+    ids.look(rows->size());
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      if (values[i] == (*rows)[i].id) continue;
+      ids.wrong(std::format("step {}: the graph read id {} for token {}, which is {}", step.id.v,
+                            values[i], (*rows)[i].index, (*rows)[i].id));
+    }
+  }
+
+  void check_experts(const SessionInfo& info, const Step& step, const GraphTemplate& graph,
+                     const Slot& slot, const std::vector<std::int64_t>& values) {
+    const auto per_token =
+        static_cast<std::size_t>(std::max<std::int64_t>(graph.tensor(slot.tensor).ne[0], 1));
+    for (std::size_t at = 0; at < values.size(); at += per_token) {
+      const std::size_t end = std::min(at + per_token, values.size());
+      experts.look(end - at);
+      std::set<std::int64_t> seen;
+      for (std::size_t i = at; i < end; ++i) {
+        if (values[i] < 0 || (info.n_experts > 0 && values[i] >= info.n_experts)) {
+          experts.wrong(std::format("step {}: {} routes to expert {} of {}", step.id.v,
+                                    graph.tensor(slot.tensor).name, values[i], info.n_experts));
+        } else if (!seen.insert(values[i]).second) {
+          experts.wrong(std::format("step {}: {} routes a token to expert {} twice", step.id.v,
+                                    graph.tensor(slot.tensor).name, values[i]));
+        }
+      }
+    }
+  }
+
+  Ns end_{};
+  std::uint64_t next_token_ = 0;
+  // Over tokens that a step evaluated which is not there.
+  bool any_may_jump_ = false, next_may_jump_ = false;
+};
+
+// What cannot be read is left out: the file's check tells. False: cancelled.
+bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing& keep_going,
+          GraphChecks& graphs, StepChecks& steps) {
+  std::set<TemplateId> seen;
+  const std::uint32_t n_steps =
+      std::min(reader.step_count().value_or(0), reader.step_rows().value_or(UINT32_MAX));
+  for (std::uint32_t i = 0; i < n_steps; ++i) {
+    if (!keep_going()) return false;
+    const auto step = reader.step(StepId{i});
+    if (!step) {
+      steps.leave_out();
+      continue;
+    }
+    const auto graph = step->graph.v != 0 ? reader.graph(step->graph).value_or(nullptr)
+                                          : std::shared_ptr<const GraphTemplate>();
+    if (graph && seen.insert(step->graph).second) graphs.look_at(info, step->graph, *graph);
+    steps.look_at(reader, info, *step, graph.get());
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* to_text(Check check) { return kCheckWords[static_cast<std::size_t>(check)]; }
+
+const char* to_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Passed:
+      return "passed";
+    case Verdict::Failed:
+      return "failed";
+    case Verdict::NotApplicable:
+      return "not_applicable";
+  }
+  return "";
+}
+
+bool Validation::passed() const {
+  return std::ranges::none_of(checks,
+                              [](const CheckResult& c) { return c.verdict == Verdict::Failed; });
+}
+
+std::expected<Validation, TraceError> validate(const std::filesystem::path& file,
+                                               const KeepGoing& keep_going) {
+  const auto problems = check_session(file, keep_going);
+  if (!problems) return std::unexpected(problems.error());
+  Validation validation;
+  validation.checks.push_back(check_file(*problems));
+  const auto reader = SessionReader::open(file);
+  const auto info = reader ? reader->info() : std::unexpected(reader.error());
+  if (!info) return validation;
+
+  const LossCounters losses = reader->losses().value_or(LossCounters{});
+  GraphChecks graphs;
+  StepChecks steps(*info, losses);
+  if (!walk(*reader, *info, keep_going, graphs, steps)) return std::unexpected(cancelled_error());
+  const auto add = [&](Checking& check, const char* what) {
+    const std::string summary = std::format("{} {}", check.looked_at(), what);
+    validation.checks.push_back(std::move(check).done(summary));
+  };
+  validation.checks.push_back(check_losses(losses));
+  add(steps.steps, "steps, one after the other");
+  add(steps.ops, "steps, each with the ops of its template");
+  add(steps.times, "ends of ops, in order and within their step");
+  add(steps.tokens, "tokens evaluated, one after the other, each once");
+  add(steps.ids, "ids that graphs read, held against the tokens");
+  add(graphs.layers, "layers of graphs");
+  add(graphs.ranges, "weights of graphs, inside their model's file");
+  validation.checks.push_back(check_offset_ways(*info));
+  add(steps.experts, "choices of routers");
+  return validation;
+}
+
+}  // namespace tt

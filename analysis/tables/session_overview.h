@@ -1,0 +1,20 @@
+// What a list of sessions shows of one of them.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+struct SessionOverview {
+  SessionInfo info;
+  LossCounters losses;
+  std::uint32_t steps = 0, tokens = 0;
+  friend bool operator==(const SessionOverview&, const SessionOverview&) = default;
+};
+
+std::expected<SessionOverview, TraceError> session_overview(const SessionReader& reader);
+
+}  // namespace tt

@@ -1,0 +1,94 @@
+#include "analysis/tables/step_summary.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "analysis/common/derived_graphs.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint32_t kMostLayers = 1024;  // a file may say anything; memory is not endless
+
+// The entry of an op in the per-layer lists: the last one is for no layer.
+std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_layers) {
+  const LayerId layer = graph.op(op).layer;
+  return layer.v < 0 || std::cmp_greater_equal(layer.v, n_layers)
+             ? n_layers
+             : static_cast<std::size_t>(layer.v);
+}
+
+}  // namespace
+
+StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> accesses,
+                         const Step& step, std::uint32_t n_layers) {
+  StepSummary out{.step = step.id,
+                  .phase = step.phase,
+                  .timing = step.timing,
+                  .graph = step.graph,
+                  .begin = step.begin,
+                  .end = step.end,
+                  .first_token = step.first_token,
+                  .n_tokens = step.n_tokens,
+                  .dropped = step.dropped,
+                  .aborted = step.aborted,
+                  .layer_ns = std::vector<Ns>(n_layers + std::size_t{1}),
+                  .layer_bytes = std::vector<Bytes>(n_layers + std::size_t{1})};
+  if (graph == nullptr) return out;
+
+  out.ops = std::min(step.op_ends.size(), graph->ops.size());
+  for (std::uint32_t i = 0; i < out.ops; ++i) {
+    Ns& ns = out.layer_ns[layer_entry(*graph, OpId{i}, n_layers)];
+    ns = ns + (step.op_ends[i] - step.op_begin(OpId{i}));
+  }
+  for_each_access(*graph, accesses, step, [&](const StepAccess& row) {
+    ++out.accesses;
+    (row.write ? out.written : out.read) += row.touched;
+    out.layer_bytes[layer_entry(*graph, row.op, n_layers)] += row.touched;
+  });
+  return out;
+}
+
+std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
+                                                            PageRange range,
+                                                            const KeepGoing& keep_going) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  if (info->n_layers > kMostLayers) {
+    return std::unexpected(
+        TraceError{TraceError::Kind::Damaged,
+                   std::format("the session says that its model has {} layers", info->n_layers)});
+  }
+  const auto total = reader.step_count();
+  if (!total) return std::unexpected(total.error());
+
+  Page<StepSummary> page{.total = *total, .rows = {}};
+  if (range.from >= *total) return page;
+  DerivedGraphs graphs(reader);
+  std::expected<void, TraceError> outcome;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(range.limit, *total));
+  const auto read = reader.for_each_step(
+      StepId{static_cast<std::uint32_t>(range.from)}, count, [&](const Step& step) {
+        if (!keep_going()) {
+          outcome = std::unexpected(cancelled_error());
+          return false;
+        }
+        const auto derived = graphs.of(step.graph);
+        if (!derived) {
+          outcome = std::unexpected(derived.error());
+          return false;
+        }
+        page.rows.push_back(*derived == nullptr
+                                ? step_summary(nullptr, {}, step, info->n_layers)
+                                : step_summary((*derived)->graph.get(), (*derived)->accesses, step,
+                                               info->n_layers));
+        return true;
+      });
+  if (!read) return std::unexpected(read.error());
+  if (!outcome) return std::unexpected(outcome.error());
+  return page;
+}
+
+}  // namespace tt

@@ -1,0 +1,301 @@
+#include "analysis/weights/sequentiality.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "analysis/aggregate/axis_rows.h"
+#include "analysis/aggregate/step_shares.h"
+
+namespace tt {
+
+namespace {
+
+void add(ReadOrder& to, const ReadOrder& more) {
+  to.reads += more.reads;
+  to.sequential += more.sequential;
+  to.bytes += more.bytes;
+  to.sequential_bytes += more.sequential_bytes;
+}
+
+// Where the read before ended.
+class Head {
+ public:
+  explicit Head(std::uint64_t gap) : gap_(gap) {}
+  bool follows(std::uint32_t file, std::uint64_t offset) const {
+    return moved_ && file == file_ && offset >= end_ && offset - end_ <= gap_;
+  }
+  void move_to(std::uint32_t file, std::uint64_t end) {
+    moved_ = true;
+    file_ = file;
+    end_ = end;
+  }
+  ReadOrder read(const FileRange& range) {
+    ReadOrder order{.reads = 1, .bytes = Bytes{range.length}};
+    if (follows(range.file, range.offset)) {
+      order.sequential = 1;
+      order.sequential_bytes = order.bytes;
+    }
+    move_to(range.file, range.offset + range.length);
+    return order;
+  }
+
+ private:
+  const std::uint64_t gap_;
+  bool moved_ = false;
+  std::uint32_t file_ = 0;
+  std::uint64_t end_ = 0;
+};
+
+// How many numbers of a set have another one at most `near` below them.
+std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
+  if (near == 0) return 0;
+  if (set.size() == 1) {
+    std::uint64_t below = set[0] << 1;
+    for (std::uint64_t reach = 1; reach < near && reach < 64;) {
+      const std::uint64_t more = std::min({reach, near - reach, std::uint64_t{63}});
+      below |= below << more;
+      reach += more;
+    }
+    return static_cast<std::uint64_t>(std::popcount(set[0] & below));
+  }
+  std::uint64_t pairs = 0;
+  std::optional<std::uint64_t> before;
+  for (std::uint64_t w = 0; w < set.size(); ++w) {
+    for (std::uint64_t word = set[w]; word != 0; word &= word - 1) {
+      const std::uint64_t n = w * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
+      pairs += before && n - *before <= near;
+      before = n;
+    }
+  }
+  return pairs;
+}
+
+// The reads of a series in order, and what they came to. In stretches every step reads the
+// same, reckoned once. Parts of a tensor differ from step to step: where they are a set, and
+// lie in the file one like the other, only the first and the last count, and how many
+// are near each other; else each is looked at.
+class ReadPlan {
+ public:
+  ReadPlan(const Series& series, const TracePicks& picks, std::uint64_t gap)
+      : series_(series), rules_(series.outline->rules) {
+    const TemplateOutline& outline = *series.outline;
+    for (std::uint32_t i = 0; i < series.ran; ++i) {
+      const OutlineOp& op = outline.ops[i];
+      if (!picks.op(op)) continue;
+      for (const OutlineAccess& access :
+           std::span(outline.accesses).subspan(op.first_access, op.accesses)) {
+        if (access.write || access.file.empty() || !picks.access(access)) continue;
+        if (access.rule == kNone) {
+          add_stretch(access, op.layer, gap);
+        } else if (rules_[access.rule].rule.apart) {  // else not in a file
+          add_parts(access, op.layer, gap);
+        }
+      }
+    }
+    listed_.resize(rules_.size());
+  }
+
+  ReadOrder read_step(std::size_t place, Head& head) {
+    ++steps_;
+    ReadOrder of_step;
+    read_sets(place, of_step);
+    std::ranges::fill(listed_, std::span<const std::uint32_t>());
+    series_.for_each_listed(
+        place, [&](std::uint32_t rule, std::span<const std::uint32_t> n) { listed_[rule] = n; });
+    for (Item& item : items_) {
+      if (item.parts == nullptr) {
+        const ReadOrder first = head.read(item.first);
+        add(item.order, first);
+        add(of_step, first);
+        add(of_step, item.rest);
+        head.move_to(item.last.file, item.last.offset + item.last.length);
+      } else if (item.set != kNone) {
+        const Set& set = sets_[item.set];
+        if (set.count == 0) continue;
+        const OutlineAccess& access = *item.parts;
+        if (head.follows(access.file.file, access.file.offset + set.first * access.stride)) {
+          ++item.followed;
+          ++of_step.sequential;
+          of_step.sequential_bytes += access.unit;
+        }
+        head.move_to(access.file.file,
+                     access.file.offset + set.last * access.stride + access.unit.v);
+      } else {
+        for_each_part(item, place, [&](std::uint32_t number) {
+          const FileRange range = item.parts->part_in_file(number);
+          if (range.empty()) return;
+          const ReadOrder order = head.read(range);
+          add(item.order, order);
+          add(of_step, order);
+        });
+      }
+    }
+    return of_step;
+  }
+
+  // What was read in all steps, by the op's layer.
+  void add_layers(std::map<LayerId, ReadOrder>& layers) const {
+    const auto times = [](std::uint64_t n, std::uint64_t sequential, Bytes unit) {
+      return ReadOrder{.reads = n,
+                       .sequential = sequential,
+                       .bytes = Bytes{n * unit.v},
+                       .sequential_bytes = Bytes{sequential * unit.v}};
+    };
+    for (const Item& item : items_) {
+      ReadOrder order = item.order;
+      if (item.set != kNone)
+        order = times(sets_[item.set].all, sets_[item.set].pairs + item.followed, item.parts->unit);
+      if (order.reads != 0) add(layers[item.layer], order);
+    }
+    for (const auto& [layer, each] : inside_) {
+      add(layers[layer], {.reads = each.reads * steps_,
+                          .sequential = each.sequential * steps_,
+                          .bytes = Bytes{each.bytes.v * steps_},
+                          .sequential_bytes = Bytes{each.sequential_bytes.v * steps_}});
+    }
+  }
+
+ private:
+  struct Item {
+    LayerId layer;
+    const OutlineAccess* parts = nullptr;  // null: a stretch
+    FileRange first{}, last{};             // of a stretch
+    ReadOrder rest{};                      // of it, without its first read; by layer below
+    std::uint32_t set = kNone;             // of parts that are a set: in sets_
+    std::uint64_t followed = 0;            // how often its first read was sequential
+    ReadOrder order{};                     // of all steps: a stretch's first reads, parts looked at
+  };
+  // What all tensors have in common whose parts are those of one rule, and are read in order
+  // where they are as near each other.
+  struct Set {
+    std::uint32_t rule = 0;
+    std::uint64_t near = 0;
+    std::uint64_t tensors = 0, units = 0;          // how many, and what a part of each has
+    std::uint64_t count = 0, first = 0, last = 0;  // in the step
+    std::uint64_t all = 0, pairs = 0;              // in all steps
+  };
+
+  void add_stretch(const OutlineAccess& access, LayerId layer, std::uint64_t gap) {
+    if (items_.empty() || items_.back().parts != nullptr) {
+      items_.push_back(
+          {.layer = layer, .parts = nullptr, .first = access.file, .last = access.file});
+      return;
+    }
+    Item& stretch = items_.back();
+    Head head(gap);
+    head.move_to(stretch.last.file, stretch.last.offset + stretch.last.length);
+    const ReadOrder order = head.read(access.file);
+    add(stretch.rest, order);
+    add(inside_[layer], order);
+    stretch.last = access.file;
+  }
+
+  void add_parts(const OutlineAccess& access, LayerId layer, std::uint64_t gap) {
+    Item item{.layer = layer, .parts = &access};
+    const OutlineRule& rule = rules_[access.rule];
+    const auto limit = static_cast<std::uint64_t>(rule.rule.limit);
+    const std::uint64_t unit = access.unit.v;
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // so that nothing overflows
+    if (rule.words != 0 && unit != 0 && access.stride >= unit && access.stride < kMost &&
+        access.file.offset < kMost && gap < kMost &&
+        access.file.offset + (limit - 1) * access.stride + unit <= access.file_end) {
+      const std::uint64_t near = (gap + unit) / access.stride;
+      const auto known = std::ranges::find_if(
+          sets_, [&](const Set& s) { return s.rule == access.rule && s.near == near; });
+      item.set = static_cast<std::uint32_t>(known - sets_.begin());
+      if (known == sets_.end()) sets_.push_back({.rule = access.rule, .near = near});
+      ++sets_[item.set].tensors;
+      sets_[item.set].units += unit;
+    }
+    items_.push_back(item);
+  }
+
+  void read_sets(std::size_t place, ReadOrder& of_step) {
+    const auto before = series_.parts_before(place), after = series_.parts_before(place + 1);
+    for (Set& set : sets_) {
+      set.count = after[set.rule] - before[set.rule];
+      if (set.count == 0) continue;
+      const auto words = series_.set_of(rules_[set.rule], place);
+      std::size_t low = 0, high = words.size() - 1;
+      while (words[low] == 0) ++low;
+      while (words[high] == 0) --high;
+      set.first = low * 64 + static_cast<std::uint64_t>(std::countr_zero(words[low]));
+      set.last = high * 64 + 63 - static_cast<std::uint64_t>(std::countl_zero(words[high]));
+      const std::uint64_t pairs =
+          set.near >= set.last - set.first ? set.count - 1 : pairs_in(words, set.near);
+      set.all += set.count;
+      set.pairs += pairs;
+      of_step.reads += set.count * set.tensors;
+      of_step.bytes.v += set.count * set.units;
+      of_step.sequential += pairs * set.tensors;
+      of_step.sequential_bytes.v += pairs * set.units;
+    }
+  }
+
+  template <class Each>
+  void for_each_part(const Item& item, std::size_t place, Each each) const {
+    const std::uint32_t rule = item.parts->rule;
+    for (const std::uint32_t n : listed_[rule]) each(n);
+    const auto words = series_.set_of(rules_[rule], place);
+    for (std::uint32_t w = 0; w < words.size(); ++w)
+      for (std::uint64_t word = words[w]; word != 0; word &= word - 1)
+        each(w * 64 + static_cast<std::uint32_t>(std::countr_zero(word)));
+  }
+
+  const Series& series_;
+  const std::vector<OutlineRule>& rules_;
+  std::vector<Item> items_;
+  std::vector<Set> sets_;
+  std::map<LayerId, ReadOrder> inside_;                 // of what is inside stretches, each step
+  std::vector<std::span<const std::uint32_t>> listed_;  // of the step, per rule
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index,
+                                                       const TraceFilter& filter, std::uint64_t gap,
+                                                       PageRange page,
+                                                       const KeepGoing& keep_going) {
+  Sequentiality out{.gap = gap, .total = {}, .layers = {}, .steps = {}};
+  const TracePicks picks(index, filter);
+  const StepWindow window = window_of(index, filter);
+  const auto reaches = [](auto from, auto to, const auto& stretch) {
+    return !stretch || (from < stretch->to && to > stretch->from);
+  };
+  std::vector<std::unique_ptr<ReadPlan>> plans(index.series().size());
+  Head head(gap);
+  for (std::uint64_t i = window.steps.from; i < window.steps.to; ++i) {
+    if (i % 4096 == 0 && !keep_going()) return std::unexpected(cancelled_error());
+    const IndexedStep& step = index.steps()[static_cast<std::size_t>(i)];
+    if (step.series == kNone || (filter.phase && step.phase != *filter.phase) ||
+        !reaches(token_begin(step), token_end(step), window.tokens) ||
+        !reaches(step.begin.v, std::max(step.end.v, step.begin.v + 1), window.time))
+      continue;
+    const Series& series = index.series()[step.series];
+    auto& plan = plans[step.series];
+    if (!plan) plan = std::make_unique<ReadPlan>(series, picks, gap);
+    const ReadOrder of_step = plan->read_step(step.place, head);
+    if (of_step.reads == 0) continue;
+    add(out.total, of_step);
+    if (page.holds(out.steps.total++))
+      out.steps.rows.push_back({.step = StepId{static_cast<std::uint32_t>(i)},
+                                .first_token = step.first_token,
+                                .n_tokens = step.n_tokens,
+                                .order = of_step});
+  }
+  std::map<LayerId, ReadOrder> layers;
+  for (const auto& plan : plans)
+    if (plan) plan->add_layers(layers);
+  for (const auto& [layer, order] : layers)
+    if (layer != kNoLayer) out.layers.push_back({layer, order});
+  if (const auto none = layers.find(kNoLayer); none != layers.end())
+    out.layers.push_back({kNoLayer, none->second});
+  return out;
+}
+
+}  // namespace tt

@@ -1,0 +1,125 @@
+#include "analysis/weights/weight_reads.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "analysis/common/derived_graphs.h"
+#include "analysis/common/op_facts.h"
+#include "tracer/format/access/access.h"
+
+namespace tt {
+
+namespace {
+
+// The part of a file that an access keeps in a cache.
+FileRange cached_range(const GraphTemplate& graph, const StepAccess& access, Grain grain) {
+  return grain == Grain::Part ? access.range : graph.tensor(graph.root(access.tensor)).file;
+}
+
+class SequenceBuilder {
+ public:
+  explicit SequenceBuilder(Grain grain) : grain_(grain) {}
+
+  void add_step(const std::shared_ptr<const DerivedGraph>& of, const Step& step) {
+    const DerivedGraph& derived = *of;
+    const GraphTemplate& graph = *derived.graph;
+    if (derived_ != of) {
+      derived_ = of;
+      accesses_.clear();
+      for (const Access& access : derived.accesses) {
+        if (may_read_file(graph, access)) accesses_.push_back(access);
+      }
+      known_.assign(accesses_.size(), kNone);
+    }
+    OpId op{kNoOp};
+    for_each_access(graph, accesses_, step, [&](const StepAccess& access) {
+      if (access.write || access.range.length == 0) return;
+      if (access.op.v != op.v) ++ops_;
+      op = access.op;
+      // What no list decides is the same item in every step of the template.
+      std::uint32_t item = known_[access.access];
+      if (item == kNone) item = item_of(graph, access);
+      if (accesses_[access.access].slot == kNoSlot) known_[access.access] = item;
+      // The experts of one tensor are one read of the tensor.
+      read_by_.resize(sequence_.items.size());
+      if (std::exchange(read_by_[item], ops_) == ops_) return;
+      ++sequence_.items[item].reads;
+      sequence_.reads.push_back(item);
+    });
+  }
+
+  ReadSequence take() { return std::move(sequence_); }
+
+ private:
+  static constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
+
+  std::uint32_t item_of(const GraphTemplate& graph, const StepAccess& access) {
+    const FileRange range = cached_range(graph, access, grain_);
+    const auto [at, fresh] = items_.try_emplace(std::tuple(range.file, range.offset, range.length),
+                                                static_cast<std::uint32_t>(sequence_.items.size()));
+    if (fresh) {
+      const Tensor& tensor = graph.tensor(graph.root(access.tensor));
+      sequence_.items.push_back({.tensor = tensor.name,
+                                 .expert = grain_ == Grain::Part ? access.expert : -1,
+                                 .file = range,
+                                 .layer = tensor.layer});
+    }
+    return at->second;
+  }
+
+  const Grain grain_;
+  ReadSequence sequence_;
+  std::shared_ptr<const DerivedGraph> derived_;  // of the step before
+  std::vector<Access> accesses_;                 // its, that may read weights
+  std::vector<std::uint32_t> known_;             // items by them
+  std::uint64_t ops_ = 0;                        // seen, in all steps
+  std::vector<std::uint64_t> read_by_;           // per item: the last that read it, from 1 on
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> items_;
+};
+
+}  // namespace
+
+Bytes ReadSequence::bytes() const {
+  std::uint64_t sum = 0;
+  for (const ReuseItem& item : items) sum += item.reads * item.file.length;
+  return Bytes{sum};
+}
+
+Bytes ReadSequence::distinct_bytes() const {
+  std::uint64_t sum = 0;
+  for (const ReuseItem& item : items) sum += item.file.length;
+  return Bytes{sum};
+}
+
+std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
+                                                     Grain grain, const KeepGoing& keep_going) {
+  SequenceBuilder builder(grain);
+  DerivedGraphs graphs(reader);
+  std::expected<void, TraceError> derived_all;
+  const auto walked =
+      reader.for_each_step(StepId{static_cast<std::uint32_t>(steps.from)},
+                           static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                               steps.limit, std::numeric_limits<std::uint32_t>::max())),
+                           [&](const Step& step) {
+                             if (!keep_going()) {
+                               derived_all = std::unexpected(cancelled_error());
+                               return false;
+                             }
+                             const auto derived = graphs.of(step.graph);
+                             if (!derived) {
+                               derived_all = std::unexpected(derived.error());
+                               return false;
+                             }
+                             if (*derived != nullptr) builder.add_step(*derived, step);
+                             return true;
+                           });
+  if (!walked) return std::unexpected(walked.error());
+  if (!derived_all) return std::unexpected(derived_all.error());
+  return builder.take();
+}
+
+}  // namespace tt

@@ -1,0 +1,64 @@
+// One Parquet file of steps' rows. In memory are the pages of a row group, encoded, and
+// what the steps of the page at hand do not have in common.
+//
+// Row groups and pages are put together here and not by Arrow's own writer, which looks
+// at every row: 40 columns of 100 million rows are 4 billion values, few of which are new
+// (StepColumns). A page of steps that say what those of the page before said is that page
+// once more. bench/exchange/export_bench says what it is worth.
+#pragma once
+
+#include <arrow/type_fwd.h>
+#include <parquet/metadata.h>
+
+#include <cstddef>
+#include <expected>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "api/exchange/columnar/columnar_export.h"
+#include "api/exchange/columnar/parquet_page.h"
+#include "api/exchange/columnar/sink_stream.h"
+#include "api/exchange/rows/step_columns.h"
+
+namespace tt::exchange {
+
+// One thread.
+class ParquetFile {
+ public:
+  // `schema` has the fields of `columns`. Columns and sink outlive the file.
+  static std::expected<std::unique_ptr<ParquetFile>, TraceError> open(const StepColumns& columns,
+                                                                      const arrow::Schema& schema,
+                                                                      const ByteSink& sink,
+                                                                      const ParquetSizes& sizes);
+
+  // A step as StepColumns has it.
+  Written write(std::span<const SharedValues> step);
+  Written close();
+
+ private:
+  struct Column {
+    PageEncoder encoder;
+    std::vector<SharedValues> steps{};  // of the page at hand
+    std::vector<SharedPage> pages{};    // of the row group at hand
+  };
+  ParquetFile(const ByteSink& sink, const ParquetSizes& sizes)
+      : sizes_(sizes), stream_(std::make_shared<SinkStream>(sink)) {}
+  void start(const StepColumns& columns, const arrow::Schema& schema);
+  void end_page();
+  void end_group();
+  void write_column(Column& column, parquet::ColumnChunkMetaDataBuilder& metadata);
+  template <class Work>
+  Written without_exceptions(Work work);
+
+  ParquetSizes sizes_;
+  std::shared_ptr<SinkStream> stream_;
+  std::shared_ptr<parquet::SchemaDescriptor> schema_;
+  std::unique_ptr<parquet::FileMetaDataBuilder> footer_;
+  std::shared_ptr<const arrow::KeyValueMetadata> facts_;
+  std::vector<Column> columns_;
+  PageScratch scratch_;
+  std::size_t page_rows_ = 0, group_rows_ = 0;
+};
+
+}  // namespace tt::exchange

@@ -1,0 +1,37 @@
+// A ByteSink as Arrow and Parquet write to it.
+#pragma once
+
+#include <arrow/io/interfaces.h>
+#include <arrow/result.h>
+
+#include <optional>
+
+#include "api/exchange/rows/byte_sink.h"
+
+namespace tt::exchange {
+
+// What Arrow says went wrong.
+TraceError trace_error(const arrow::Status& status);
+
+// The sink outlives it; its own error is kept for who asked.
+class SinkStream final : public arrow::io::OutputStream {
+ public:
+  explicit SinkStream(const ByteSink& sink) : sink_(sink) {}
+  arrow::Status Close() override;
+  bool closed() const override { return closed_; }
+  arrow::Result<std::int64_t> Tell() const override { return position_; }
+  arrow::Status Write(const void* data, std::int64_t bytes) override;
+  using arrow::io::OutputStream::Write;
+
+  // An error that the sink gave comes out as it went in.
+  TraceError error(const arrow::Status& status) const;
+  std::expected<void, TraceError> said(const arrow::Status& status) const;
+
+ private:
+  const ByteSink& sink_;
+  std::optional<TraceError> error_;
+  std::int64_t position_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace tt::exchange

@@ -1,0 +1,120 @@
+#include "api/exchange/import/imported_row.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+
+#include "api/exchange/rows/session_facts.h"
+
+namespace tt::exchange {
+namespace {
+
+Extent extent_from(std::string_view word) {
+  if (word == "rows") return Extent::Rows;
+  if (word == "experts") return Extent::Experts;
+  if (word == "cells") return Extent::Cells;
+  return Extent::All;
+}
+
+LayerId layer_in(const Json& json, const char* name) {
+  return LayerId{number_in<std::int32_t>(json, name, kNoLayer.v)};
+}
+
+std::string token_text(const Json& token) {
+  const std::string hex = text_in(token, "text_hex");
+  std::string text;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    unsigned byte = 0;
+    if (std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16).ec == std::errc{})
+      text += static_cast<char>(byte);
+  }
+  return hex.empty() ? text_in(token, "text") : text;
+}
+
+}  // namespace
+
+ImportedRow row_from(const Json& json) {
+  ImportedRow row;
+  row.op = number_in<std::uint32_t>(json, "op");
+  row.operation_type = text_in(json, "operation_type", "NONE");
+  row.device = text_in(json, "device");
+  row.layer = layer_in(json, "layer_id");
+  // Our own rows leave out a layer that is none; others may not tell the op's at all.
+  const bool ours = json.contains("extent");
+  row.op_layer = ours || json.contains("op_layer_id") ? layer_in(json, "op_layer_id") : row.layer;
+  row.write = flag_in(json, "write");
+  row.tensor = number_in<std::uint32_t>(json, "tensor", kNone);
+  row.tensor_name = text_in(json, "tensor_name");
+  row.tensor_type = text_in(json, "tensor_type");
+  row.kind = enum_from(text_in(json, "tensor_kind"), TensorKind::Input, TensorKind::Intermediate);
+  row.tensor_bytes = number_in<std::uint64_t>(json, "tensor_bytes");
+  row.address = number_in<std::uint64_t>(json, "tensor_ptr");
+  row.component = enum_from(text_in(json, "component"), Component::Input, Component::Other);
+  row.role = enum_from(text_in(json, "role"), Role::Logits, Role::None);
+  row.size_bytes = number_in<std::uint64_t>(json, "size_bytes");
+  const bool in_file = json.contains("file_offset") && json["file_offset"].is_number();
+  if (in_file) {
+    row.range = {.file = number_in<std::uint32_t>(json, "model_file"),
+                 .offset = number_in<std::uint64_t>(json, "file_offset"),
+                 .length = number_in<std::uint64_t>(json, "file_bytes", row.size_bytes)};
+    if (json.contains("tensor_file_offset"))
+      row.tensor_file_offset = number_in<std::uint64_t>(json, "tensor_file_offset");
+  }
+  row.source = enum_from(text_in(json, "memory_source"), Source::Buffer,
+                         in_file ? Source::Disk : Source::Compute);
+  row.extent = extent_from(text_in(json, "extent"));
+  row.unit_bytes = number_in<std::uint64_t>(json, "unit_bytes");
+  row.expert = number_in<std::int32_t>(json, "expert_id", -1);
+  row.rank = number_in<std::int32_t>(json, "expert_rank", -1);
+  row.score = number_in<float>(json, "routing_score", std::numeric_limits<float>::quiet_NaN());
+  if (const auto at = json.find("timestamp_ns"); at != json.end() && at->is_number()) {
+    row.begin = number_in<std::int64_t>(json, "timestamp_ns");
+    if (const auto took = json.find("duration_ns"); took != json.end() && took->is_number()) {
+      row.end = static_cast<std::int64_t>(
+          static_cast<std::uint64_t>(*row.begin) +
+          static_cast<std::uint64_t>(number_in<std::int64_t>(json, "duration_ns")));
+    }
+  }
+  return row;
+}
+
+void begin_step_from(const Json& json, Step& step) {
+  step.phase = enum_from(text_in(json, "phase"), Phase::Other, Phase::Generate);
+  step.timing = enum_from(text_in(json, "timing"), Timing::None, Timing::Fast);
+  step.begin = Ns{number_in<std::int64_t>(json, "timestamp_ns")};
+  step.first_op = Ns{number_in<std::int64_t>(json, "first_op_ns", step.begin.v)};
+  step.end = step.begin;
+  step.first_token = number_in<std::uint32_t>(json, "token_id");
+  step.n_tokens = number_in<std::uint32_t>(json, "token_count", 1);
+  step.threads = number_in<std::uint32_t>(json, "threads");
+  step.dropped = flag_in(json, "dropped");
+  step.aborted = flag_in(json, "aborted");
+}
+
+void end_step_from(const Json& json, Step& step) {
+  step.end = Ns{number_in<std::int64_t>(json, "timestamp_ns", step.end.v)};
+  step.dropped = step.dropped || flag_in(json, "dropped");
+  step.aborted = step.aborted || flag_in(json, "aborted");
+}
+
+std::vector<Token> tokens_from(const Json& json) {
+  std::vector<Token> tokens;
+  const auto list = json.find("tokens");
+  if (list == json.end() || !list->is_array()) return tokens;
+  for (const Json& token : *list) {
+    if (!token.is_object()) continue;
+    tokens.push_back({.index = 0,
+                      .id = number_in<std::int32_t>(token, "id"),
+                      .position = number_in<std::int32_t>(token, "position"),
+                      .generated = flag_in(token, "generated"),
+                      .reused = flag_in(token, "reused"),
+                      .text = token_text(token)});
+  }
+  return tokens;
+}
+
+TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what) {
+  return {TraceError::Kind::Damaged, std::format("{}:{}: {}", file.string(), line, what)};
+}
+
+}  // namespace tt::exchange

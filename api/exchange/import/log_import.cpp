@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <format>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "api/exchange/import/import.h"
+#include "api/exchange/import/imported_row.h"
+#include "api/exchange/rows/session_facts.h"
+
+namespace tt::exchange {
+namespace {
+
+constexpr std::size_t kLongestLine = 64u << 20;
+
+// Reads up to the line's end; false at the end of the file. A line that is too
+// long comes cut off, and is no JSON then.
+bool read_line(std::istream& in, std::string& line) {
+  line.clear();
+  for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
+    if (c == '\n') return true;
+    if (line.size() < kLongestLine) line += static_cast<char>(c);
+  }
+  return !line.empty();
+}
+
+bool tells(const Json& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number();
+}
+
+class LogImport {
+ public:
+  LogImport(std::filesystem::path log, std::filesystem::path session)
+      : log_(std::move(log)), session_(std::move(session)) {}
+
+  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+    std::ifstream in(log_, std::ios::binary);
+    if (!in) {
+      return std::unexpected(
+          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be read."});
+    }
+    std::string line;
+    while (read_line(in, line)) {
+      ++line_;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      const Json entry = Json::parse(line, nullptr, false);
+      if (!entry.is_object())
+        return std::unexpected(damaged(log_, line_, "This is no line of a log: no JSON object."));
+      const std::string event = text_in(entry, "event", text_in(entry, "type"));
+      if (event == "step_begin" && !keep_going()) return std::unexpected(cancelled_error());
+      if (const Written taken = take(event, entry); !taken) return std::unexpected(taken.error());
+    }
+    return finish();
+  }
+
+ private:
+  Written take(const std::string& event, const Json& entry) {
+    if (event == "session_start") return start(entry);
+    if (event == "tensor_log") return row(entry);
+    if (event == "step_begin") {
+      if (const Written ended = end_step(); !ended) return ended;
+      return begin_step(entry);
+    }
+    if (event == "step_end") {
+      if (!step_) return {};
+      end_step_from(entry, step_->step);
+      if (legacy_) bound_ops();
+      return end_step();
+    }
+    if (event == "session_end") {
+      info_.state = enum_from(text_in(entry, "state"), SessionState::Recovered, SessionState::Done);
+      info_.error = text_in(entry, "error");
+      if (const auto losses = entry.find("losses"); losses != entry.end())
+        losses_ = losses_from(*losses);
+      if (const Written ended = end_step(); !ended) return ended;
+      std::vector<Token> tokens = tokens_from(entry);
+      if (builder_ && !tokens.empty()) {
+        if (const Written added = builder_->add_tokens(std::move(tokens)); !added) return added;
+      }
+      ended_ = true;
+    }
+    return {};
+  }
+
+  Written start(const Json& entry) {
+    if (builder_) {
+      return std::unexpected(damaged(log_, line_, "A second session begins. Import one a time."));
+    }
+    // The log's own id is in `id`, in older ones in `session` or `session_id`.
+    info_ = session_from(entry);
+    const std::string id =
+        info_.id.empty() ? text_in(entry, "session_id", text_in(entry, "session")) : info_.id;
+    info_.id = usable_id(id, session_.stem().string());
+    info_.facts.emplace_back("trace.imported_from", "log");
+    losses_ = {};
+    return open();
+  }
+  Written open() {
+    if (builder_) return {};
+    if (info_.id.empty()) info_.id = usable_id("", session_.stem().string());
+    auto created = SessionBuilder::create(session_, info_);
+    if (!created) return std::unexpected(created.error());
+    builder_.emplace(*std::move(created));
+    return {};
+  }
+
+  Written begin_step(const Json& entry) {
+    if (const Written opened = open(); !opened) return opened;
+    step_.emplace();
+    untold_step_.reset();
+    legacy_ = !entry.contains("first_op_ns");
+    begin_told_ = tells(entry, "timestamp_ns");
+    token_told_ = tells(entry, "token_id");
+    last_op_begin_.reset();
+    if (!tells(entry, "token_count")) ++steps_without_token_count_;
+    begin_step_from(entry, step_->step);
+    step_->ops = number_in<std::uint32_t>(entry, "ops");
+    step_->ops_run = number_in<std::uint32_t>(entry, "ops_run");
+    if (std::vector<Token> tokens = tokens_from(entry); !tokens.empty())
+      return builder_->add_tokens(std::move(tokens));
+    return {};
+  }
+
+  // What tells one step from the next in a log that does not say where steps begin.
+  static std::int64_t step_told(const Json& entry) {
+    return number_in<std::int64_t>(entry, "step", number_in<std::int64_t>(entry, "token_id"));
+  }
+
+  Written row(const Json& entry) {
+    if (const auto size = entry.find("size_bytes");
+        size == entry.end() || !size->is_number() || *size < 0) {
+      return std::unexpected(damaged(log_, line_,
+                                     "A tensor_log says under \"size_bytes\" how many bytes were "
+                                     "touched. This one does not."));
+    }
+    if (step_ && untold_step_ && step_told(entry) != *untold_step_) {
+      if (const Written ended = end_step(); !ended) return ended;
+    }
+    if (!step_) {
+      const Json step = {{"token_id", imported_.steps}, {"phase", text_in(entry, "phase")}};
+      if (const Written begun = begin_step(step); !begun) return begun;
+      untold_step_ = step_told(entry);
+    }
+    if (step_->rows.size() == kMostStepRows) {
+      return std::unexpected(
+          damaged(log_, line_, std::format("A step has more than {} accesses.", kMostStepRows)));
+    }
+    ImportedRow row = row_from(entry);
+    if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
+    if (!step_->rows.empty() && row.op < step_->rows.back().op)
+      return std::unexpected(damaged(log_, line_, "Ops of a step come in their order."));
+    if (!token_told_ && tells(entry, "token_id")) {
+      step_->step.first_token = number_in<std::uint32_t>(entry, "token_id");
+      token_told_ = true;
+    }
+    if (legacy_ && row.begin) take_times(row);
+    if (row.size_bytes > 0) ++imported_.accesses;  // else nothing was touched
+    imported_.bytes += row.size_bytes;
+    step_->rows.push_back(std::move(row));
+    return {};
+  }
+
+  // Of a step that says at most when it began: it goes on for as long as its rows do.
+  void take_times(const ImportedRow& row) {
+    Step& step = step_->step;
+    const Ns begin{*row.begin};
+    if (!last_op_begin_) {
+      step.first_op = begin;
+      if (!begin_told_) step.begin = step.end = begin;
+      step.begin = std::min(step.begin, begin);
+    }
+    step_->ops_run = row.op + 1;
+    last_op_begin_ = std::max(last_op_begin_.value_or(begin), begin);
+    step.end = std::max(step.end, Ns{row.end.value_or(begin.v)});
+  }
+
+  // The step's own end counts, whatever its rows say of how long their ops took.
+  void bound_ops() {
+    Step& step = step_->step;
+    step.end = std::max({step.begin, step.end, last_op_begin_.value_or(step.begin)});
+    for (ImportedRow& row : step_->rows)
+      if (row.end) row.end = std::min(*row.end, step.end.v);
+  }
+
+  Written end_step() {
+    if (!step_) return {};
+    if (!token_told_) step_->step.first_token = next_token_;
+    next_token_ = step_->step.first_token + step_->step.n_tokens;
+    ++imported_.steps;
+    const Written added = builder_->add_step(*step_);
+    step_.reset();
+    return added;
+  }
+
+  std::expected<Imported, TraceError> finish() {
+    if (const Written last = end_step(); !last) return std::unexpected(last.error());
+    if (!builder_) {
+      return std::unexpected(TraceError{
+          TraceError::Kind::Damaged,
+          log_.string() + " has neither session_start nor tensor_log: it is no log of a session."});
+    }
+    // A log that breaks off is of a session that did.
+    if (!ended_) info_.state = SessionState::Recovered;
+    if (info_.state == SessionState::Running) info_.state = SessionState::Recovered;
+    if (steps_without_token_count_ > 0)
+      info_.facts.emplace_back("trace.steps_without_token_count",
+                               std::to_string(steps_without_token_count_));
+    if (const Written done = builder_->finish(info_, losses_); !done)
+      return std::unexpected(done.error());
+    return imported_;
+  }
+
+  std::filesystem::path log_, session_;
+  std::uint64_t line_ = 0;
+  SessionInfo info_;
+  LossCounters losses_;
+  std::optional<SessionBuilder> builder_;
+  std::optional<ImportedStep> step_;
+  std::optional<std::int64_t> untold_step_;       // of a step that no step_begin began
+  bool legacy_ = false;                           // the step does not say when its first op began
+  bool begin_told_ = false, token_told_ = false;  // of the step
+  std::optional<Ns> last_op_begin_;               // that a row of it told
+  std::uint32_t next_token_ = 0;                  // behind the last step's
+  std::uint64_t steps_without_token_count_ = 0;   // which may have evaluated more than one
+  bool ended_ = false;
+  Imported imported_;
+};
+
+}  // namespace
+
+std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
+                                               const std::filesystem::path& session,
+                                               const KeepGoing& keep_going) {
+  return LogImport(log, session).run(keep_going);
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,165 @@
+#include "api/exchange/import/session_builder.h"
+
+#include <format>
+#include <system_error>
+#include <utility>
+
+#include "api/exchange/import/rebuilt_graph.h"
+
+namespace tt::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An op's times follow one another: one without a row ends where the next begins.
+std::vector<Ns> op_ends(const ImportedStep& step, std::size_t ops) {
+  std::vector<Ns> ends(std::min<std::size_t>(step.ops_run, ops));
+  std::size_t row = step.rows.size();
+  std::int64_t next = step.last_op_end.value_or(step.step.end.v);
+  for (std::size_t op = ends.size(); op-- > 0;) {
+    while (row > 0 && step.rows[row - 1].op > op) --row;
+    const bool has_row = row > 0 && step.rows[row - 1].op == op;
+    const bool has_end = has_row && step.rows[row - 1].end;
+    ends[op] = Ns{has_end ? *step.rows[row - 1].end : next};
+    if (has_row && step.rows[row - 1].begin) {
+      next = *step.rows[row - 1].begin;
+    } else {
+      next = ends[op].v;
+    }
+  }
+  return ends;
+}
+
+TraceError damaged_step(const Step& step, const std::string& what) {
+  return {TraceError::Kind::Damaged, std::format("Step {} {}", step.id.v, what)};
+}
+
+// Whether a step costs what its rows cost, and not what they say.
+std::expected<void, TraceError> check_size(const Step& step, const ImportedStep& imported) {
+  std::uint64_t ops = imported.ops;
+  std::int64_t ranks = 1;
+  for (const ImportedRow& row : imported.rows) {
+    ops = std::max(ops, std::uint64_t{row.op} + 1);
+    ranks = std::max(ranks, std::int64_t{row.rank} + 1);
+  }
+  if (ops > kOpsWithoutRows + kOpsPerRow * imported.rows.size()) {
+    return std::unexpected(damaged_step(
+        step, std::format("says it has {} ops, and has {} accesses.", ops, imported.rows.size())));
+  }
+  if (ranks > kMostRanks) {
+    return std::unexpected(damaged_step(step, std::format("says a token has {} experts.", ranks)));
+  }
+  return {};
+}
+
+std::uint64_t hash_of(TemplateId graph, const std::vector<std::uint64_t>& addresses) {
+  std::uint64_t hash = 0xcbf29ce484222325u ^ graph.v;
+  for (const std::uint64_t address : addresses) {
+    hash = (hash ^ (address & 0xFFFFFFFF)) * 0x100000001b3u;
+    hash = (hash ^ (address >> 32)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::expected<SessionBuilder, TraceError> SessionBuilder::create(const fs::path& path,
+                                                                 const SessionInfo& info) {
+  std::error_code none;
+  if (fs::exists(path, none)) {
+    return std::unexpected(TraceError{
+        TraceError::Kind::Exists, path.string() + " exists. Choose another name, or remove it."});
+  }
+  const fs::path making = path.string() + "-making";
+  fs::remove(making, none);  // of an import that was killed
+  auto writer = SessionWriter::create(making, info);
+  if (!writer) return std::unexpected(writer.error());
+  return SessionBuilder(path, info, *std::move(writer));
+}
+
+SessionBuilder::SessionBuilder(fs::path path, const SessionInfo& info,
+                               std::unique_ptr<SessionWriter> writer)
+    : path_(std::move(path)),
+      making_(path_.string() + "-making"),
+      info_(info),
+      writer_(std::move(writer)) {}
+
+SessionBuilder::SessionBuilder(SessionBuilder&&) noexcept = default;
+SessionBuilder::~SessionBuilder() { drop(); }
+
+void SessionBuilder::drop() {
+  if (!writer_) return;
+  writer_.reset();
+  std::error_code ignored;
+  for (const char* suffix : {"", "-wal", "-shm", "-reserve", "-new"})
+    fs::remove(making_.string() + suffix, ignored);
+}
+
+std::expected<void, TraceError> SessionBuilder::add_tokens(std::vector<Token> tokens) {
+  for (Token& token : tokens) token.index = tokens_++;
+  return writer_->add_tokens(tokens);
+}
+
+std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imported) {
+  Step step = imported.step;
+  step.id = StepId{steps_++};
+  const std::uint64_t last_token = std::uint64_t{step.first_token} + step.n_tokens;
+  if (last_token > tokens_) {
+    // The log does not tell the tokens themselves; that they were there it does.
+    untold_ += last_token - tokens_;
+    if (untold_ > kMostUntoldTokens) {
+      return std::unexpected(
+          damaged_step(step, std::format("evaluates token {}; {} of those before it are not told.",
+                                         last_token - 1, untold_)));
+    }
+    std::vector<Token> unknown(last_token - tokens_);
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      unknown[i].position = static_cast<std::int32_t>(tokens_ + i);
+      unknown[i].generated = step.phase == Phase::Generate;
+    }
+    if (const auto added = add_tokens(std::move(unknown)); !added) return added;
+  }
+  step.graph = {};
+  step.allocation = {};
+  if (!imported.rows.empty()) {
+    if (const auto sized = check_size(step, imported); !sized) return sized;
+    RebuiltGraph rebuilt = rebuilt_graph(imported, info_);
+    const auto next = TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)};
+    const auto [known, is_new] = templates_.try_emplace(rebuilt.graph.fingerprint, next);
+    step.graph = known->second;
+    if (is_new) {
+      if (auto added = writer_->add_template(next, rebuilt.graph); !added) return added;
+    }
+    const AllocationId id{static_cast<std::uint32_t>(allocations_.size() + 1)};
+    const auto [place, moved] =
+        allocations_.try_emplace(hash_of(step.graph, rebuilt.addresses), id);
+    step.allocation = place->second;
+    if (moved) {
+      const Allocation allocation{
+          .id = id, .graph = step.graph, .addresses = std::move(rebuilt.addresses)};
+      if (auto added = writer_->add_allocation(allocation); !added) return added;
+    }
+    step.op_ends = op_ends(imported, rebuilt.graph.ops.size());
+    step.slots = std::move(rebuilt.slots);
+  }
+  if (auto added = writer_->add_step(step); !added) return added;
+  constexpr std::uint32_t kStepsPerCommit = 64;
+  return steps_ % kStepsPerCommit == 0 ? writer_->commit() : std::expected<void, TraceError>{};
+}
+
+std::expected<void, TraceError> SessionBuilder::finish(const SessionInfo& info,
+                                                       const LossCounters& losses) {
+  auto done = writer_->commit();
+  if (done) done = writer_->finish(info, losses);
+  if (!done) {
+    drop();
+    return done;
+  }
+  writer_.reset();
+  std::error_code failed;
+  fs::rename(making_, path_, failed);
+  if (failed) return std::unexpected(TraceError{TraceError::Kind::Io, failed.message()});
+  return {};
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,148 @@
+#include "api/exchange/rows/session_rows.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "analysis/common/op_facts.h"
+
+namespace tt::exchange {
+namespace {
+
+constexpr std::size_t kTemplatesKept = 16;
+
+RowTemplate row_template_of(std::shared_ptr<const DerivedGraph> derived,
+                            const SessionInfo& session) {
+  RowTemplate out{.derived = std::move(derived), .op_names = {}, .heads = {}};
+  const GraphTemplate& graph = *out.derived->graph;
+  for (const Op& op : graph.ops) out.op_names.push_back(op_name(graph, op));
+  for (const Access& access : out.derived->accesses) {
+    out.heads.push_back(head_geometry(graph.tensor(access.tensor), out.derived->heads,
+                                      {session.n_heads, session.n_heads_kv}));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps) {
+  if (range.last && *range.last < range.first) {
+    return std::format("The first step, {}, comes after the last, {}.", range.first.v,
+                       range.last->v);
+  }
+  if (range.first.v == 0 || range.first.v < steps) return std::nullopt;
+  if (steps == 0) return std::format("There is no step {}: the session has none.", range.first.v);
+  return std::format("There is no step {}: the session has 0 to {}.", range.first.v, steps - 1);
+}
+
+std::expected<SessionRows, TraceError> SessionRows::open(const SessionReader& reader,
+                                                         ExportRange range) {
+  auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const auto count = reader.step_count();
+  if (!count) return std::unexpected(count.error());
+  SessionRows rows(reader, *std::move(info));
+  const std::uint32_t end = range.last && range.last->v < *count ? range.last->v + 1 : *count;
+  rows.first_ = StepId{std::min(range.first.v, end)};
+  rows.steps_ = end - rows.first_.v;
+  rows.per_head_ = range.per_head;
+  return rows;
+}
+
+std::expected<std::shared_ptr<const RowTemplate>, TraceError> SessionRows::row_template(
+    TemplateId id) {
+  if (id.v == 0) return nullptr;
+  if (const auto known = templates_.find(id); known != templates_.end()) return known->second;
+  const auto graph = reader_->graph(id);
+  if (!graph) return std::unexpected(graph.error());
+  if (templates_.size() == kTemplatesKept) templates_.clear();
+  return templates_[id] =
+             std::make_shared<const RowTemplate>(row_template_of(derived_from(*graph), session_));
+}
+
+Written SessionRows::for_each_template(
+    const std::function<void(TemplateId, const RowTemplate&)>& row) {
+  const auto ids = reader_->template_ids();
+  if (!ids) return std::unexpected(ids.error());
+  for (const TemplateId id : *ids) {
+    const auto found = row_template(id);
+    if (!found) return std::unexpected(found.error());
+    row(id, **found);
+  }
+  return {};
+}
+
+// A read of a whole weight as one row per head, where bytes are told apart by head.
+void SessionRows::add_heads(const RowTemplate& graph, const StepAccess& access) {
+  const HeadGeometry& heads = graph.heads[access.access];
+  for (std::uint32_t head = 0; head < heads.count; ++head) {
+    ExportRow row{.access = access, .part = head, .head = static_cast<std::int32_t>(head)};
+    row.access.touched = Bytes{access.touched.v / heads.count};
+    if (!access.range.empty()) {
+      const std::uint64_t before = head * heads.bytes.v;
+      const std::uint64_t rest = (heads.count - 1 - head) * heads.bytes.v;
+      row.access.range.offset += before;
+      row.access.range.length =
+          heads.by_columns ? access.range.length - before - rest : heads.bytes.v;
+    }
+    rows_.push_back(row);
+  }
+}
+
+Written SessionRows::derive(const Step& step) {
+  rows_.clear();
+  auto found = row_template(step.graph);
+  if (!found) return std::unexpected(found.error());
+  current_ = *std::move(found);
+  if (allocation_.id != step.allocation) {
+    allocation_ = {};
+    if (step.allocation.v != 0) {
+      auto read = reader_->allocation(step.allocation);
+      if (!read) return std::unexpected(read.error());
+      allocation_ = *std::move(read);
+    }
+  }
+  if (!current_) return {};
+  const DerivedGraph& derived = *current_->derived;
+  std::uint32_t last = kNone, part = 0;
+  for_each_access(*derived.graph, derived.accesses, step, [&](const StepAccess& access) {
+    part = access.access == last ? part + 1 : 0;
+    last = access.access;
+    const HeadGeometry& heads = current_->heads[access.access];
+    const bool divided =
+        per_head_ && heads.count > 0 && !access.write &&
+        derived.accesses[access.access].extent == Extent::All &&
+        access.touched.v % heads.count == 0 &&
+        (access.range.empty() || access.range.length >= heads.count * heads.bytes.v);
+    if (divided) {
+      add_heads(*current_, access);
+    } else {
+      rows_.push_back({.access = access, .part = part, .head = -1});
+    }
+  });
+  return {};
+}
+
+Written SessionRows::for_each_step(const std::function<Written(const StepRows&)>& step,
+                                   const KeepGoing& keep_going) {
+  std::uint32_t done = 0;
+  Written result;
+  const auto read = reader_->for_each_step(first_, steps_, [&](const Step& now) {
+    if (!keep_going()) {
+      result = std::unexpected(cancelled_error());
+      return false;
+    }
+    result = derive(now);
+    if (!result) return false;
+    const RowScope scope{.session = &session_,
+                         .graph = current_.get(),
+                         .step = &now,
+                         .addresses = allocation_.addresses};
+    result = step({.scope = scope, .rows = rows_, .done = ++done, .steps = steps_});
+    return result.has_value();
+  });
+  if (!result) return result;
+  return read;
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,75 @@
+// A session step by step, each with its accesses as rows: what every export walks.
+// In memory is one step and the few templates that were used last.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/common/page.h"
+#include "api/exchange/rows/access_columns.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::exchange {
+
+struct ExportRange {
+  StepId first{0};
+  std::optional<StepId> last{};  // none: the last there is now
+  // One row per head where a weight of Q, K, V or O is read as a whole and each
+  // byte belongs to one head: the same bytes in more rows.
+  bool per_head = false;
+};
+
+// What is wrong with this range of a session that has so many steps now; none. A last
+// step that is yet to come is not wrong.
+std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps);
+
+struct StepRows {
+  RowScope scope;  // scope.graph is null for a step without a template: no rows then
+  std::span<const ExportRow> rows;
+  std::uint32_t done = 0, steps = 0;  // this is step `done` of `steps` in the range, from 1
+};
+
+using Written = std::expected<void, TraceError>;
+
+// One thread. The reader outlives it.
+class SessionRows {
+ public:
+  static std::expected<SessionRows, TraceError> open(const SessionReader& reader,
+                                                     ExportRange range);
+  const SessionInfo& session() const { return session_; }
+  const SessionReader& reader() const { return *reader_; }
+  StepId first() const { return first_; }
+  std::uint32_t steps() const { return steps_; }  // of the range
+
+  // What text columns can hold: all templates are read once.
+  Written for_each_template(const std::function<void(TemplateId, const RowTemplate&)>& row);
+
+  // `step` ends the walk with its error. Cancelled when `keep_going` says so.
+  Written for_each_step(const std::function<Written(const StepRows&)>& step,
+                        const KeepGoing& keep_going = always);
+
+ private:
+  SessionRows(const SessionReader& reader, SessionInfo session)
+      : reader_(&reader), session_(std::move(session)) {}
+  std::expected<std::shared_ptr<const RowTemplate>, TraceError> row_template(TemplateId id);
+  Written derive(const Step& step);
+  void add_heads(const RowTemplate& graph, const StepAccess& access);
+
+  const SessionReader* reader_;
+  SessionInfo session_;
+  StepId first_{};
+  std::uint32_t steps_ = 0;
+  bool per_head_ = false;
+  std::map<TemplateId, std::shared_ptr<const RowTemplate>> templates_;  // a few
+  std::shared_ptr<const RowTemplate> current_;
+  Allocation allocation_;
+  std::vector<ExportRow> rows_;
+};
+
+}  // namespace tt::exchange

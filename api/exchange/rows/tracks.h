@@ -1,0 +1,43 @@
+// The tracks of a timeline, numbered as they come up. Private to the exporters of
+// timelines.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <format>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tracer/format/model/graph_template.h"
+
+namespace tt::exchange {
+
+enum class TrackGroup : std::uint8_t { Steps, Layers, OpKinds, Sources };
+inline constexpr std::array<const char*, 4> kTrackGroups = {"steps", "layers", "op kinds",
+                                                            "memory sources"};
+
+struct Track {
+  TrackGroup group{};
+  std::uint32_t number = 0;  // of all tracks, from 1, in the order in which they came up
+  bool is_new = false;       // it has to be introduced
+};
+
+class Tracks {
+ public:
+  Track of(TrackGroup group, const std::string& name) {
+    const auto next = static_cast<std::uint32_t>(known_.size() + 1);
+    const auto [at, is_new] = known_.try_emplace({group, name}, next);
+    return {.group = group, .number = at->second, .is_new = is_new};
+  }
+
+ private:
+  std::map<std::pair<TrackGroup, std::string>, std::uint32_t> known_;
+};
+
+inline std::string layer_track(LayerId layer) {
+  return layer == kNoLayer ? std::string("outside layers") : std::format("layer {}", layer.v);
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,302 @@
+#include "api/exchange/run_folder/run_folder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <format>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/aggregate/session_statistics.h"
+#include "analysis/tables/tensor_table.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/run_folder/run_pictures.h"
+#include "api/exchange/text/step_json.h"
+#include "api/exchange/text/text_rows.h"
+#include "api/json/statistics_json.h"
+#include "tracer/text/utf8.h"
+
+namespace tt::exchange {
+namespace {
+
+// A record's fields, one after the other: the order is the layout.
+template <class Record, class Field>
+void for_each_field(Record& record, Field field) {
+  field(record.timestamp_ns);
+  field(record.size_bytes);
+  field(record.file_offset);
+  field(record.tensor_ptr);
+  field(record.step);
+  field(record.token_id);
+  field(record.access);
+  field(record.tensor);
+  field(record.routing_score);
+  field(record.expert_id);
+  field(record.expert_rank);
+  field(record.attention_head);
+  field(record.layer_id);
+  field(record.operation_type);
+  field(record.flags);
+}
+static_assert(std::endian::native == std::endian::little);
+
+TraceError does_not_fit(const char* what, std::int64_t value) {
+  return {TraceError::Kind::Io,
+          std::format("{} {} does not fit a record of the run folder. Export to parquet or csv.",
+                      what, value)};
+}
+
+// Numbers of names, in the order in which they came.
+class Names {
+ public:
+  std::uint32_t of(const std::string& name) {
+    const auto next = static_cast<std::uint32_t>(list_.size());
+    const auto [at, is_new] = numbers_.try_emplace(name, next);
+    if (is_new) list_.push_back(name);
+    return at->second;
+  }
+  const std::vector<std::string>& list() const { return list_; }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> list_;
+};
+
+// What a template's records name: its first line of accesses.csv, and per access the
+// numbers of its words.
+struct Numbers {
+  std::uint32_t first_line = 0;
+  std::vector<std::uint32_t> tensors, operation_types;
+};
+
+class RunFolder {
+ public:
+  RunFolder(SessionRows& rows, std::filesystem::path folder)
+      : rows_(rows), folder_(std::move(folder)) {}
+
+  Written write(const KeepGoing& keep_going) {
+    if (Written done = write_constants(); !done) return done;
+    if (Written done = write_records(keep_going); !done) return done;
+    return write_analysis(keep_going);
+  }
+
+ private:
+  Written write_text(const char* name, const std::string& text) {
+    auto file = OutputFile::create(folder_ / name);
+    if (!file) return std::unexpected(file.error());
+    if (Written done = file->write(text); !done) return done;
+    return file->commit();
+  }
+
+  // accesses.csv, tensor_names.txt, gguf_structure.csv: all templates, once.
+  Written write_constants() {
+    std::string lines = "template";
+    for (const AccessColumn& column : access_columns()) {
+      if (column.varies == Varies::PerAccess) lines += std::string(",") + column.name;
+    }
+    lines += ",file_bytes\n";
+    std::uint32_t line = 0;
+    std::map<std::pair<std::uint64_t, std::string>, std::string> weights;  // in file order
+    const Written read = rows_.for_each_template([&](TemplateId id, const RowTemplate& graph) {
+      Numbers& numbers = numbers_[id];
+      numbers.first_line = line;
+      const RowScope scope{
+          .session = &rows_.session(), .graph = &graph, .step = nullptr, .addresses = {}};
+      const GraphTemplate& tensors = *graph.derived->graph;
+      for (std::uint32_t i = 0; i < graph.derived->accesses.size(); ++i, ++line) {
+        const Access& access = graph.derived->accesses[i];
+        numbers.tensors.push_back(names_.of(to_valid_utf8(tensors.tensor(access.tensor).name)));
+        numbers.operation_types.push_back(
+            operation_types_.of(to_valid_utf8(graph.op_names[access.op.v])));
+        lines += std::to_string(id.v);
+        ExportRow row;
+        row.access.access = i;
+        for (const AccessColumn& column : access_columns()) {
+          if (column.varies != Varies::PerAccess) continue;
+          lines += ',';
+          append_csv(lines, column.cell(scope, row));
+        }
+        lines += access.range.empty() ? ",\n" : std::format(",{}\n", access.range.length);
+      }
+      for (const Tensor& tensor : tensors.tensors) {
+        if (tensor.kind != TensorKind::Weight || tensor.file.empty() || tensor.view_of != kNoTensor)
+          continue;
+        weights.try_emplace({tensor.file.offset, to_valid_utf8(tensor.name)},
+                            structure_line(tensor));
+      }
+    });
+    if (!read) return read;
+    if (Written done = write_text("accesses.csv", lines); !done) return done;
+    std::string names;
+    for (std::string name : names_.list()) {
+      for (char& c : name)
+        if (c == '\n' || c == '\r') c = ' ';  // a line each
+      names += name + '\n';
+    }
+    if (Written done = write_text("tensor_names.txt", names); !done) return done;
+    std::string structure = "name,file,offset,size,type,shape,layer,component\n";
+    for (const auto& [place, text] : weights) structure += text;
+    return write_text("gguf_structure.csv", structure);
+  }
+
+  static std::string structure_line(const Tensor& tensor) {
+    std::string text;
+    append_csv(text, std::string_view(tensor.name));
+    text += std::format(",{},{},{},", tensor.file.file, tensor.file.offset, tensor.file.length);
+    append_csv(text, std::string_view(tensor.type));
+    text += std::format(",{}x{}x{}x{},", tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3]);
+    if (tensor.layer != kNoLayer) text += std::to_string(tensor.layer.v);
+    text += std::format(",{}\n", to_text(tensor.component));
+    return text;
+  }
+
+  // tensor_access.bin, and trace_metadata.json, whose steps are written beside it.
+  Written write_records(const KeepGoing& keep_going) {
+    auto metadata = OutputFile::create(folder_ / "trace_metadata.json");
+    if (!metadata) return std::unexpected(metadata.error());
+    auto records = OutputFile::create(folder_ / "tensor_access.bin");
+    if (!records) return std::unexpected(records.error());
+    const ByteSink metadata_sink = metadata->sink(), record_sink = records->sink();
+    BufferedSink text(metadata_sink), binary(record_sink);
+    auto facts = session_facts(rows_);
+    if (!facts) return std::unexpected(facts.error());
+    const Json header = {{"format", "tensor-trace run folder"},
+                         {"format_version", 1},
+                         {"record_bytes", kRecordBytes},
+                         {"session", *std::move(facts)},
+                         {"operation_types", operation_types_.list()}};
+    text.text() = text_of(header);
+    text.text().pop_back();  // the object goes on
+    text.text() += ",\n\"steps\":[";
+    bool first = true;
+    std::uint32_t shown = 0;
+    StepTotals all;
+    const Written walked = rows_.for_each_step(
+        [&](const StepRows& step_rows) -> Written {
+          const Step& step = *step_rows.scope.step;
+          StepTotals of_step;
+          for (const ExportRow& row : step_rows.rows) {
+            of_step.add(row.access);
+            all.add(row.access);
+            const auto record = record_of(step_rows.scope, row);
+            if (!record) return std::unexpected(record.error());
+            const auto bytes = bytes_of(*record);
+            binary.text().append(bytes.data(), bytes.size());
+            if (Written done = binary.flush_if_full(); !done) return done;
+          }
+          Json json = step_begin_json(step, step_rows.scope.graph);
+          json["end_ns"] = step.end.v;
+          if (!step.op_ends.empty()) json["last_op_end_ns"] = step.op_ends.back().v;
+          json.update(step_end_json(step, of_step));
+          auto tokens = new_tokens(rows_.reader(), step, shown);
+          if (!tokens) return std::unexpected(tokens.error());
+          json["tokens"] = *std::move(tokens);
+          text.text() += first ? "\n" : ",\n";
+          first = false;
+          text.text() += text_of(json);
+          return text.flush_if_full();
+        },
+        keep_going);
+    if (!walked) return walked;
+    Json totals = Json::object();
+    all.add_to(totals);
+    auto tokens = other_tokens(rows_, shown);
+    if (!tokens) return std::unexpected(tokens.error());
+    text.text() +=
+        std::format("\n],\n\"tokens\":{},\n\"totals\":{}}}\n", text_of(*tokens), text_of(totals));
+    for (BufferedSink* out : {&text, &binary})
+      if (Written done = out->flush(); !done) return done;
+    if (Written done = records->commit(); !done) return done;
+    return metadata->commit();
+  }
+
+  Written write_analysis(const KeepGoing& keep_going) {
+    const auto index = SessionIndex::build(rows_.reader(), keep_going);
+    if (!index) return std::unexpected(index.error());
+    const std::uint64_t known = index->steps().size(), first = rows_.first().v;
+    const Stretch<std::uint64_t> steps{std::min(first, known),
+                                       std::min(first + rows_.steps(), known)};
+    std::error_code failed;
+    std::filesystem::create_directory(folder_ / "analysis", failed);
+    constexpr std::size_t kMostWeights = 50;
+    const Json statistics = to_json(session_statistics(*index, {.steps = steps}), kMostWeights);
+    const std::string text = statistics.dump(2, ' ', false, Json::error_handler_t::replace);
+    if (Written done = write_text("analysis/statistics.json", text + "\n"); !done) return done;
+    return write_run_pictures(*index, steps, folder_ / "analysis", keep_going);
+  }
+
+  std::expected<AccessRecord, TraceError> record_of(const RowScope& scope, const ExportRow& row) {
+    const Step& step = *scope.step;
+    const StepAccess& access = row.access;
+    const Numbers& numbers = numbers_[step.graph];
+    const Tensor& tensor = scope.graph->derived->graph->tensor(access.tensor);
+    constexpr std::int32_t kMost = INT16_MAX;
+    if (access.expert > kMost) return std::unexpected(does_not_fit("Expert", access.expert));
+    if (row.head > kMost) return std::unexpected(does_not_fit("Head", row.head));
+    if (tensor.layer.v > kMost || tensor.layer.v < -1)
+      return std::unexpected(does_not_fit("Layer", tensor.layer.v));
+    if (numbers.operation_types[access.access] > UINT16_MAX)
+      return std::unexpected(does_not_fit("Kind of op", numbers.operation_types[access.access]));
+    return AccessRecord{
+        .timestamp_ns = step.op_begin(access.op).v,
+        .size_bytes = access.touched.v,
+        .file_offset = access.range.empty() ? UINT64_MAX : access.range.offset,
+        .tensor_ptr = address_of(scope, row),
+        .step = step.id.v,
+        .token_id = step.first_token,
+        .access = numbers.first_line + access.access,
+        .tensor = numbers.tensors[access.access],
+        .routing_score = access.score,
+        .expert_id = static_cast<std::int16_t>(access.expert),
+        .expert_rank = static_cast<std::int16_t>(access.expert < 0 ? -1 : access.rank),
+        .attention_head = static_cast<std::int16_t>(row.head),
+        .layer_id = static_cast<std::int16_t>(tensor.layer.v),
+        .operation_type = static_cast<std::uint16_t>(numbers.operation_types[access.access]),
+        .flags = static_cast<std::uint16_t>((access.write ? 1u : 0u) |
+                                            static_cast<unsigned>(step.phase) << 1 |
+                                            static_cast<unsigned>(tensor.source) << 4)};
+  }
+
+  SessionRows& rows_;
+  std::filesystem::path folder_;
+  Names names_, operation_types_;
+  std::map<TemplateId, Numbers> numbers_;
+};
+
+}  // namespace
+
+std::array<char, kRecordBytes> bytes_of(const AccessRecord& record) {
+  std::array<char, kRecordBytes> bytes{};
+  std::size_t at = 0;
+  for_each_field(record, [&](const auto& field) {
+    std::memcpy(bytes.data() + at, &field, sizeof field);
+    at += sizeof field;
+  });
+  return bytes;
+}
+
+AccessRecord record_from(std::span<const char, kRecordBytes> bytes) {
+  AccessRecord record;
+  std::size_t at = 0;
+  for_each_field(record, [&](auto& field) {
+    std::memcpy(&field, bytes.data() + at, sizeof field);
+    at += sizeof field;
+  });
+  return record;
+}
+
+Written export_run_folder(const SessionReader& reader, ExportRange range,
+                          const std::filesystem::path& folder, const KeepGoing& keep_going) {
+  auto rows = SessionRows::open(reader, range);
+  if (!rows) return std::unexpected(rows.error());
+  auto output = OutputFolder::create(folder);
+  if (!output) return std::unexpected(output.error());
+  if (Written written = RunFolder(*rows, output->path()).write(keep_going); !written)
+    return written;
+  return output->commit();
+}
+
+}  // namespace tt::exchange

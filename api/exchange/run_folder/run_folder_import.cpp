@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/exchange/import/import.h"
+#include "api/exchange/import/imported_row.h"
+#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/run_folder/run_folder.h"
+#include "api/exchange/run_folder/run_metadata.h"
+#include "api/exchange/text/csv.h"
+
+namespace tt::exchange {
+namespace {
+
+// What is held as long as an import takes, and, of one step, as long as that.
+constexpr std::uint64_t kMostConstantsText = 128u << 20;
+constexpr std::size_t kMostConstants = 1u << 20;
+constexpr std::size_t kMostNames = 256u << 20;  // bytes in the rows of a step
+
+std::expected<std::string, TraceError> whole(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound, path.string() + " cannot be read."});
+  std::error_code none;
+  if (std::filesystem::file_size(path, none) > kMostConstantsText)
+    return std::unexpected(
+        damaged(path, 1, std::format("It has more than {} MiB.", kMostConstantsText >> 20)));
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// A field of accesses.csv as the JSON that a log would have.
+Json json_of(CellType type, const std::string& field) {
+  switch (type) {
+    case CellType::Text:
+      return field;
+    case CellType::Flag:
+      return field == "true";
+    default: {
+      Json number = Json::parse(field, nullptr, false);
+      return number.is_number() ? number : Json();
+    }
+  }
+}
+
+// The constant part of every access, by line.
+std::expected<std::vector<ImportedRow>, TraceError> constants_in(
+    const std::filesystem::path& path) {
+  const auto text = whole(path);
+  if (!text) return std::unexpected(text.error());
+  if (text->empty()) return std::unexpected(damaged(path, 1, "The line of names is missing."));
+  std::string_view rest = *text;
+  std::vector<const AccessColumn*> columns;  // null: none of ours
+  for (const auto& name : take_csv_line(rest)) {
+    const auto found = std::ranges::find_if(
+        access_columns(), [&](const AccessColumn& column) { return name == column.name; });
+    columns.push_back(found == access_columns().end() ? nullptr : &*found);
+  }
+  std::vector<ImportedRow> rows;
+  while (!rest.empty()) {
+    if (rows.size() == kMostConstants)
+      return std::unexpected(
+          damaged(path, rows.size() + 2, std::format("More than {} lines.", kMostConstants)));
+    const auto fields = take_csv_line(rest);
+    if (fields.size() != columns.size())
+      return std::unexpected(damaged(path, rows.size() + 2, "Not as many fields as names."));
+    Json json = Json::object();
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (columns[c] != nullptr && fields[c])
+        json[columns[c]->name] = json_of(columns[c]->type, *fields[c]);
+    ImportedRow row = row_from(json);
+    if (json.contains("model_file")) {
+      row.range.file = number_in<std::uint32_t>(json, "model_file");
+      row.range.length = number_in<std::uint64_t>(json, "file_bytes");
+      row.tensor_file_offset = number_in<std::uint64_t>(json, "tensor_file_offset");
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+class FolderImport {
+ public:
+  FolderImport(std::filesystem::path folder, std::filesystem::path session)
+      : folder_(std::move(folder)), session_(std::move(session)) {}
+
+  std::expected<Imported, TraceError> run(const KeepGoing& keep_going) {
+    const auto path = folder_ / kMetadata;
+    const auto metadata = metadata_in(path);
+    if (!metadata) return std::unexpected(metadata.error());
+    auto constants = constants_in(folder_ / kConstants);
+    if (!constants) return std::unexpected(constants.error());
+    constants_ = *std::move(constants);
+    records_.open(folder_ / kRecords, std::ios::binary);
+    if (!records_) {
+      return std::unexpected(TraceError{TraceError::Kind::NotFound,
+                                        (folder_ / kRecords).string() + " cannot be read."});
+    }
+    SessionInfo info = session_from(metadata->at("session"));
+    info.id = usable_id(info.id, session_.stem().string());
+    info.facts.emplace_back("trace.imported_from", "run folder");
+    auto builder = SessionBuilder::create(session_, info);
+    if (!builder) return std::unexpected(builder.error());
+    next_ = next_record();
+    const Written steps = for_each_step_in(path, [&](const Json& step) -> Written {
+      if (!keep_going()) return std::unexpected(cancelled_error());
+      return add_step(*builder, step);
+    });
+    if (!steps) return std::unexpected(steps.error());
+    if (next_) {
+      return std::unexpected(damaged(folder_ / kRecords, number_,
+                                     "This record is of a step that the metadata does not have."));
+    }
+    if (std::vector<Token> tokens = tokens_from(*metadata); !tokens.empty()) {
+      if (Written added = builder->add_tokens(std::move(tokens)); !added)
+        return std::unexpected(added.error());
+    }
+    const Json& session = metadata->at("session");
+    const auto losses = session.find("losses");
+    const Written done =
+        builder->finish(info, losses == session.end() ? LossCounters{} : losses_from(*losses));
+    if (!done) return std::unexpected(done.error());
+    return imported_;
+  }
+
+ private:
+  std::optional<AccessRecord> next_record() {
+    std::array<char, kRecordBytes> bytes{};
+    if (!records_.read(bytes.data(), bytes.size())) return std::nullopt;
+    ++number_;
+    return record_from(bytes);
+  }
+
+  Written add_step(SessionBuilder& builder, const Json& json) {
+    ImportedStep step;
+    begin_step_from(json, step.step);
+    step.step.end = Ns{number_in<std::int64_t>(json, "end_ns", step.step.begin.v)};
+    step.ops = number_in<std::uint32_t>(json, "ops");
+    step.ops_run = number_in<std::uint32_t>(json, "ops_run");
+    if (json.contains("last_op_end_ns"))
+      step.last_op_end = number_in<std::int64_t>(json, "last_op_end_ns");
+    const auto id = number_in<std::uint32_t>(json, "step");
+    if (std::vector<Token> tokens = tokens_from(json); !tokens.empty()) {
+      if (Written added = builder.add_tokens(std::move(tokens)); !added) return added;
+    }
+    std::size_t names = 0;
+    for (; next_ && next_->step == id; next_ = next_record()) {
+      const AccessRecord& record = *next_;
+      if (record.access >= constants_.size())
+        return std::unexpected(damaged(folder_ / kRecords, number_,
+                                       "The record names a line that accesses.csv does not have."));
+      const ImportedRow& constant = constants_[record.access];
+      names += constant.operation_type.size() + constant.device.size() +
+               constant.tensor_name.size() + constant.tensor_type.size();
+      if (step.rows.size() == kMostStepRows || names > kMostNames)
+        return std::unexpected(
+            damaged(folder_ / kRecords, number_,
+                    std::format("A step has more than {} accesses, or {} MiB of names.",
+                                kMostStepRows, kMostNames >> 20)));
+      ImportedRow row = constant;
+      row.size_bytes = record.size_bytes;
+      row.address = record.tensor_ptr;
+      // Experts and rows of a matrix have places of their own; others the access's.
+      const bool own_place = record.expert_id >= 0 || record.attention_head >= 0 ||
+                             (row.extent == Extent::Rows && record.size_bytes == row.unit_bytes);
+      if (record.file_offset == UINT64_MAX) {
+        row.range = {};
+      } else {
+        row.range.offset = record.file_offset;
+        if (own_place) row.range.length = record.size_bytes;
+      }
+      row.expert = record.expert_id;
+      row.rank = record.expert_rank;
+      row.score = record.routing_score;
+      row.begin = record.timestamp_ns;
+      if (!step.rows.empty() && row.op < step.rows.back().op)
+        return std::unexpected(
+            damaged(folder_ / kRecords, number_, "Records of a step come by op."));
+      ++imported_.accesses;
+      imported_.bytes += row.size_bytes;
+      step.rows.push_back(std::move(row));
+    }
+    ++imported_.steps;
+    return builder.add_step(step);
+  }
+
+  std::filesystem::path folder_, session_;
+  std::vector<ImportedRow> constants_;
+  std::ifstream records_;
+  std::uint64_t number_ = 0;
+  std::optional<AccessRecord> next_;
+  Imported imported_;
+};
+
+}  // namespace
+
+std::expected<Imported, TraceError> import_run_folder(const std::filesystem::path& folder,
+                                                      const std::filesystem::path& session,
+                                                      const KeepGoing& keep_going) {
+  return FolderImport(folder, session).run(keep_going);
+}
+
+}  // namespace tt::exchange

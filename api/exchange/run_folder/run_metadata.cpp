@@ -1,0 +1,115 @@
+#include "api/exchange/run_folder/run_metadata.h"
+
+#include <format>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "api/exchange/import/imported_row.h"
+
+namespace tt::exchange {
+namespace {
+
+TraceError no_metadata(const std::filesystem::path& path) {
+  return damaged(path, 1, "This is no metadata of a run folder.");
+}
+
+// The file's text in pieces, without blanks between words: each element of its list "steps",
+// and all else. It counts brackets and quotes alone; whether a piece is JSON its reader finds.
+class Pieces {
+ public:
+  using Take = std::function<Written(const std::string& step)>;
+  Pieces(const std::filesystem::path& path, const Take& take) : path_(path), take_(take) {}
+
+  std::expected<std::string, TraceError> rest() {
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) {
+      return std::unexpected(
+          TraceError{TraceError::Kind::NotFound, path_.string() + " cannot be read."});
+    }
+    std::streambuf& text = *file.rdbuf();
+    constexpr int kEnd = std::char_traits<char>::eof();
+    for (int c = text.sbumpc(); c != kEnd; c = text.sbumpc())
+      if (Written taken = add(static_cast<char>(c)); !taken) return std::unexpected(taken.error());
+    if (in_steps_) return std::unexpected(no_metadata(path_));
+    return std::move(rest_);
+  }
+
+ private:
+  // The list of steps is the value of a key of the whole: depth 1. Its elements begin
+  // and end at depth 2.
+  Written add(char c) {
+    const bool of_text = in_text_ || c == '"';
+    if (!of_text && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) return {};
+    if (!of_text && in_steps_ && depth_ == 2 && (c == ',' || c == ']')) {
+      if (Written ended = end_step(c); !ended) return ended;
+      if (c == ',') return {};
+    }
+    if (!of_text && (c == '}' || c == ']')) --depth_;
+    if (in_steps_ && depth_ < 2) in_steps_ = false;
+    std::string& piece = in_steps_ ? step_ : rest_;
+    if (piece.size() == kMostMetadataText)
+      return std::unexpected(
+          damaged(path_, 1,
+                  std::format("A step, or what is beside them, has more than {} MiB of text.",
+                              kMostMetadataText >> 20)));
+    piece += c;
+    if (!of_text && (c == '{' || c == '[')) {
+      ++depth_;
+      in_steps_ = in_steps_ || (c == '[' && depth_ == 2 && rest_.ends_with(kKey));
+    }
+    read_text(c);
+    return {};
+  }
+
+  void read_text(char c) {
+    if (in_text_ && escaped_) {
+      escaped_ = false;
+    } else if (in_text_ && c == '\\') {
+      escaped_ = true;
+    } else if (c == '"') {
+      in_text_ = !in_text_;
+    }
+  }
+
+  Written end_step(char c) {
+    if (step_.empty() && c == ']' && steps_ == 0) return {};
+    ++steps_;
+    Written taken = take_(step_);
+    step_.clear();
+    return taken;
+  }
+
+  static constexpr std::string_view kKey = "\"steps\":[";
+  const std::filesystem::path& path_;
+  const Take& take_;
+  std::string rest_, step_;
+  int depth_ = 0;
+  bool in_steps_ = false, in_text_ = false, escaped_ = false;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::expected<Json, TraceError> metadata_in(const std::filesystem::path& path) {
+  const Pieces::Take pass_over = [](const std::string&) { return Written{}; };
+  const auto text = Pieces(path, pass_over).rest();
+  if (!text) return std::unexpected(text.error());
+  Json all = Json::parse(*text, nullptr, false);
+  const bool whole = all.is_object() && all.contains("session") && all.contains("steps") &&
+                     all["steps"].is_array() && all["steps"].empty();
+  if (!whole) return std::unexpected(no_metadata(path));
+  return all;
+}
+
+Written for_each_step_in(const std::filesystem::path& path,
+                         const std::function<Written(const Json&)>& step) {
+  const Pieces::Take take = [&](const std::string& text) -> Written {
+    const Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object()) return std::unexpected(damaged(path, 1, "A step is no object."));
+    return step(json);
+  };
+  return Pieces(path, take).rest().transform([](const std::string&) {});
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,283 @@
+#include "api/exchange/run_folder/tar.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <format>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace tt::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPart = 256u << 10;  // of a file in memory at a time
+constexpr std::uint64_t kAskEvery = 16u << 20;
+constexpr std::size_t kMostEntries = 1000;
+
+struct FreeEntry {
+  void operator()(archive_entry* entry) const noexcept { archive_entry_free(entry); }
+};
+struct FreeWriter {
+  void operator()(archive* writer) const noexcept { archive_write_free(writer); }
+};
+struct FreeReader {
+  void operator()(archive* reader) const noexcept { archive_read_free(reader); }
+};
+
+TraceError said_by(archive* library, TraceError::Kind kind) {
+  const char* const text = archive_error_string(library);
+  return {kind, text == nullptr ? "The archive cannot be made." : text};
+}
+
+// ---------------------------------------------------------------------------
+// Out
+
+class TarWriter {
+ public:
+  TarWriter(const ByteSink& sink, std::int64_t changed_utc_s)
+      : sink_(sink), changed_(changed_utc_s), writer_(archive_write_new()) {}
+  // What was not closed is cut off, not filled up with zeros.
+  ~TarWriter() {
+    if (!closed_) archive_write_fail(writer_.get());
+  }
+  TarWriter(const TarWriter&) = delete;
+  TarWriter& operator=(const TarWriter&) = delete;
+
+  Written open() {
+    archive* const writer = writer_.get();
+    if (archive_write_set_format_pax_restricted(writer) != ARCHIVE_OK ||
+        archive_write_set_bytes_per_block(writer, kPart) != ARCHIVE_OK ||
+        archive_write_set_bytes_in_last_block(writer, 1) != ARCHIVE_OK ||
+        archive_write_open2(writer, this, nullptr, &TarWriter::put, nullptr, nullptr) != ARCHIVE_OK)
+      return failed();
+    return {};
+  }
+
+  Written add_folder(const std::string& name) { return begin(name, AE_IFDIR, 0755, 0); }
+
+  Written add_file(const fs::path& path, const std::string& name, const KeepGoing& keep_going) {
+    std::error_code none;
+    const std::uint64_t bytes = fs::file_size(path, none);
+    std::ifstream file(path, std::ios::binary);
+    if (none || !file) return std::unexpected(system_error(path));
+    if (Written begun = begin(name, AE_IFREG, 0644, bytes); !begun) return begun;
+    for (std::uint64_t left = bytes; left > 0;) {
+      if (!keep_going()) return std::unexpected(cancelled_error());
+      part_.resize(std::min<std::uint64_t>(left, kPart));
+      if (!file.read(part_.data(), static_cast<std::streamsize>(part_.size())))
+        return std::unexpected(system_error(path));
+      if (archive_write_data(writer_.get(), part_.data(), part_.size()) < 0) return failed();
+      left -= part_.size();
+    }
+    return {};
+  }
+
+  Written close() {
+    closed_ = true;
+    return archive_write_close(writer_.get()) == ARCHIVE_OK ? Written{} : failed();
+  }
+
+ private:
+  Written begin(const std::string& name, unsigned type, int mode, std::uint64_t bytes) {
+    const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    archive_entry_set_pathname(entry.get(), name.c_str());
+    archive_entry_set_filetype(entry.get(), type);
+    archive_entry_set_perm(entry.get(), static_cast<mode_t>(mode));
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes));
+    archive_entry_set_mtime(entry.get(), changed_, 0);
+    return archive_write_header(writer_.get(), entry.get()) == ARCHIVE_OK ? Written{} : failed();
+  }
+
+  Written failed() {
+    if (!sunk_) return sunk_;
+    return std::unexpected(said_by(writer_.get(), TraceError::Kind::Io));
+  }
+
+  static la_ssize_t put(archive*, void* self, const void* bytes, std::size_t count) {
+    auto& writer = *static_cast<TarWriter*>(self);
+    if (writer.sunk_) writer.sunk_ = writer.sink_({static_cast<const char*>(bytes), count});
+    return writer.sunk_ ? static_cast<la_ssize_t>(count) : -1;
+  }
+
+  const ByteSink& sink_;
+  const std::int64_t changed_;
+  Written sunk_;
+  bool closed_ = false;
+  std::vector<char> part_;
+  std::unique_ptr<archive, FreeWriter> writer_;
+};
+
+// ---------------------------------------------------------------------------
+// In
+
+std::unexpected<TraceError> refused(std::string why) {
+  return std::unexpected(TraceError{TraceError::Kind::Damaged, std::move(why)});
+}
+
+// What is said to people of a name that anybody may have chosen.
+std::string shown(std::string_view name) {
+  constexpr std::size_t kMost = 60;
+  std::string text(name.substr(0, kMost));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  return "\"" + text + (name.size() > kMost ? "...\"" : "\"");
+}
+
+class TarReader {
+ public:
+  TarReader(std::span<const std::string_view> names, fs::path folder, const MayGoOn& may_go_on,
+            const KeepGoing& keep_going)
+      : names_(names),
+        folder_(std::move(folder)),
+        may_go_on_(may_go_on),
+        keep_going_(keep_going),
+        reader_(archive_read_new()) {}
+
+  Written read(const fs::path& path) {
+    std::error_code none;
+    archive_bytes_ = fs::file_size(path, none);
+    if (none) return std::unexpected(system_error(path));
+    if (archive_read_support_format_tar(reader_.get()) != ARCHIVE_OK ||
+        archive_read_open_filename(reader_.get(), path.c_str(), kPart) != ARCHIVE_OK)
+      return no_tar();
+    for (std::size_t entries = 0;; ++entries) {
+      if (!keep_going_()) return std::unexpected(cancelled_error());
+      archive_entry* entry = nullptr;
+      const int said = archive_read_next_header(reader_.get(), &entry);
+      if (said == ARCHIVE_EOF) break;
+      if (said != ARCHIVE_OK && said != ARCHIVE_WARN)
+        return entries == 0 ? no_tar() : damaged_archive();
+      if (entries == kMostEntries)
+        return refused(std::format(
+            "The archive has more than {} entries. Send one run folder alone.", kMostEntries));
+      if (Written taken = take(entry); !taken) return taken;
+    }
+    for (const std::string_view name : names_) {
+      if (!taken_from_.contains(name))
+        return refused(std::format("The archive has no {}: it is no run folder.", name));
+    }
+    return {};
+  }
+
+ private:
+  Written take(archive_entry* entry) {
+    const char* const told = archive_entry_pathname(entry);
+    if (told == nullptr || *told == '\0') return refused("An entry of the archive has no name.");
+    const std::string name = told;
+    if (Written harmless = check(entry, name); !harmless) return harmless;
+    const fs::path path = fs::path(name).lexically_normal();
+    const auto wanted = std::ranges::find(names_, path.filename().string());
+    if (archive_entry_filetype(entry) != AE_IFREG || wanted == names_.end()) return {};
+    const std::string parent = path.parent_path().string();
+    if (!taken_from_.empty() && taken_from_.begin()->second != parent)
+      return refused(std::format("The archive has files of two run folders: {} is not beside {}.",
+                                 shown(name), taken_from_.begin()->first));
+    if (!taken_from_.emplace(*wanted, parent).second)
+      return refused(std::format("The archive has {} twice.", shown(name)));
+    return copy(*wanted);
+  }
+
+  Written check(archive_entry* entry, const std::string& name) const {
+    const fs::path path(name);
+    if (path.is_absolute() || std::ranges::contains(path, fs::path("..")))
+      return refused(
+          std::format("The archive has the entry {}, which leads out of its folder.", shown(name)));
+    const auto type = archive_entry_filetype(entry);
+    const bool link =
+        archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr;
+    if (link || (type != AE_IFREG && type != AE_IFDIR))
+      return refused(std::format(
+          "The entry {} is neither a file nor a folder. Pack it without links.", shown(name)));
+    if (archive_entry_sparse_count(entry) > 0)
+      return refused(
+          std::format("The file {} is packed as a sparse one. Pack it whole.", shown(name)));
+    const auto begins = static_cast<std::uint64_t>(archive_read_header_position(reader_.get()));
+    const auto bytes =
+        static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
+    if (archive_entry_size(entry) < 0 || begins > archive_bytes_ || bytes > archive_bytes_ - begins)
+      return refused(std::format("The archive ends before {} does: it is not whole.", shown(name)));
+    return {};
+  }
+
+  Written copy(std::string_view name) {
+    auto file = OutputFile::create(folder_ / name);
+    if (!file) return std::unexpected(file.error());
+    part_.resize(kPart);
+    for (;;) {
+      if (!keep_going_()) return std::unexpected(cancelled_error());
+      const la_ssize_t got = archive_read_data(reader_.get(), part_.data(), part_.size());
+      if (got == 0) return file->commit();
+      if (got < 0) return damaged_archive();
+      written_ += static_cast<std::uint64_t>(got);
+      if (written_ - asked_at_ >= kAskEvery) {
+        asked_at_ = written_;
+        if (auto may = may_go_on_(written_); !may) return may;
+      }
+      if (Written put = file->write({part_.data(), static_cast<std::size_t>(got)}); !put)
+        return put;
+    }
+  }
+
+  static Written no_tar() {
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotASession,
+        "This is no tar archive. Send a run folder as `tar -cf` packs it, not compressed."});
+  }
+  Written damaged_archive() {
+    return refused(std::format("The archive is damaged or not whole: {}.",
+                               said_by(reader_.get(), TraceError::Kind::Damaged).message));
+  }
+
+  const std::span<const std::string_view> names_;
+  const fs::path folder_;
+  const MayGoOn& may_go_on_;
+  const KeepGoing& keep_going_;
+  std::uint64_t archive_bytes_ = 0, written_ = 0, asked_at_ = 0;
+  std::map<std::string_view, std::string> taken_from_;  // the folder, by name
+  std::vector<char> part_;
+  std::unique_ptr<archive, FreeReader> reader_;
+};
+
+}  // namespace
+
+Written write_tar(const fs::path& folder, const std::string& top, std::int64_t changed_utc_s,
+                  const ByteSink& sink, const KeepGoing& keep_going) {
+  std::error_code failed;
+  std::vector<fs::path> paths;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed))
+    paths.push_back(at->path());
+  if (failed)
+    return std::unexpected(
+        TraceError{TraceError::Kind::Io, folder.string() + ": " + failed.message()});
+  std::ranges::sort(paths);
+  TarWriter tar(sink, changed_utc_s);
+  if (Written opened = tar.open(); !opened) return opened;
+  if (Written begun = tar.add_folder(top + "/"); !begun) return begun;
+  for (const fs::path& path : paths) {
+    const std::string name = top + "/" + path.lexically_relative(folder).string();
+    const auto type = fs::symlink_status(path, failed).type();
+    if (type != fs::file_type::directory && type != fs::file_type::regular)
+      return std::unexpected(TraceError{TraceError::Kind::Io, path.string() + " is no file."});
+    const Written added = type == fs::file_type::directory ? tar.add_folder(name + "/")
+                                                           : tar.add_file(path, name, keep_going);
+    if (!added) return added;
+  }
+  return tar.close();
+}
+
+Written read_tar(const fs::path& archive, std::span<const std::string_view> names,
+                 const fs::path& folder, const MayGoOn& may_go_on, const KeepGoing& keep_going) {
+  return TarReader(names, folder, may_go_on, keep_going).read(archive);
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,92 @@
+#include "api/exchange/text/log_export.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/exchange/rows/session_facts.h"
+#include "api/exchange/text/step_json.h"
+#include "api/exchange/text/text_rows.h"
+#include "api/json/json.h"
+#include "api/json/trace_json.h"
+
+namespace tt::exchange {
+namespace {
+
+constexpr int kLogVersion = 1;
+
+Json with_event(const char* event, const Json& fields) {
+  Json json = {{"event", event}};
+  json.update(fields);
+  return json;
+}
+
+void append_line(std::string& to, const Json& json) {
+  to += text_of(json);
+  to += '\n';
+}
+
+const ValueStats* stats_of(const Step& step, OpId op) {
+  const auto found = std::ranges::find(step.stats, op, &ValueStats::op);
+  return found == step.stats.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
+                   const KeepGoing& keep_going) {
+  BufferedSink out(sink);
+  auto facts = session_facts(rows);
+  if (!facts) return std::unexpected(facts.error());
+  Json start = {{"log_version", kLogVersion}};
+  start.update(*facts);
+  append_line(out.text(), with_event("session_start", start));
+
+  TextRows text(TextStyle::Json);
+  StepTotals all;
+  std::uint32_t shown = 0;
+  const Written walked = rows.for_each_step(
+      [&](const StepRows& rows_of_step) -> Written {
+        const Step& step = *rows_of_step.scope.step;
+        auto tokens = new_tokens(rows.reader(), step, shown);
+        if (!tokens) return std::unexpected(tokens.error());
+        Json begin = step_begin_json(step, rows_of_step.scope.graph);
+        begin["tokens"] = *std::move(tokens);
+        append_line(out.text(), with_event("step_begin", begin));
+        if (level != LogLevel::Minimal) text.begin_step(rows_of_step.scope);
+        StepTotals of_step;
+        for (const ExportRow& row : rows_of_step.rows) {
+          of_step.add(row.access);
+          all.add(row.access);
+          if (level == LogLevel::Minimal) continue;
+          out.text() += "{\"event\":\"tensor_log\",";
+          text.append(out.text(), row);
+          const ValueStats* stats = level == LogLevel::Verbose && row.access.write
+                                        ? stats_of(step, row.access.op)
+                                        : nullptr;
+          if (stats != nullptr) {
+            out.text() += ",\"stats\":";
+            out.text() += text_of(to_json(*stats));
+          }
+          out.text() += "}\n";
+          if (const Written written = out.flush_if_full(); !written) return written;
+        }
+        Json end = {{"step", step.id.v}, {"timestamp_ns", step.end.v}};
+        end.update(step_end_json(step, of_step));
+        append_line(out.text(), with_event("step_end", end));
+        return out.flush_if_full();
+      },
+      keep_going);
+  if (!walked) return walked;
+  Json end = {{"state", to_text(rows.session().state)},
+              {"error", rows.session().error},
+              {"steps", rows.steps()},
+              {"losses", (*facts)["losses"]}};
+  all.add_to(end);
+  auto tokens = other_tokens(rows, shown);
+  if (!tokens) return std::unexpected(tokens.error());
+  end["tokens"] = *std::move(tokens);
+  append_line(out.text(), with_event("session_end", end));
+  return out.flush();
+}
+
+}  // namespace tt::exchange

@@ -1,0 +1,19 @@
+// The log: one JSON object a line, each with its kind under `event`: session_start,
+// step_begin, tensor_log, step_end, session_end. docs/exports.md has the fields.
+#pragma once
+
+#include <cstdint>
+
+#include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/rows/session_rows.h"
+
+namespace tt::exchange {
+
+// Minimal: no tensor_log. Detailed: one for every access. Verbose: with the value
+// statistics of the op's output at its write.
+enum class LogLevel : std::uint8_t { Minimal, Detailed, Verbose };
+
+Written export_log(SessionRows& rows, LogLevel level, const ByteSink& sink,
+                   const KeepGoing& keep_going);
+
+}  // namespace tt::exchange

@@ -1,0 +1,72 @@
+#include "api/exchange/text/step_json.h"
+
+#include <format>
+
+#include "api/json/trace_json.h"
+#include "tracer/text/utf8.h"
+
+namespace tt::exchange {
+
+void StepTotals::add_to(Json& json) const {
+  json["accesses"] = accesses;
+  json["bytes_read"] = read;
+  json["bytes_written"] = written;
+}
+
+Json step_begin_json(const Step& step, const RowTemplate* graph) {
+  return {{"step", step.id.v},
+          {"timestamp_ns", step.begin.v},
+          {"phase", to_text(step.phase)},
+          {"timing", to_text(step.timing)},
+          {"first_op_ns", step.first_op.v},
+          {"token_id", step.first_token},
+          {"token_count", step.n_tokens},
+          {"threads", step.threads},
+          {"template", step.graph.v},
+          {"ops", graph == nullptr ? 0 : graph->derived->graph->ops.size()},
+          {"ops_run", step.op_ends.size()}};
+}
+
+Json step_end_json(const Step& step, const StepTotals& totals) {
+  Json json = {{"dropped", step.dropped}, {"aborted", step.aborted}};
+  totals.add_to(json);
+  return json;
+}
+
+namespace {
+
+// A token may be half a character: then its bytes are told, too.
+Json token_json(const Token& token) {
+  Json json = tt::to_json(token);
+  if (is_utf8(token.text)) return json;
+  std::string hex;
+  for (const char c : token.text) hex += std::format("{:02x}", static_cast<unsigned char>(c));
+  json["text_hex"] = hex;
+  return json;
+}
+
+std::expected<Json, TraceError> tokens_until(const SessionReader& reader, std::uint64_t end,
+                                             std::uint32_t& shown) {
+  Json list = Json::array();
+  if (end <= shown) return list;
+  const auto tokens = reader.tokens(shown, static_cast<std::uint32_t>(end - shown));
+  if (!tokens) return std::unexpected(tokens.error());
+  for (const Token& token : *tokens) list.push_back(token_json(token));
+  shown += static_cast<std::uint32_t>(tokens->size());
+  return list;
+}
+
+}  // namespace
+
+std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
+                                           std::uint32_t& shown) {
+  return tokens_until(reader, std::uint64_t{step.first_token} + step.n_tokens, shown);
+}
+
+std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown) {
+  const auto steps = rows.reader().step_count();
+  if (!steps) return std::unexpected(steps.error());
+  return tokens_until(rows.reader(), *steps == rows.steps() ? UINT32_MAX : 0, shown);
+}
+
+}  // namespace tt::exchange

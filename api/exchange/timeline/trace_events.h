@@ -1,0 +1,18 @@
+// Traces for timeline viewers: Chrome's JSON (chrome://tracing, Speedscope) and
+// Perfetto's protobuf (ui.perfetto.dev). Both have
+//   - a track of steps, with the step's ops inside;
+//   - a track per layer, per kind of op and per memory source: the ops that belong
+//     there, one after the other;
+//   - counters: bytes per second read and written in a step, tokens so far;
+//   - flows: from step to step, and in a step from layer to layer.
+#pragma once
+
+#include "api/exchange/rows/byte_sink.h"
+#include "api/exchange/rows/session_rows.h"
+
+namespace tt::exchange {
+
+Written export_chrome(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+Written export_perfetto(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
+
+}  // namespace tt::exchange

@@ -1,0 +1,117 @@
+#include "api/json/comparison_json.h"
+
+#include <optional>
+
+#include "api/json/trace_json.h"
+
+namespace tt {
+
+namespace {
+
+// What sums are compared in.
+struct Figure {
+  const char* name;
+  double (*of)(const TraceSums&);
+};
+constexpr Figure kFigures[] = {
+    {"accesses", [](const TraceSums& s) { return s.accesses(); }},
+    {"bytes_read", [](const TraceSums& s) { return s.bytes_read; }},
+    {"bytes_written", [](const TraceSums& s) { return s.bytes_written; }},
+    {"executions", [](const TraceSums& s) { return s.executions; }},
+    {"time_ns", [](const TraceSums& s) { return s.time_ns; }},
+};
+
+Json side_json(const std::optional<TraceSums>& sums) {
+  if (!sums) return {};
+  Json json;
+  for (const Figure& figure : kFigures) json[figure.name] = figure.of(*sums);
+  return json;
+}
+
+// Right minus left, and right by left where there is something to divide by.
+void add_difference(Json& json, const std::optional<TraceSums>& left,
+                    const std::optional<TraceSums>& right) {
+  const TraceSums none;
+  Json difference, ratio;
+  for (const Figure& figure : kFigures) {
+    const double a = figure.of(left.value_or(none)), b = figure.of(right.value_or(none));
+    difference[figure.name] = b - a;
+    ratio[figure.name] = a > 0 ? Json(b / a) : Json();
+  }
+  json["difference"] = std::move(difference);
+  json["ratio"] = std::move(ratio);
+}
+
+Json sums_json(const std::optional<TraceSums>& left, const std::optional<TraceSums>& right) {
+  Json json{{"left", side_json(left)}, {"right", side_json(right)}};
+  add_difference(json, left, right);
+  return json;
+}
+
+Json session_json(const SessionInfo& info) {
+  return {{"id", info.id},
+          {"title", info.title},
+          {"model", info.model_files.empty() ? Json() : Json(info.model_files.front().path)}};
+}
+
+Json token_side(const std::optional<Token>& token, const std::optional<Ns>& ns) {
+  if (!token) return {};
+  Json json = to_json(*token);
+  json["ns"] = ns ? Json(ns->v) : Json();
+  return json;
+}
+
+Json tokens_json(const TokenAlignment& tokens) {
+  Json rows = Json::array();
+  for (const ComparedToken& row : tokens.rows.rows) {
+    rows.push_back({{"index", row.index},
+                    {"left", token_side(row.left, row.left_ns)},
+                    {"right", token_side(row.right, row.right_ns)}});
+  }
+  return {{"left", tokens.left},
+          {"right", tokens.right},
+          {"common", tokens.common},
+          {"rows", std::move(rows)}};
+}
+
+Json template_json(const ComparedTemplate& row) {
+  const auto side = [](TemplateId id, std::uint32_t steps, std::uint32_t ops) {
+    return id.v == 0 ? Json() : Json{{"template", id.v}, {"steps", steps}, {"ops", ops}};
+  };
+  return {{"match", to_text(row.match)},
+          {"left", side(row.left, row.left_steps, row.left_ops)},
+          {"right", side(row.right, row.right_steps, row.right_ops)}};
+}
+
+}  // namespace
+
+Json to_json(const Comparison& comparison, const SessionInfo& left, const SessionInfo& right) {
+  Json templates = Json::array();
+  for (const ComparedTemplate& row : comparison.templates) templates.push_back(template_json(row));
+  Json by;
+  for (const ComparedBy& axis : comparison.by) {
+    Json rows = Json::array();
+    for (const ComparedRow& row : axis.rows) {
+      Json json{{"name", row.name}};
+      json.update(sums_json(row.left, row.right));
+      rows.push_back(std::move(json));
+    }
+    by[to_text(axis.by)] = std::move(rows);
+  }
+  Json facts = Json::array();
+  for (const ComparedFact& fact : comparison.facts) {
+    const auto side = [](const std::optional<std::string>& value) {
+      return value ? Json(*value) : Json();
+    };
+    facts.push_back({{"name", fact.name}, {"left", side(fact.left)}, {"right", side(fact.right)}});
+  }
+  return {{"left", session_json(left)},
+          {"right", session_json(right)},
+          {"facts", std::move(facts)},
+          {"total", sums_json(comparison.left, comparison.right)},
+          {"tokens", tokens_json(comparison.tokens)},
+          {"templates", std::move(templates)},
+          {"by", std::move(by)}};
+}
+
+}  // namespace tt

@@ -1,0 +1,241 @@
+#include "api/json/generation_body.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <format>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/json/json.h"
+#include "tracer/request/request_bounds.h"
+
+namespace tt {
+
+namespace {
+
+// What a field takes, for the sentence in the error: none when the value was taken.
+using Refusal = std::optional<std::string>;
+
+template <class Int>
+Refusal take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
+  const auto least = static_cast<std::int64_t>(bounds.least);
+  const auto most = static_cast<std::int64_t>(bounds.most);
+  if (value.is_number_integer()) {
+    // Unsigned values beyond int64 wrap to negative ones otherwise.
+    const bool huge = value.is_number_unsigned() &&
+                      value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
+    const auto number = value.get<std::int64_t>();
+    if (!huge && number >= least && number <= most) {
+      out = static_cast<Int>(number);
+      return {};
+    }
+  }
+  return std::format("an integer from {} to {}", least, most);
+}
+
+Refusal take_number(const Json& value, float& out, const NumberBounds& bounds) {
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    if (number >= bounds.least && number <= bounds.most) {
+      out = static_cast<float>(number);
+      return {};
+    }
+  }
+  return std::format("a number from {} to {}", bounds.least, bounds.most);
+}
+
+Refusal take_bool(const Json& value, bool& out) {
+  if (!value.is_boolean()) return "true or false";
+  out = value.get<bool>();
+  return {};
+}
+
+Refusal take_text(const Json& value, std::string& out) {
+  if (!value.is_string()) return "a string";
+  out = value.get<std::string>();
+  return {};
+}
+
+Refusal take_rules(const Json& value, std::string& out, std::size_t most_bytes) {
+  if (take_text(value, out) || out.size() > most_bytes)
+    return std::format("a string of at most {} bytes", most_bytes);
+  return {};
+}
+
+Refusal take_name(const Json& value, std::string& out) {
+  if (take_text(value, out) || out.empty()) return "the id of a model";
+  return {};
+}
+
+Refusal take_stop(const Json& value, std::vector<std::string>& out) {
+  auto wanted = std::format("an array of at most {} non-empty strings", kMostStops);
+  if (!value.is_array() || value.size() > kMostStops) return wanted;
+  for (const Json& item : value) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wanted;
+    out.push_back(item.get<std::string>());
+  }
+  return {};
+}
+
+Refusal take_messages(const Json& value, std::vector<ChatMessage>& out) {
+  std::string wanted =
+      "an array of {\"role\": \"system\" | \"user\" | \"assistant\", \"content\": \"text\"}";
+  if (!value.is_array()) return wanted;
+  for (const Json& item : value) {
+    if (!item.is_object() || item.size() != 2 || !item.contains("role") ||
+        !item.contains("content") || !item["role"].is_string() || !item["content"].is_string())
+      return wanted;
+    auto role = item["role"].get<std::string>();
+    if (role != "system" && role != "user" && role != "assistant") return wanted;
+    out.push_back({.role = std::move(role), .content = item["content"].get<std::string>()});
+  }
+  return {};
+}
+
+Refusal take_tokens(const Json& value, std::vector<std::int32_t>& out) {
+  std::string wanted = "an array of token ids (integers from 0)";
+  if (!value.is_array()) return wanted;
+  out.reserve(value.size());
+  for (const Json& item : value) {
+    std::int32_t id = 0;
+    if (take_integer(item, id, kTokenBounds)) return wanted;
+    out.push_back(id);
+  }
+  return {};
+}
+
+Refusal take_level(const Json& value, Level& out) {
+  for (const Level level : {Level::Off, Level::Minimal, Level::Detailed, Level::Verbose}) {
+    if (value == to_text(level)) {
+      out = level;
+      return {};
+    }
+  }
+  return R"("off", "minimal", "detailed" or "verbose")";
+}
+
+Refusal take_timing(const Json& value, bool& exact) {
+  if (value != "fast" && value != "exact") return R"("fast" or "exact")";
+  exact = value == "exact";
+  return {};
+}
+
+template <class T>
+Refusal take_prompt(const Json& value, Prompt& out, Refusal (*take)(const Json&, T&)) {
+  T prompt;
+  Refusal refusal = take(value, prompt);
+  out = std::move(prompt);
+  return refusal;
+}
+
+// One row per field: its name and how it is taken.
+struct Field {
+  std::string_view name;
+  Refusal (*take)(const Json& value, GenerationBody& out);
+};
+
+constexpr std::array kFields = {
+    Field{"prompt", [](const Json& v,
+                       GenerationBody& b) { return take_prompt(v, b.request.prompt, take_text); }},
+    Field{"messages",
+          [](const Json& v, GenerationBody& b) {
+            return take_prompt(v, b.request.prompt, take_messages);
+          }},
+    Field{"tokens",
+          [](const Json& v, GenerationBody& b) {
+            return take_prompt(v, b.request.prompt, take_tokens);
+          }},
+    Field{"model", [](const Json& v, GenerationBody& b) { return take_name(v, b.model); }},
+    Field{"stream", [](const Json& v, GenerationBody& b) { return take_bool(v, b.stream); }},
+    Field{"max_tokens",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.max_tokens, bounds_of("max_tokens"));
+          }},
+    Field{"temperature",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.temperature, bounds_of("temperature"));
+          }},
+    Field{"top_k",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.top_k, bounds_of("top_k"));
+          }},
+    Field{"top_p",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.top_p, bounds_of("top_p"));
+          }},
+    Field{"min_p",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.min_p, bounds_of("min_p"));
+          }},
+    Field{"repeat_penalty",
+          [](const Json& v, GenerationBody& b) {
+            return take_number(v, b.request.sampling.repeat_penalty, bounds_of("repeat_penalty"));
+          }},
+    Field{"repeat_last_n",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.repeat_last_n, bounds_of("repeat_last_n"));
+          }},
+    Field{"seed",
+          [](const Json& v, GenerationBody& b) {
+            return take_integer(v, b.request.sampling.seed, bounds_of("seed"));
+          }},
+    Field{"grammar",
+          [](const Json& v, GenerationBody& b) {
+            return take_rules(v, b.request.sampling.grammar, kMostGrammarBytes);
+          }},
+    Field{"stop", [](const Json& v, GenerationBody& b) { return take_stop(v, b.request.stop); }},
+    Field{"ignore_eos",
+          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.ignore_eos); }},
+    Field{"reuse_prefix",
+          [](const Json& v, GenerationBody& b) { return take_bool(v, b.request.reuse_prefix); }},
+    Field{"level", [](const Json& v, GenerationBody& b) { return take_level(v, b.request.level); }},
+    Field{"timing",
+          [](const Json& v, GenerationBody& b) { return take_timing(v, b.request.exact_timing); }},
+    Field{"stats_pattern",
+          [](const Json& v, GenerationBody& b) {
+            return take_rules(v, b.request.stats_pattern, kMostPatternBytes);
+          }},
+};
+
+std::string known_fields() {
+  std::string names;
+  for (const Field& field : kFields) {
+    if (!names.empty()) names += ", ";
+    names += field.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
+  const auto refuse = [](Fault fault, std::string detail) {
+    return std::unexpected(Problem{fault, std::move(detail)});
+  };
+  // Parsed without exceptions; an array or a string is no request either.
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object())
+    return refuse(Fault::BadJson, R"(Send a JSON object, for instance {"prompt": "Hello"}.)");
+
+  GenerationBody out;
+  int prompts = 0;
+  for (const auto& [name, value] : json.items()) {
+    const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
+    if (field == kFields.end()) {
+      return refuse(Fault::BadRequest, std::format("There is no field \"{}\". The fields are {}.",
+                                                   name, known_fields()));
+    }
+    if (const Refusal wanted = field->take(value, out))
+      return refuse(Fault::BadRequest, std::format("\"{}\" takes {}.", name, *wanted));
+    prompts += field < kFields.begin() + 3 ? 1 : 0;
+  }
+  if (prompts != 1)
+    return refuse(Fault::BadRequest, R"(Give exactly one of "prompt", "messages" and "tokens".)");
+  return out;
+}
+
+}  // namespace tt

@@ -1,0 +1,15 @@
+// Attention heads and KV caches as JSON: as in analysis/attention/heads.h and kv_use.h.
+#pragma once
+
+#include "analysis/attention/heads.h"
+#include "analysis/attention/kv_use.h"
+#include "api/json/json.h"
+
+namespace tt {
+
+// {"heads": n, "kv_heads": n, "weights": [...]}
+Json to_json(const HeadTable& table);
+// {"total": n, "steps": [...]}
+Json to_json(const Page<KvStep>& steps);
+
+}  // namespace tt

@@ -1,0 +1,139 @@
+#include "api/json/model_json.h"
+
+#include <array>
+#include <cstdlib>
+#include <format>
+#include <string_view>
+
+#include "api/json/version.h"
+#include "tracer/format/names/names.h"
+
+namespace tt {
+
+namespace {
+
+Json scalar_json(const GgufScalar& scalar) {
+  return std::visit(
+      [](const auto& value) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, float>) {
+          // 0.1F as 0.1 and not as 0.10000000149011612.
+          return std::strtod(std::format("{}", value).c_str(), nullptr);
+        } else {
+          return value;
+        }
+      },
+      scalar);
+}
+
+Json entry_json(const GgufEntry& entry) {
+  Json out{{"key", entry.key}, {"type", entry.type}};
+  if (const auto* scalar = std::get_if<GgufScalar>(&entry.value)) {
+    out["value"] = scalar_json(*scalar);
+    return out;
+  }
+  const auto& array = std::get<GgufArray>(entry.value);
+  Json first = Json::array();
+  for (const GgufScalar& element : array.first) first.push_back(scalar_json(element));
+  out["type"] = std::format("{}[]", array.type);
+  out["value"] = std::move(first);
+  out["length"] = array.length;
+  return out;
+}
+
+// What a weight's name says.
+const char* component_text(const GgufTensor& tensor) {
+  return to_text(component_of(tensor.name, TensorKind::Weight));
+}
+
+std::string csv_field(const std::string& bytes) {
+  auto text = Json::parse(text_of(Json(bytes))).get<std::string>();  // valid UTF-8
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+  return out + '"';
+}
+
+}  // namespace
+
+const char* to_text(ModelState state) {
+  static constexpr std::array words = {"available", "loading", "loaded", "unloading", "failed"};
+  return words[static_cast<std::size_t>(state)];
+}
+
+Json to_json(const ModelEntry& model) {
+  Json out{{"id", model.id},
+           {"name", model.name},
+           {"path", model.path},
+           {"size_bytes", model.bytes},
+           {"files", model.files},
+           {"state", to_text(model.state)},
+           {"load_progress", model.load_progress},
+           {"error", text_or_null(model.error)},
+           {"warning", text_or_null(model.warning)}};
+  if (!model.facts) return out;
+  const ModelFacts& facts = *model.facts;
+  out.update(Json{{"description", facts.description},
+                  {"architecture", facts.architecture},
+                  {"n_layers", facts.n_layers},
+                  {"n_embd", facts.n_embd},
+                  {"n_heads", facts.n_heads},
+                  {"n_heads_kv", facts.n_heads_kv},
+                  {"n_experts", facts.n_experts},
+                  {"n_experts_used", facts.n_experts_used},
+                  {"n_vocab", facts.n_vocab},
+                  {"context", facts.context},
+                  {"context_trained", facts.context_trained},
+                  {"has_vocabulary", facts.has_vocabulary},
+                  {"has_chat_template", facts.has_chat_template},
+                  {"has_encoder", facts.has_encoder},
+                  {"embedding_only", facts.embedding_only},
+                  {"recurrent", facts.recurrent},
+                  {"hybrid", facts.hybrid},
+                  {"threads", facts.threads}});
+  return out;
+}
+
+Json health_json(const std::optional<ModelEntry>& model) {
+  const bool loading = model && model->state == ModelState::Loading;
+  return {{"status", loading ? "loading" : "ok"},
+          {"version", kVersion},
+          {"model", model && model->facts ? Json(model->name) : Json()},
+          {"model_state", model ? to_text(model->state) : "none"},
+          {"load_progress", model ? model->load_progress : 0.0F},
+          {"error", model ? text_or_null(model->error) : Json()},
+          {"warning", model ? text_or_null(model->warning) : Json()}};
+}
+
+Json to_json(const GgufIndex& index) {
+  Json files = Json::array(), metadata = Json::array(), tensors = Json::array();
+  for (const ModelFile& file : index.files())
+    files.push_back({{"path", file.path}, {"size", file.size}});
+  for (const GgufEntry& entry : index.metadata()) metadata.push_back(entry_json(entry));
+  for (const GgufTensor& tensor : index.tensors()) {
+    tensors.push_back({{"name", tensor.name},
+                       {"file", tensor.file.file},
+                       {"offset", tensor.file.offset},
+                       {"size", tensor.file.length},
+                       {"type", tensor.type},
+                       {"shape", tensor.ne},
+                       {"layer", layer_json(layer_of(tensor.name))},
+                       {"component", component_text(tensor)}});
+  }
+  return {{"files", std::move(files)},
+          {"metadata", std::move(metadata)},
+          {"tensors", std::move(tensors)}};
+}
+
+std::string csv_of(const GgufIndex& index) {
+  std::string out = "name,file,offset,size,type,shape,layer,component\r\n";
+  for (const GgufTensor& tensor : index.tensors()) {
+    const LayerId layer = layer_of(tensor.name);
+    out += std::format("{},{},{},{},{},{}x{}x{}x{},{},{}\r\n", csv_field(tensor.name),
+                       tensor.file.file, tensor.file.offset, tensor.file.length, tensor.type,
+                       tensor.ne[0], tensor.ne[1], tensor.ne[2], tensor.ne[3],
+                       layer == kNoLayer ? "" : std::to_string(layer.v), component_text(tensor));
+  }
+  return out;
+}
+
+}  // namespace tt

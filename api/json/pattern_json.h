@@ -1,0 +1,15 @@
+// access_pattern.json: the order in which a token reads the weights, how well it
+// holds, and what differs from token to token. docs/access-pattern.md.
+#pragma once
+
+#include "analysis/weights/pattern.h"
+#include "api/json/json.h"
+#include "tracer/format/model/session.h"
+
+namespace tt {
+
+Json to_json(const Determinism& determinism);
+Json to_json(const AccessPattern& pattern, const Determinism& determinism,
+             const SessionInfo& session);
+
+}  // namespace tt

@@ -1,0 +1,219 @@
+#include "api/json/query_json.h"
+
+#include <cmath>
+#include <format>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "api/json/json.h"
+
+namespace tt {
+
+namespace {
+
+std::string hex_of(std::span<const std::byte> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15u];
+  }
+  return text;
+}
+
+void append_json(const sql::QueryValue& value, std::string& out) {
+  std::visit(
+      [&](const auto& v) {
+        using Value = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<Value, std::monostate>) {
+          out += "null";
+        } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+          std::format_to(std::back_inserter(out), "{}", v);
+        } else if constexpr (std::is_same_v<Value, double>) {
+          out += text_of(Json(v));
+        } else if constexpr (std::is_same_v<Value, std::string_view>) {
+          out += text_of(Json(std::string(v)));
+        } else {
+          out += text_of(Json(hex_of(v)));
+        }
+      },
+      value);
+}
+
+void append_csv_text(std::string_view text, std::string& out) {
+  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+void append_csv(const sql::QueryValue& value, std::string& out) {
+  std::visit(
+      [&](const auto& v) {
+        using Value = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<Value, std::int64_t> || std::is_same_v<Value, double>) {
+          std::format_to(std::back_inserter(out), "{}", v);
+        } else if constexpr (std::is_same_v<Value, std::string_view>) {
+          append_csv_text(v, out);
+        } else if constexpr (!std::is_same_v<Value, std::monostate>) {
+          out += hex_of(v);
+        }
+      },
+      value);
+}
+
+std::unexpected<Problem> bad(std::string detail) {
+  return std::unexpected(Problem{Fault::BadRequest, std::move(detail)});
+}
+
+// None: the field is absent, or null.
+std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* name,
+                                               std::uint64_t usual, std::uint64_t most) {
+  const auto found = body.find(name);
+  if (found == body.end()) return usual;
+  if (found->is_number_unsigned()) {
+    const auto number = found->get<std::uint64_t>();
+    if (number >= 1 && number <= most) return number;
+  }
+  return bad(std::format("\"{}\" is an integer from 1 to {}.", name, most));
+}
+
+Json error_json(const sql::QueryError& error) { return Json::parse(text_of(problem_of(error))); }
+
+}  // namespace
+
+const char* to_text(QueryFormat format) {
+  switch (format) {
+    case QueryFormat::JsonObject:
+      return "json";
+    case QueryFormat::Ndjson:
+      return "ndjson";
+    case QueryFormat::Csv:
+      return "csv";
+  }
+  return "json";
+}
+
+const char* content_type_of(QueryFormat format) {
+  switch (format) {
+    case QueryFormat::JsonObject:
+      return "application/json";
+    case QueryFormat::Ndjson:
+      return "application/x-ndjson";
+    case QueryFormat::Csv:
+      return "text/csv; charset=utf-8";
+  }
+  return "application/json";
+}
+
+std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
+  const Json body = Json::parse(text, nullptr, false);
+  if (!body.is_object())
+    return std::unexpected(
+        Problem{Fault::BadJson, "The body is a JSON object: {\"sql\": \"SELECT ...\"}."});
+  for (const auto& [name, value] : body.items()) {
+    if (name != "sql" && name != "limit" && name != "timeout_ms" && name != "format")
+      return bad(std::format("There is no field \"{}\" here: sql, limit, timeout_ms, format.",
+                             name.substr(0, 40)));
+  }
+  QueryBody query;
+  const auto sql = body.find("sql");
+  if (sql == body.end() || !sql->is_string()) return bad("\"sql\" is the statement, a string.");
+  query.sql = sql->get<std::string>();
+  const auto limit = count_in(body, "limit", kUsualQueryRows, kMostQueryRows);
+  if (!limit) return std::unexpected(limit.error());
+  query.limit = *limit;
+  const auto timeout =
+      count_in(body, "timeout_ms", static_cast<std::uint64_t>(kUsualQueryTime.count()),
+               static_cast<std::uint64_t>(kMostQueryTime.count()));
+  if (!timeout) return std::unexpected(timeout.error());
+  query.timeout = std::chrono::milliseconds{*timeout};
+  if (const auto format = body.find("format"); format != body.end()) {
+    bool known = false;
+    for (const auto one : {QueryFormat::JsonObject, QueryFormat::Ndjson, QueryFormat::Csv}) {
+      if (*format != to_text(one)) continue;
+      query.format = one;
+      known = true;
+    }
+    if (!known) return bad("\"format\" is one of json, ndjson, csv.");
+  }
+  return query;
+}
+
+Problem problem_of(const sql::QueryError& error) {
+  using Kind = sql::QueryError::Kind;
+  Problem problem{.detail = error.message, .position = error.offset};
+  switch (error.kind) {
+    case Kind::NotUnderstood:
+      problem.fault = Fault::BadQuery;
+      break;
+    case Kind::Refused:
+      problem.fault = Fault::QueryRefused;
+      break;
+    case Kind::TooSlow:
+    case Kind::TooLarge:
+      problem.fault = Fault::QueryStopped;
+      break;
+    case Kind::Cancelled:
+      problem.fault = Fault::Stopping;
+      break;
+    case Kind::Session:
+      return error.trace ? problem_of(*error.trace) : problem;
+  }
+  return problem;
+}
+
+void QueryWriter::begin(std::string& out) const {
+  if (format_ == QueryFormat::JsonObject) {
+    out += "{\"columns\":[";
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (i != 0) out += ',';
+      out += text_of(Json(columns_[i]));
+    }
+    out += "],\"rows\":[";
+  } else if (format_ == QueryFormat::Csv) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (i != 0) out += ',';
+      append_csv_text(columns_[i], out);
+    }
+    out += '\n';
+  }
+}
+
+void QueryWriter::row(std::span<const sql::QueryValue> values, std::string& out) {
+  const bool csv = format_ == QueryFormat::Csv, json = format_ == QueryFormat::JsonObject;
+  if (json) out += rows_ == 0 ? "[" : ",[";
+  if (format_ == QueryFormat::Ndjson) out += '{';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) out += ',';
+    if (csv) {
+      append_csv(values[i], out);
+    } else {
+      if (!json) out += text_of(Json(columns_[i])) + ':';
+      append_json(values[i], out);
+    }
+  }
+  out += json ? "]" : csv ? "\n" : "}\n";
+  ++rows_;
+}
+
+bool QueryWriter::end(bool more, const sql::QueryError* error, std::string& out) const {
+  if (format_ == QueryFormat::JsonObject) {
+    out += more ? "],\"more\":true,\"error\":" : "],\"more\":false,\"error\":";
+    out += error != nullptr ? text_of(error_json(*error)) : "null";
+    out += "}\n";
+  } else if (format_ == QueryFormat::Ndjson && error != nullptr) {
+    out += text_of(Json{{"error", error_json(*error)}}) + '\n';
+  }
+  return error == nullptr || format_ != QueryFormat::Csv;
+}
+
+}  // namespace tt

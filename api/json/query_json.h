@@ -1,0 +1,60 @@
+// SQL over a session, as clients send and get it: the body of POST .../query, and
+// the rows as JSON, NDJSON or CSV, written piece by piece.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/sql/query.h"
+#include "api/json/problem.h"
+
+namespace tt {
+
+enum class QueryFormat : std::uint8_t { JsonObject, Ndjson, Csv };
+const char* to_text(QueryFormat);
+const char* content_type_of(QueryFormat);
+
+inline constexpr std::uint64_t kUsualQueryRows = 1000;
+inline constexpr std::uint64_t kMostQueryRows = 1'000'000;
+inline constexpr std::chrono::milliseconds kUsualQueryTime{10'000};
+inline constexpr std::chrono::milliseconds kMostQueryTime{60'000};
+
+struct QueryBody {
+  std::string sql;
+  std::uint64_t limit = kUsualQueryRows;
+  std::chrono::milliseconds timeout = kUsualQueryTime;
+  QueryFormat format = QueryFormat::JsonObject;
+};
+std::expected<QueryBody, Problem> parse_query_body(std::string_view body);
+
+Problem problem_of(const sql::QueryError& error);
+
+// Appends to a text what has to be said next.
+//
+//   json    {"columns": [...], "rows": [[...], ...], "more": false, "error": null}
+//   ndjson  one object per row, by the columns' names; an error as {"error": {...}}
+//   csv     a line of names, then the rows; NULL is an empty field, "" an empty text
+//
+// Blobs are lower case hexadecimal; in JSON, numbers that are none are null.
+class QueryWriter {
+ public:
+  QueryWriter(QueryFormat format, std::vector<std::string> columns)
+      : format_(format), columns_(std::move(columns)) {}
+  void begin(std::string& out) const;
+  void row(std::span<const sql::QueryValue> values, std::string& out);
+  // `more`: there are rows beyond the limit. `error`: the rows end there; null: they
+  // are all. False: this format cannot say it, and the answer has to break off.
+  bool end(bool more, const sql::QueryError* error, std::string& out) const;
+
+ private:
+  const QueryFormat format_;
+  const std::vector<std::string> columns_;
+  std::uint64_t rows_ = 0;
+};
+
+}  // namespace tt

@@ -1,0 +1,34 @@
+#include "api/json/server_json.h"
+
+#include "api/json/version.h"
+#include "tracer/format/model/session.h"
+
+namespace tt {
+
+Json to_json(const ServerFacts& facts) {
+  return {{"start_utc_ns", facts.start_utc_ns},
+          {"host", facts.host},
+          {"cpu", facts.cpu},
+          {"cores", facts.cores},
+          {"memory_bytes", facts.memory_bytes},
+          {"data_dir", facts.data_dir},
+          {"data_bytes", facts.data_bytes},
+          {"data_quota_bytes", facts.data_quota_bytes ? Json(*facts.data_quota_bytes) : Json()},
+          {"disk_free_bytes", facts.disk_free_bytes},
+          {"models_dir", facts.models_dir.empty() ? Json() : Json(facts.models_dir)},
+          {"models_loaded_limit", facts.models_loaded_limit},
+          {"live_clients", facts.live_clients},
+          {"queue_limit", facts.queue_limit}};
+}
+
+Json version_json(const LibraryVersions& libraries, const std::vector<std::string>& backends) {
+  return {{"server", kVersion},
+          {"api", kApiVersion},
+          {"live_protocol", kLiveProtocol},
+          {"trace_format", kFormatVersion},
+          {"libllama", libraries.llama},
+          {"ggml", libraries.ggml},
+          {"backends", backends}};
+}
+
+}  // namespace tt

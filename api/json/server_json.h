@@ -1,0 +1,34 @@
+// The server itself as the JSON of api/openapi.yaml.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/json/json.h"
+#include "tracer/engine/backends.h"
+
+namespace tt {
+
+struct ServerFacts {
+  std::int64_t start_utc_ns = 0;
+  std::string host;  // operating system
+  std::string cpu;
+  std::uint32_t cores = 0;
+  std::uint64_t memory_bytes = 0;
+  std::string data_dir;
+  std::uint64_t data_bytes = 0;  // of all sessions in data_dir, deleted ones included
+  std::optional<std::uint64_t> data_quota_bytes;
+  std::uint64_t disk_free_bytes = 0;  // where data_dir is
+  std::string models_dir;             // empty: none
+  std::uint32_t models_loaded_limit = 1;
+  std::uint32_t live_clients = 0;
+  std::uint32_t queue_limit = 0;
+};
+Json to_json(const ServerFacts& facts);
+
+// Versions of this program, of what it speaks and of what it stands on.
+Json version_json(const LibraryVersions& libraries, const std::vector<std::string>& backends);
+
+}  // namespace tt

@@ -1,0 +1,113 @@
+#include "api/json/session_json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+Json file_json(const ModelFile& file) {
+  return {{"path", file.path},
+          {"size", file.size},
+          {"mtime_ns", file.mtime_ns},
+          {"header_hash", file.header_hash}};
+}
+
+// The first file's path, the size of all (a split model has several).
+Json model_json(const SessionInfo& info) {
+  std::uint64_t size = 0;
+  Json files = Json::array();
+  for (const ModelFile& file : info.model_files) {
+    size += file.size;
+    files.push_back(file_json(file));
+  }
+  return {{"path", info.model_files.empty() ? "" : info.model_files.front().path},
+          {"size", size},
+          {"files", std::move(files)}};
+}
+
+// Known when the session has ended.
+void add_reuse(Json& out, const SessionInfo& info) {
+  const std::string_view text = info.fact("result.reused_tokens");
+  std::uint32_t tokens = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), tokens).ec != std::errc{}) return;
+  out["reused_tokens"] = tokens;
+  out["reused_from"] = text_or_null(std::string(info.fact("result.reused_from")));
+}
+
+Problem bad_title(const char* what) {
+  return {Fault::BadRequest,
+          std::string(what) + " Send {\"title\": \"...\"}, of 1 to 200 characters."};
+}
+
+}  // namespace
+
+Json to_json(const LossCounters& losses) {
+  return {{"steps_without_times", losses.steps_without_times},
+          {"slot_values_dropped", losses.slot_values_dropped},
+          {"count_mismatches", losses.count_mismatches},
+          {"steps_not_written", losses.steps_not_written},
+          {"page_faults_lost", losses.page_faults_lost}};
+}
+
+Json to_json(const SessionEntry& session) {
+  if (!session.overview) {
+    return {{"id", session.id},       {"title", ""},       {"state", "unreadable"},
+            {"error", session.error}, {"start_utc_ns", 0}, {"file_bytes", session.file_bytes}};
+  }
+  const SessionInfo& info = session.overview->info;
+  Json facts = Json::object();
+  for (const auto& [name, value] : info.facts) facts[name] = value;
+  Json out{{"id", session.id},
+           {"title", info.title},
+           {"state", to_text(info.state)},
+           {"error", text_or_null(info.error)},
+           {"start_utc_ns", info.start_utc_ns},
+           {"level", to_text(info.level)},
+           {"exact_timing", info.exact_timing},
+           {"model", model_json(info)},
+           {"n_layers", info.n_layers},
+           {"n_heads", info.n_heads},
+           {"n_heads_kv", info.n_heads_kv},
+           {"n_embd", info.n_embd},
+           {"n_vocab", info.n_vocab},
+           {"n_experts", info.n_experts},
+           {"n_experts_used", info.n_experts_used},
+           {"steps", session.overview->steps},
+           {"tokens", session.overview->tokens},
+           {"file_bytes", session.file_bytes},
+           {"losses", to_json(session.overview->losses)},
+           {"facts", std::move(facts)}};
+  add_reuse(out, info);
+  return out;
+}
+
+Json to_json(const Page<SessionEntryPtr>& sessions) {
+  return page_json("sessions", sessions, [](const SessionEntryPtr& row) { return to_json(*row); });
+}
+
+std::expected<std::string, Problem> parse_title_body(const std::string& body) {
+  constexpr std::ptrdiff_t kLongest = 200;
+  const Json json = Json::parse(body, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    return std::unexpected(
+        Problem{Fault::BadJson, "The body is no JSON object. Send {\"title\": \"...\"}."});
+  }
+  for (const auto& [name, value] : json.items()) {
+    if (name != "title")
+      return std::unexpected(bad_title(("There is no field \"" + name + "\" here.").c_str()));
+  }
+  const auto title = json.find("title");
+  if (title == json.end()) return std::unexpected(bad_title("There is no title."));
+  if (!title->is_string()) return std::unexpected(bad_title("The title is no text."));
+  std::string text = title->get<std::string>();
+  const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+  if (characters == 0) return std::unexpected(bad_title("The title is empty."));
+  if (characters > kLongest) return std::unexpected(bad_title("The title is too long."));
+  return text;
+}
+
+}  // namespace tt

@@ -1,0 +1,34 @@
+// Sessions as the JSON of api/openapi.yaml, and what a client may say of one.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "analysis/common/page.h"
+#include "analysis/tables/session_overview.h"
+#include "api/json/json.h"
+#include "api/json/problem.h"
+
+namespace tt {
+
+// A session's file: what it says about itself, or why it cannot be read.
+struct SessionEntry {
+  std::string id;
+  std::uint64_t file_bytes = 0;
+  std::optional<SessionOverview> overview;
+  std::string error;  // without an overview: what to do
+};
+using SessionEntryPtr = std::shared_ptr<const SessionEntry>;
+
+Json to_json(const LossCounters& losses);
+Json to_json(const SessionEntry& session);
+// {"total": n, "sessions": [...]}
+Json to_json(const Page<SessionEntryPtr>& sessions);
+
+// The body of a PATCH: {"title": "..."}, 1 to 200 characters.
+std::expected<std::string, Problem> parse_title_body(const std::string& body);
+
+}  // namespace tt

@@ -1,0 +1,18 @@
+#include "api/json/validation_json.h"
+
+namespace tt {
+
+Json to_json(const Validation& validation) {
+  Json checks = Json::array();
+  for (const CheckResult& check : validation.checks) {
+    checks.push_back({{"check", to_text(check.check)},
+                      {"verdict", to_text(check.verdict)},
+                      {"looked_at", check.looked_at},
+                      {"wrong", check.wrong},
+                      {"summary", check.summary},
+                      {"evidence", check.evidence}});
+  }
+  return {{"passed", validation.passed()}, {"checks", std::move(checks)}};
+}
+
+}  // namespace tt

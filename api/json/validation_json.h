@@ -1,0 +1,12 @@
+// Whether a recording is what it says it is, as JSON:
+// {"passed": bool, "checks": [{"check", "verdict", "looked_at", "wrong", "summary", "evidence"}]}.
+#pragma once
+
+#include "analysis/report/validation.h"
+#include "api/json/json.h"
+
+namespace tt {
+
+Json to_json(const Validation& validation);
+
+}  // namespace tt

@@ -1,0 +1,209 @@
+#include "api/live/live_events.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "api/json/json.h"
+#include "api/json/trace_json.h"
+#include "api/json/version.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::pair<const char*, bool LiveKinds::*> kKinds[] = {{"token", &LiveKinds::token},
+                                                                {"step", &LiveKinds::step},
+                                                                {"op", &LiveKinds::op},
+                                                                {"routing", &LiveKinds::routing},
+                                                                {"progress", &LiveKinds::progress}};
+constexpr std::pair<const char*, std::uint32_t LivePosition::*> kPlaces[] = {
+    {"token", &LivePosition::token},
+    {"step", &LivePosition::step},
+    {"op", &LivePosition::op},
+    {"routing", &LivePosition::routing}};
+
+Json event(const char* type, std::string_view session) {
+  return {{"type", type}, {"session", session}};
+}
+
+// ---------------------------------------------------------------- commands
+
+using Said = std::expected<LiveCommand, std::string>;
+using Understood = std::expected<void, std::string>;
+
+std::unexpected<std::string> refuse(std::string what) {
+  return std::unexpected(std::move(what) +
+                         R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
+                         R"(["token", "step", "op", "routing", "progress"], and perhaps "from": )"
+                         R"({"token": 0, "step": 0, "op": 0, "routing": 0}, "thin": "none" or )"
+                         R"("latest"}, {"type": "unsubscribe", "session": ...} or )"
+                         R"({"type": "ack", "bytes": received so far}.)");
+}
+
+template <class Fields>
+auto* find(const Fields& fields, const std::string& name) {
+  const auto found = std::ranges::find(fields, name, [](const auto& field) { return field.first; });
+  return found == std::ranges::end(fields) ? nullptr : &*found;
+}
+
+Understood read_kinds(const Json& names, LiveKinds& kinds) {
+  if (!names.is_array()) return refuse("The kinds are missing.");
+  for (const Json& name : names) {
+    const auto* kind = name.is_string() ? find(kKinds, name.get<std::string>()) : nullptr;
+    if (kind == nullptr) return refuse("A kind is unknown.");
+    kinds.*(kind->second) = true;
+  }
+  return {};
+}
+
+Understood read_position(const Json& numbers, LivePosition& at) {
+  if (!numbers.is_object()) return refuse("\"from\" is no position.");
+  for (const auto& [name, number] : numbers.items()) {
+    const auto* place = find(kPlaces, name);
+    if (place == nullptr) return refuse("\"from\" has a number too many.");
+    if (!number.is_number_unsigned() ||
+        number.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
+      return refuse("A position is made of whole numbers from 0 to 4294967295.");
+    at.*(place->second) = number.get<std::uint32_t>();
+  }
+  return {};
+}
+
+bool has_only(const Json& json, std::initializer_list<std::string_view> names) {
+  return std::ranges::all_of(
+      json.items(), [&](const auto& item) { return std::ranges::contains(names, item.key()); });
+}
+
+Said subscribe_of(const Json& json) {
+  Subscribe command;
+  if (!has_only(json, {"type", "session", "kinds", "from", "thin"}))
+    return refuse("There is a field too many.");
+  command.session = json["session"].get<std::string>();
+  if (auto read = read_kinds(json.value("kinds", Json()), command.kinds); !read)
+    return std::unexpected(read.error());
+  if (json.contains("from")) {
+    if (auto read = read_position(json["from"], command.from.emplace()); !read)
+      return std::unexpected(read.error());
+  }
+  if (json.contains("thin")) {
+    if (json["thin"] != "none" && json["thin"] != "latest") return refuse("\"thin\" is not known.");
+    if (json["thin"] == "latest") command.thin = Thin::Latest;
+  }
+  return command;
+}
+
+Said acknowledge_of(const Json& json) {
+  if (!has_only(json, {"type", "bytes"})) return refuse("There is a field too many.");
+  const Json bytes = json.value("bytes", Json());
+  if (!bytes.is_number_unsigned()) return refuse("The bytes are missing.");
+  return Acknowledge{bytes.get<std::uint64_t>()};
+}
+
+}  // namespace
+
+Said parse_live_command(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("type")) return refuse("That is no command.");
+  if (json["type"] == "ack") return acknowledge_of(json);
+  if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
+    return refuse("The type is unknown.");
+  if (!json.contains("session") || !json["session"].is_string())
+    return refuse("The session is missing.");
+  if (json["type"] == "subscribe") return subscribe_of(json);
+  if (!has_only(json, {"type", "session"})) return refuse("There is a field too many.");
+  return Unsubscribe{json["session"].get<std::string>()};
+}
+
+// ---------------------------------------------------------------- events
+
+std::string hello_event(std::size_t window) {
+  return text_of(Json{{"type", "hello"},
+                      {"protocol", kLiveProtocol},
+                      {"server", std::string("tensor-trace ") + kVersion},
+                      {"window", window}});
+}
+
+std::string subscribed_event(const Subscribe& what, std::uint32_t number) {
+  Json out = event("subscribed", what.session);
+  out["number"] = number;
+  Json& kinds = out["kinds"] = Json::array();
+  for (const auto& [name, kind] : kKinds)
+    if (what.kinds.*kind) kinds.push_back(name);
+  out["thin"] = what.thin == Thin::Latest ? "latest" : "none";
+  if (what.from)
+    for (const auto& [name, place] : kPlaces) out["from"][name] = (*what.from).*place;
+  return text_of(out);
+}
+
+std::string unsubscribed_event(std::string_view session) {
+  return text_of(event("unsubscribed", session));
+}
+
+std::string error_event(std::string_view code, std::string_view session, std::string_view detail) {
+  Json out = {{"type", "error"}, {"code", code}};
+  if (!session.empty()) out["session"] = session;
+  out["detail"] = detail;
+  return text_of(out);
+}
+
+std::string state_event(std::string_view session, const LiveState& state) {
+  Json out = event("state", session);
+  out["state"] = state.state;
+  out["position"] = state.position;
+  out["error"] = state.error.empty() ? Json() : Json(state.error);
+  return text_of(out);
+}
+
+std::string state_event(const JobStatus& status) {
+  return state_event(
+      status.id,
+      {.state = to_text(status.state), .position = status.position, .error = status.error});
+}
+
+std::string progress_event(const JobStatus& status) {
+  Json out = event("progress", status.id);
+  out["prompt_done"] = status.prompt_done;
+  out["prompt_tokens"] = status.prompt_tokens;
+  out["generated"] = status.generated;
+  out["max_tokens"] = status.max_tokens;
+  return text_of(out);
+}
+
+std::string token_event(std::string_view session, const Token& token, std::string_view text) {
+  Json out = event("token", session);
+  out.update(to_json(token));
+  out["text"] = text;
+  return text_of(out);
+}
+
+std::string text_event(std::string_view session, std::uint32_t index, std::string_view text) {
+  Json out = event("text", session);
+  out["index"] = index;
+  out["text"] = text;
+  return text_of(out);
+}
+
+std::string step_event(std::string_view session, const StepSummary& step) {
+  Json out = event("step", session);
+  out.update(to_json(step));
+  return text_of(out);
+}
+
+std::string loss_event(std::string_view session, const LiveLosses& losses) {
+  Json out = event("loss", session);
+  out["tokens"] = losses.tokens;
+  out["steps"] = losses.steps;
+  out["ops"] = losses.ops;
+  out["routing"] = losses.routing;
+  return text_of(out);
+}
+
+std::string sessions_loss_event(std::uint64_t sessions) {
+  Json out = event("loss", "*");
+  out["sessions"] = sessions;
+  return text_of(out);
+}
+
+}  // namespace tt

@@ -1,0 +1,195 @@
+#include "cli/commands/compare_command.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <format>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "analysis/common/figure_text.h"
+#include "analysis/report/comparison.h"
+#include "api/json/comparison_json.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct CompareOptions {
+  std::string left, right;
+  Axis by = Axis::OpKind;
+  std::size_t limit = 20;
+  bool json = false;
+};
+
+std::string ratio(double left, double right) {
+  return left > 0 ? std::format("{:.3f}", right / left) : "";
+}
+
+std::string count_text(double value) { return std::format("{:.0f}", value); }
+
+// Prompts are long.
+std::string shortened(std::string text) {
+  constexpr std::size_t kLength = 60;
+  std::ranges::replace(text, '\n', ' ');
+  if (text.size() <= kLength) return text;
+  std::size_t end = kLength;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+// Right minus left.
+template <class Text>
+std::string difference(double left, double right, Text text) {
+  return (right < left ? "-" : "+") + text(std::abs(right - left));
+}
+
+void print_facts(const std::vector<ComparedFact>& facts) {
+  if (facts.empty()) return;
+  TextTable table({{"what differs"}, {"left"}, {"right"}});
+  for (const ComparedFact& fact : facts) {
+    const auto cell = [](const std::optional<std::string>& value) {
+      return value ? shortened(*value) : std::string("-");
+    };
+    table.add({fact.name, cell(fact.left), cell(fact.right)});
+  }
+  table.print();
+  put("\n");
+}
+
+void print_totals(const TraceSums& left, const TraceSums& right) {
+  TextTable table({{""},
+                   {"left", Align::Right},
+                   {"right", Align::Right},
+                   {"right-left", Align::Right},
+                   {"right/left", Align::Right}});
+  const auto row = [&](const char* name, double a, double b, const auto& text) {
+    table.add({name, text(a), text(b), difference(a, b, text), ratio(a, b)});
+  };
+  row("ops", left.executions, right.executions, count_text);
+  row("accesses", left.accesses(), right.accesses(), count_text);
+  row("bytes read", left.bytes_read, right.bytes_read, bytes_text);
+  row("bytes written", left.bytes_written, right.bytes_written, bytes_text);
+  row("time in ops", left.time_ns, right.time_ns, time_text);
+  table.print();
+}
+
+void print_tokens(const TokenAlignment& tokens) {
+  say_line("\n{} tokens left, {} right, the first {} are the same", tokens.left, tokens.right,
+           tokens.common);
+}
+
+void print_templates(const std::vector<ComparedTemplate>& templates) {
+  std::array<int, 4> counts{};
+  for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
+  say_line("graphs: {} identical, {} of the same ops, {} only left, {} only right", counts[0],
+           counts[1], counts[2], counts[3]);
+}
+
+void print_rows(const ComparedBy& by, std::size_t limit) {
+  put("\n");
+  TextTable table({{to_text(by.by)},
+                   {"accesses left", Align::Right},
+                   {"right", Align::Right},
+                   {"bytes left", Align::Right},
+                   {"right", Align::Right},
+                   {"ratio", Align::Right},
+                   {"time left", Align::Right},
+                   {"right", Align::Right},
+                   {"difference", Align::Right},
+                   {"ratio", Align::Right}});
+  const TraceSums none;
+  for (std::size_t i = 0; i < by.rows.size() && i < limit; ++i) {
+    const ComparedRow& row = by.rows[i];
+    const TraceSums a = row.left.value_or(none), b = row.right.value_or(none);
+    const auto cell = [](const auto& side, const std::string& text) {
+      return side ? text : std::string("-");
+    };
+    table.add({row.name, cell(row.left, count_text(a.accesses())),
+               cell(row.right, count_text(b.accesses())), cell(row.left, bytes_text(a.bytes())),
+               cell(row.right, bytes_text(b.bytes())), ratio(a.bytes(), b.bytes()),
+               cell(row.left, time_text(a.time_ns)), cell(row.right, time_text(b.time_ns)),
+               difference(a.time_ns, b.time_ns, time_text), ratio(a.time_ns, b.time_ns)});
+  }
+  table.print();
+  if (by.rows.size() > limit) say_line("... {} more: --limit N shows them", by.rows.size() - limit);
+}
+
+int run(const CompareOptions& options) {
+  Progress progress("compare", shown_beside(options.json));
+  auto left = open_session(options.left), right = open_session(options.right);
+  if (!left) return progress.failed(left.error());
+  if (!right) return progress.failed(right.error());
+  SessionInfo left_info, right_info;
+  const auto ask = [&] {
+    return SessionIndex::build(*left, progress.during_steps("reading the left", *left))
+        .and_then([&](const SessionIndex& of_left) {
+          return SessionIndex::build(*right, progress.during_steps("reading the right", *right))
+              .and_then([&](const SessionIndex& of_right) {
+                constexpr PageRange kAllTokens{.from = 0,
+                                               .limit = std::numeric_limits<std::uint32_t>::max()};
+                left_info = of_left.info();
+                right_info = of_right.info();
+                return compare({.index = of_left, .reader = *left},
+                               {.index = of_right, .reader = *right}, kAllTokens,
+                               progress.during("comparing"));
+              });
+        });
+  };
+  const auto comparison = progress.ask_up_to_damage(*left, [&](const SessionReader&) {
+    return progress.ask_up_to_damage(*right, [&](const SessionReader&) { return ask(); });
+  });
+  if (!comparison) return progress.failed(comparison.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(to_json(*comparison, left_info, right_info)));
+    return progress.exit_code();
+  }
+  print_facts(comparison->facts);
+  print_totals(comparison->left, comparison->right);
+  print_tokens(comparison->tokens);
+  print_templates(comparison->templates);
+  for (const ComparedBy& by : comparison->by)
+    if (by.by == options.by) print_rows(by, options.limit);
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "Two sessions side by side: tokens, graphs, and where bytes and time go");
+  add_session_file(command, options->left, "left");
+  add_session_file(command, options->right, "right", "Another one");
+  const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
+                                            {"component", Axis::Component},
+                                            {"layer", Axis::Layer},
+                                            {"op_kind", Axis::OpKind},
+                                            {"tensor", Axis::Tensor}};
+  command
+      ->add_option("--by", options->by,
+                   "What rows are of (phase, component, layer, op_kind, tensor; default: op_kind)")
+      ->transform(choice(axes))
+      ->type_name("AXIS");
+  command
+      ->add_option("--limit", options->limit,
+                   "Rows to show, the largest difference first (default: 20)")
+      ->type_name("N");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout, by every axis");
+  command->footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,198 @@
+#include "cli/commands/export_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <vector>
+
+#include "api/exchange/columnar/columnar_export.h"
+#include "api/exchange/export.h"
+#include "api/exchange/run_folder/run_folder.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+using namespace tt::exchange;
+
+struct ExportCommand {
+  std::string format;
+  std::string file;
+  std::filesystem::path output;
+  ExportOptions options;
+  std::optional<std::uint32_t> first_step, last_step;
+  std::uint64_t part_rows = 0;  // 0: one file
+  bool force = false, quiet = false;
+};
+
+// The longest extension that the output ends in: s.trace.json is no s.json.
+std::optional<Format> format_of(const ExportCommand& command) {
+  if (!command.format.empty()) return format_named(command.format);
+  const FormatFacts* best = nullptr;
+  for (const FormatFacts& facts : formats()) {
+    if (command.output.string().ends_with(facts.extension) &&
+        (best == nullptr || facts.extension.size() > best->extension.size()))
+      best = &facts;
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->format;
+}
+
+std::vector<std::string> known_formats() {
+  std::vector<std::string> names;
+  for (const FormatFacts& facts : formats()) names.emplace_back(facts.name);
+  names.emplace_back(kRunFolder);
+  return names;
+}
+
+std::string format_names() {
+  std::string names;
+  for (const std::string& name : known_formats()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+Written write_file(const SessionReader& reader, const ExportCommand& command,
+                   const KeepGoing& keep_going) {
+  if (command.output == "-") {
+    return export_session(
+        reader, command.options,
+        [](std::string_view bytes) -> Written {
+          put(bytes);
+          if (output_taken()) return {};
+          return std::unexpected(cancelled_error());  // main() says why
+        },
+        keep_going);
+  }
+  auto file = OutputFile::create(command.output);
+  if (!file) return std::unexpected(file.error());
+  if (Written written = export_session(reader, command.options, file->sink(), keep_going); !written)
+    return written;
+  return file->commit();
+}
+
+// What is asked for in one call, whichever form it has.
+using Work = std::function<Written(const SessionReader& reader, const KeepGoing& keep_going)>;
+
+std::expected<Work, std::string> work_of(ExportCommand& command) {
+  command.options.range.first = StepId{command.first_step.value_or(0)};
+  if (command.last_step) command.options.range.last = StepId{*command.last_step};
+  const bool to_stdout = command.output == "-";
+  const std::string no_folder = "a folder cannot go to standard output. Name one with -o";
+  if (command.format == kRunFolder) {
+    if (to_stdout) return std::unexpected(no_folder);
+    return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+      return export_run_folder(reader, command.options.range, command.output, keep_going);
+    };
+  }
+  const auto format = format_of(command);
+  if (!format) {
+    return std::unexpected(std::format(
+        "{} says no format that there is. Name one with --format: {}",
+        command.format.empty() ? command.output.string() : command.format, format_names()));
+  }
+  command.options.format = *format;
+  if (command.part_rows > 0) {
+    const auto form = part_form_of(*format);
+    if (!form) return std::unexpected("--part-rows is for parquet and arrow-file");
+    if (to_stdout) return std::unexpected(no_folder);
+    return [&command, form](const SessionReader& reader, const KeepGoing& keep_going) {
+      return export_parts(reader, command.options.range, *form, command.output, command.part_rows,
+                          keep_going);
+    };
+  }
+  if (!to_stdout) {
+    if (auto complaint =
+            output_complaint(command.output, Target::FileOrPipe, {command.file}, command.force))
+      return std::unexpected(*std::move(complaint));
+  }
+  return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
+    return write_file(reader, command, keep_going);
+  };
+}
+
+int run(ExportCommand& command) {
+  const bool into_terminal = command.output == "-" && isatty(STDOUT_FILENO) != 0;
+  Progress progress("export", command.quiet || into_terminal ? Shown::No : Shown::Yes);
+  const auto work = work_of(command);
+  if (!work) return progress.failed(work.error());
+  auto reader = open_session(command.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto whole_steps = end_at_damage(*reader, command.options, progress.during("reading"));
+  if (!whole_steps) return progress.failed(whole_steps.error());
+  progress.warn_of_damage(*whole_steps);
+  const auto steps = reader->step_count();
+  if (!steps) return progress.failed(steps.error());
+  const ExportRange& range = command.options.range;
+  if (const auto complaint = range_complaint(range, *steps)) return progress.failed(*complaint);
+  const std::uint64_t end =
+      range.last ? std::min<std::uint64_t>(range.last->v + std::uint64_t{1}, *steps) : *steps;
+  const std::uint64_t wanted = end - std::min<std::uint64_t>(range.first.v, end);
+  const Written written = (*work)(*reader, progress.during_steps("writing", wanted));
+  if (!output_taken()) {
+    progress.end();
+    return 1;
+  }
+  if (!written) return progress.failed(written.error());
+  progress.end();
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_export_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ExportCommand>();
+  CLI::App* command = app.add_subcommand("export", "A session as a file that other tools read");
+  add_session_file(command, options->file);
+  command
+      ->add_option("-o,--output", options->output,
+                   "File (or folder) to write; its extension may say the format. -: stdout")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--format", options->format, format_names())
+      ->transform(one_of(known_formats()))
+      ->type_name("FORMAT");
+  command->add_option("--first-step", options->first_step, "The first step that is written");
+  command->add_option("--last-step", options->last_step, "The last one");
+  const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},
+                                                  {"detailed", LogLevel::Detailed},
+                                                  {"verbose", LogLevel::Verbose}};
+  command
+      ->add_option("--level", options->options.level,
+                   "Of the log (ndjson): minimal (no accesses), detailed (default) or verbose "
+                   "(and value statistics)")
+      ->transform(choice(levels))
+      ->type_name("LEVEL");
+  command->add_flag("--per-head", options->options.range.per_head,
+                    "A row per head where a weight of Q, K, V or O is read");
+  command->add_option("--part-rows", options->part_rows,
+                      "parquet, arrow-file: a folder OUTPUT/session=ID/steps=A-B/part.parquet (or "
+                      ".arrow), a new part after so many rows");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: tt export s.ttrace -o s.parquet\n"
+      "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"
+      "         tt export s.ttrace -o run --format folder\n"
+      "         tt export s.ttrace --format ndjson -o - | head");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

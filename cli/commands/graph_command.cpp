@@ -1,0 +1,98 @@
+#include "cli/commands/graph_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "analysis/graph/graph_part.h"
+#include "api/json/trace_json.h"
+#include "api/text/graph_dot.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+enum class GraphForm : std::uint8_t { Dot, Json };
+
+struct GraphOptions {
+  std::string file;
+  std::optional<std::uint32_t> step, graph;
+  std::string layers = "all";
+  bool collapse = false, json = false;
+  GraphForm form = GraphForm::Dot;
+};
+
+std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
+                                             const GraphOptions& options,
+                                             const KeepGoing& keep_going) {
+  const LayerSet layers = parse_layers(options.layers).value();  // the parser has checked it
+  if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
+  if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
+  return reader.step_count()
+      .and_then([&](std::uint32_t steps) {
+        return last_with_graph(reader, StepId{0}, StepId{steps}, keep_going);
+      })
+      .and_then([&](StepId step) { return part_of_step(reader, step, layers); });
+}
+
+int run(const GraphOptions& options) {
+  const GraphForm form = options.json ? GraphForm::Json : options.form;
+  Progress progress("graph", shown_beside(form == GraphForm::Json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return part_of(session, options, progress.during("looking for a graph"));
+  });
+  if (!part) return progress.failed(part.error());
+  progress.end();
+  if (form == GraphForm::Dot) {
+    say("{}", options.collapse ? collapsed_dot(*part) : to_dot(*part));
+  } else {
+    say_line("{}", text_of(options.collapse ? collapsed_json(*part) : to_json(*part)));
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<GraphOptions>();
+  CLI::App* command = app.add_subcommand(
+      "graph", "The graph that a step evaluated, as DOT for Graphviz or as JSON");
+  add_session_file(command, options->file);
+  auto* step = command->add_option("--step", options->step,
+                                   "Of this step (default: the last whose graph was recorded)");
+  command->add_option("--template", options->graph, "Of this template, from 1 on")->excludes(step);
+  command
+      ->add_option("--layers", options->layers,
+                   "With what they read and what reads them: 0,3-5, outside (what belongs to no "
+                   "layer) or all (default)")
+      ->check([](const std::string& text) {
+        const auto layers = parse_layers(text);
+        return layers ? std::string() : layers.error();
+      })
+      ->type_name("LAYERS");
+  command->add_flag("--collapse", options->collapse,
+                    "Nodes of one layer and component as one: a model on a page");
+  const std::map<std::string, GraphForm> forms = {{"dot", GraphForm::Dot},
+                                                  {"json", GraphForm::Json}};
+  auto* form = command->add_option("--format", options->form, "dot or json (default: dot)")
+                   ->transform(choice(forms))
+                   ->type_name("FORMAT");
+  command->add_flag("--json", options->json, "As --format json")->excludes(form);
+  command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,132 @@
+#include "cli/commands/heads_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "analysis/attention/heads.h"
+#include "analysis/attention/kv_use.h"
+#include "api/json/head_json.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct HeadsOptions {
+  std::string file;
+  bool kv = false, json = false;
+};
+
+void print_heads(const HeadTable& table) {
+  say_line("{} heads, {} KV heads", table.heads, table.kv_heads);
+  put("\n");
+  TextTable text({{"layer", Align::Right},
+                  {"role"},
+                  {"heads", Align::Right},
+                  {"bytes/head", Align::Right},
+                  {"stretches", Align::Right},
+                  {"of bytes", Align::Right},
+                  {"file offset", Align::Right},
+                  {"reads", Align::Right},
+                  {"bytes read", Align::Right},
+                  {"weight"}});
+  for (const HeadWeight& weight : table.weights) {
+    const bool divided = weight.geometry.count > 0;
+    const auto if_divided = [&](std::uint64_t n) { return divided ? std::to_string(n) : "-"; };
+    text.add({layer_text(weight.layer), to_text(weight.role), if_divided(weight.geometry.count),
+              if_divided(weight.head_bytes().v), if_divided(weight.rows),
+              if_divided(weight.geometry.bytes.v), std::to_string(weight.file.offset),
+              std::to_string(weight.reads), std::to_string(weight.read.v), weight.name});
+  }
+  text.print();
+  put("\n");
+  say_line("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
+  say_line(
+      "stretch in every row. \"-\": heads share blocks or the whole weight, or it is Q, K and V.");
+}
+
+void print_kv(const Page<KvStep>& steps) {
+  TextTable text({{"step", Align::Right},
+                  {"phase"},
+                  {"tokens", Align::Right},
+                  {"layer", Align::Right},
+                  {"fresh", Align::Right},
+                  {"cached", Align::Right},
+                  {"other", Align::Right},
+                  {"written", Align::Right}});
+  const auto row = [&](const KvStep& step, std::string layer, const KvLayer& sum) {
+    text.add({std::to_string(step.step.v), to_text(step.phase), std::to_string(step.n_tokens),
+              std::move(layer), std::to_string(sum.fresh.v), std::to_string(sum.cached.v),
+              std::to_string(sum.other.v), std::to_string(sum.written.v)});
+  };
+  for (const KvStep& step : steps.rows) {
+    for (const KvLayer& layer : step.layers) row(step, layer_text(layer.layer), layer);
+    if (step.state_read.v + step.state_written.v == 0) continue;
+    row(step, "state",
+        {.layer = kNoLayer, .other = step.state_read, .written = step.state_written});
+  }
+  text.print();
+  put("\n");
+  say_line("Bytes read of what the step wrote itself (fresh), of what earlier steps wrote");
+  say_line("(cached), of what none of this session's wrote (other); written.");
+}
+
+int run(const HeadsOptions& options) {
+  Progress progress("heads", shown_beside(options.json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  progress.tell_no_accesses(*reader);
+  if (options.kv) {
+    constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
+    const auto steps = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+      return kv_use(session, kAllSteps, progress.during("following the cache"));
+    });
+    if (!steps) return progress.failed(steps.error());
+    progress.end();
+    if (options.json) {
+      say_line("{}", text_of(to_json(*steps)));
+    } else {
+      print_kv(*steps);
+    }
+    return progress.exit_code();
+  }
+  const auto table = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return head_table(session, progress.during("counting reads"));
+  });
+  if (!table) return progress.failed(table.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(to_json(*table)));
+  } else {
+    print_heads(*table);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_heads_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<HeadsOptions>();
+  CLI::App* command = app.add_subcommand(
+      "heads",
+      "The bytes of attention heads in their weights, and what steps read of the KV cache");
+  add_session_file(command, options->file);
+  command->add_flag("--kv", options->kv,
+                    "Instead, per step and layer: bytes read of the KV cache, fresh and cached");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer(
+      "Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

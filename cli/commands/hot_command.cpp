@@ -1,0 +1,158 @@
+#include "cli/commands/hot_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "analysis/aggregate/breakdown.h"
+#include "analysis/common/figure_text.h"
+#include "api/json/heat_json.h"
+#include "cli/options/filter_options.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "program/words.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct HotOptions {
+  std::string file;
+  HotQuery query;
+  FilterOptions part;
+  double hot_percent = 10, cold_percent = 50;
+  std::string phase;
+  std::size_t top = 20;
+  bool json = false;
+};
+
+TextTable table_of(const char* rows) {
+  constexpr Align kRight = Align::Right;
+  return TextTable({{rows},
+                    {"heat"},
+                    {"read", kRight},
+                    {"written", kRight},
+                    {"accesses", kRight},
+                    {"time", kRight},
+                    {"per second", kRight},
+                    {"faults", kRight}});
+}
+
+void add_sums(TextTable& table, std::string name, const char* heat, const TraceSums& sums) {
+  table.add({std::move(name), heat, bytes_text(sums.bytes_read), bytes_text(sums.bytes_written),
+             std::format("{:.0f}", sums.accesses()), time_text(sums.time_ns),
+             sums.time_ns > 0 ? bytes_text(sums.bytes_per_second()) : "",
+             sums.faults > 0 ? std::format("{:.0f}", sums.faults) : ""});
+}
+
+void print_tables(const HotCold& hot, const Breakdown& all) {
+  TextTable sums = table_of("session");
+  add_sums(sums, "total", "", all.total.all);
+  add_sums(sums, "prompt", "", all.total.prompt);
+  add_sums(sums, "generate", "", all.total.generate);
+  add_sums(sums, "mapped file", "", all.disk);
+  add_sums(sums, "memory", "", all.buffer);
+  sums.print();
+  put("\n");
+  const double value = all.total.all.of(hot.value);
+  for (std::size_t i = 0; i < hot.classes.size(); ++i) {
+    const HotCold::Class& of = hot.classes[i];
+    say_line("{}: {} of {} rows, {:.1f} % of {}", to_text(static_cast<Heat>(i)), of.rows,
+             hot.row_count, value > 0 ? 100 * of.sums.of(hot.value) / value : 0.0,
+             to_text(hot.value));
+  }
+  put("\n");
+  TextTable rows = table_of(to_text(hot.by));
+  for (const HotCold::Row& row : hot.rows)
+    add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
+  rows.print();
+  if (hot.row_count > hot.rows.size())
+    say_line("... and {} more (--top)", hot.row_count - hot.rows.size());
+}
+
+int run(const HotOptions& options) {
+  Progress progress("hot", shown_beside(options.json));
+  const auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  auto filter = filter_of(options.part, *reader);
+  if (!filter) return progress.failed(filter.error());
+  const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
+  if (!index) return progress.failed(index.error());
+  const KeepGoing summing = progress.during("summing up");
+  HotQuery query = options.query;
+  query.filter = *std::move(filter);
+  query.hot_share = options.hot_percent / 100;
+  query.cold_share = options.cold_percent / 100;
+  query.page = {.from = 0, .limit = options.top};
+  if (options.phase == "prompt") query.filter.phase = Phase::Prompt;
+  if (options.phase == "generate") query.filter.phase = Phase::Generate;
+  const auto hot = hot_cold(*index, query, summing);
+  if (!hot) return progress.failed(hot.error());
+  const auto all =
+      breakdown(*index, {.by = Axis::All, .filter = query.filter, .order = {}}, summing);
+  if (!all) return progress.failed(all.error());
+  progress.end();
+  progress.tell_no_accesses(*reader);
+  if (!index->damaged().empty())
+    progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
+  if (options.json) {
+    Json out = to_json(*hot), whole = to_json(*all);
+    for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
+      out[sums] = std::move(whole[sums]);
+    say_line("{}", text_of(out));
+  } else {
+    print_tables(*hot, *all);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<HotOptions>();
+  CLI::App* command = app.add_subcommand(
+      "hot", "What a session touched most and least: by tensor, layer, op, component...");
+  add_session_file(command, options->file);
+  const auto axes =
+      words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
+  command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")
+      ->transform(choice(axes))
+      ->type_name("AXIS");
+  const auto values = words(Value::Faults, [](Value) { return true; });
+  command
+      ->add_option("--value", options->query.value,
+                   "What makes a row hot: " + list_of(values) + " (default: accesses)")
+      ->transform(choice(values))
+      ->type_name("VALUE");
+  command->add_option("--hot", options->hot_percent, "The first so many per cent are hot")
+      ->check(number({.name = "per cent", .least = 0, .most = 100}))
+      ->capture_default_str();
+  command->add_option("--cold", options->cold_percent, "The last so many per cent are cold")
+      ->check(number({.name = "per cent", .least = 0, .most = 100}))
+      ->capture_default_str();
+  command->add_option("--phase", options->phase, "Only steps of this phase")
+      ->transform(one_of({"prompt", "generate"}))
+      ->type_name("PHASE");
+  command
+      ->add_option("--tensor", options->part.filter.tensor,
+                   "Part of the tensor's name, with * and ?")
+      ->type_name("TEXT");
+  command->add_option("--op", options->part.filter.op, "Part of the op's name, with * and ?")
+      ->type_name("TEXT");
+  add_filter_options(*command, options->part);
+  command->add_option("--top", options->top, "Rows to show")->capture_default_str();
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer("Example: tt hot s.ttrace --by layer --value time");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

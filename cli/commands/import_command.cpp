@@ -1,0 +1,62 @@
+#include "cli/commands/import_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <print>
+#include <string>
+
+#include "api/exchange/import/import.h"
+#include "cli/options/output_path.h"
+#include "cli/terminal/progress.h"
+#include "program/command_line.h"
+
+namespace tt::cli {
+namespace {
+
+struct ImportOptions {
+  std::filesystem::path from, output;
+  bool quiet = false;
+};
+
+int run(const ImportOptions& options) {
+  Progress progress("import", options.quiet ? Shown::No : Shown::Yes);
+  if (const auto complaint =
+          output_complaint(options.output, Target::File, {options.from}, /*force=*/false))
+    return progress.failed(*complaint);
+  const KeepGoing keep_going = progress.during_steps("reading");
+  std::error_code none;
+  const auto imported = std::filesystem::is_directory(options.from, none)
+                            ? exchange::import_run_folder(options.from, options.output, keep_going)
+                            : exchange::import_log(options.from, options.output, keep_going);
+  if (!imported) return progress.failed(imported.error());
+  progress.end();
+  if (!options.quiet) {
+    std::println(stderr, "{}: {} steps, {} accesses, {} bytes touched", options.output.string(),
+                 imported->steps, imported->accesses, imported->bytes);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_import_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = app.add_subcommand("import", "A session from a log (NDJSON) or a run folder");
+  command->add_option("from", options->from, "What `tt export` wrote, or another tracer")
+      ->required()
+      ->type_name("FILE|FOLDER");
+  command->add_option("-o,--output", options->output, "The session to write, .ttrace")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
+  command->footer(
+      "Example: tt import s.ndjson -o s.ttrace\n"
+      "         tt import run -o s.ttrace\n"
+      "Accesses, bytes, times, tokens and experts come back; the graph's edges do not.");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

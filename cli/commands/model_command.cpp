@@ -1,0 +1,185 @@
+#include "cli/commands/model_command.h"
+
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <vector>
+
+#include "cli/options/output_path.h"
+#include "cli/terminal/interrupt_guard.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/status_line.h"
+#include "program/command_line.h"
+#include "tracer/modelgen/model_writer.h"
+
+namespace tt::cli {
+namespace {
+
+using modelgen::ModelError;
+using modelgen::ModelSpec;
+
+// What the options were set to; lives as long as the sub-command.
+struct ModelOptions {
+  ModelSpec spec;
+  std::string shape;
+  std::string output;
+  std::vector<std::string> class_types;
+  std::string pieces_file;
+  bool list = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+void print_list() {
+  say_line("Shapes:");
+  for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
+    say_line("  {:<16} {} [{}]", shape.name, shape.description, shape.quant);
+  }
+  std::string names;
+  for (const std::string& name : modelgen::quant_mixes()) {
+    names += " " + name;
+  }
+  say_line("Quantizations (--quant):{}", names);
+  say_line("Classes (--quant-class): embedding attention ffn experts ssm output");
+}
+
+std::expected<std::vector<std::string>, std::string> read_pieces(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    return std::unexpected(std::format("--pieces: cannot read {}", path));
+  }
+  std::vector<std::string> pieces;
+  for (std::string line; std::getline(file, line);) {
+    pieces.push_back(line == "\\n" ? "\n" : line);
+  }
+  return pieces;
+}
+
+constexpr int kMisused = 2;
+
+int exit_code_of(ModelError::Kind kind) {
+  switch (kind) {
+    case ModelError::Kind::UnknownShape:
+    case ModelError::Kind::UnknownQuantization:
+    case ModelError::Kind::BadSpec:
+      return kMisused;
+    case ModelError::Kind::Io:
+      return 1;
+    case ModelError::Kind::Cancelled:
+      return 130;
+  }
+  return 1;
+}
+
+int run(ModelOptions& options) {
+  if (options.list) {
+    print_list();
+    return 0;
+  }
+  const auto fail = [](const std::string& message, int exit_code) {
+    std::println(stderr, "tt model: {}", message);
+    return exit_code;
+  };
+  if (options.shape.empty()) {
+    return fail("which shape? `tt model --list` names them", kMisused);
+  }
+  options.spec.shape = options.shape;
+  if (options.output.empty()) {
+    options.output = options.shape + ".gguf";
+  }
+  for (const auto& file : modelgen::model_files(options.spec, options.output)) {
+    if (const auto complaint =
+            output_complaint(file, Target::File, {options.pieces_file}, options.force))
+      return fail(*complaint, 1);
+  }
+  for (const std::string& text : options.class_types) {
+    const auto chosen = modelgen::parse_class_type(text);
+    if (!chosen) {
+      return fail("--quant-class: " + chosen.error().message, kMisused);
+    }
+    options.spec.class_type.insert_or_assign(chosen->first, chosen->second);
+  }
+  if (!options.pieces_file.empty()) {
+    auto pieces = read_pieces(options.pieces_file);
+    if (!pieces) {
+      return fail(pieces.error(), 1);
+    }
+    options.spec.pieces = std::move(*pieces);
+  }
+
+  // Interrupted, it removes what it has written.
+  const InterruptGuard guard;
+  StatusLine line(!options.quiet);
+  const auto report = modelgen::write_model(
+      options.spec, options.output, [&](std::uint64_t done, std::uint64_t total) {
+        line.show(std::format("{:3} % of {} MB", done * 100 / total, total / 1'000'000));
+        return !was_interrupted();
+      });
+  line.clear();
+  if (!report) {
+    return fail(report.error().message, exit_code_of(report.error().kind));
+  }
+  if (!options.quiet) {
+    for (const auto& file : report->files) {
+      say_line("{}", file.string());
+    }
+    say_line("{} tensors, {:.1f} MB, {:.1f} s", report->tensors,
+             static_cast<double>(report->bytes) / 1e6,
+             static_cast<double>(report->took.count()) / 1e3);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_model_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app.add_subcommand(
+      "model", "Write a GGUF model with random weights: real architectures, for tests and demos");
+  command->add_option("shape", options->shape, "Named shape; --list shows them");
+  command->add_flag("--list", options->list, "List the shapes and quantizations, write nothing");
+  command->add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
+  command->add_option("--quant", options->spec.quant,
+                      "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
+  command
+      ->add_option("--quant-class", options->class_types,
+                   "CLASS=TYPE, overrules --quant for one class of tensors; may be repeated. "
+                   "Classes: embedding, attention, ffn, experts, ssm, output")
+      ->allow_extra_args(false);
+  command->add_option("--seed", options->spec.seed, "Same seed and options, same bytes")
+      ->capture_default_str();
+  command
+      ->add_option("--splits", options->spec.splits,
+                   "Spread over this many files NAME-00001-of-0000N.gguf")
+      ->capture_default_str();
+  command->add_flag("--tied", options->spec.tied,
+                    "No output.weight: the embedding serves as the head");
+  modelgen::DimOverrides& dims = options->spec.dims;
+  command->add_option("--layers", dims.layers, "Number of layers");
+  command->add_option("--embd", dims.embd, "Width of the model");
+  command->add_option("--heads", dims.heads, "Number of attention heads");
+  command->add_option("--kv-heads", dims.kv_heads, "Number of key/value heads");
+  command->add_option("--ff", dims.ff, "Width of the feed-forward block (of each expert)");
+  command->add_option("--experts", dims.experts, "Number of routed experts");
+  command->add_option("--experts-used", dims.experts_used, "Experts used for a token");
+  command->add_option("--vocab", dims.vocab, "Number of tokens");
+  command->add_option("--context", dims.context, "Context length that the metadata names");
+  command->add_option("--pieces", options->pieces_file,
+                      "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
+                      "space, \\n for a line feed");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+  command->footer(
+      "Example: tt model --list\n"
+      "         tt model moe --layers 4 --experts 16 -o moe.gguf");
+  // Of a model to be made, --context is another thing than of one that is run.
+  name_environment(*command, "TT_MODEL_");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

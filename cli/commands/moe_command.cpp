@@ -1,0 +1,232 @@
+#include "cli/commands/moe_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <format>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/figure_text.h"
+#include "analysis/experts/expert_pinning.h"
+#include "analysis/experts/experts.h"
+#include "api/json/expert_json.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct MoeOptions {
+  std::string file;
+  std::optional<std::int32_t> layer;
+  std::uint32_t router = 0;
+  std::optional<Phase> phase;
+  std::vector<std::uint64_t> sizes;
+  bool json = false;
+};
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string hottest(const RouterUse& use) {
+  std::vector<ExpertCount> counts = use.used;
+  std::ranges::stable_sort(counts, std::greater<>(), &ExpertCount::choices);
+  std::string text;
+  constexpr std::size_t kShown = 4;
+  for (std::size_t i = 0; i < std::min(kShown, counts.size()); ++i) {
+    text += std::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", counts[i].expert,
+                        percent(counts[i].choices, use.choices));
+  }
+  return text;
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  return std::format("{:.1f} %", percent(part, whole));
+}
+
+void print_routers(const std::vector<RouterUse>& routers) {
+  TextTable table({{"layer", Align::Right},
+                   {"experts", Align::Right},
+                   {"tokens", Align::Right},
+                   {"entropy", Align::Right},
+                   {"gini", Align::Right},
+                   {"coverage", Align::Right},
+                   {"turnover", Align::Right},
+                   {"most chosen (share of choices)"}});
+  for (const RouterUse& use : routers) {
+    const std::string router = use.router == 0 ? "" : std::format(".{}", use.router);
+    table.add({std::format("{}{}", use.layer.v, router),
+               std::format("{}/{}", use.per_token, use.experts), std::to_string(use.tokens),
+               std::format("{:.2f}/{:.2f}", use.entropy(), std::log2(std::max(1U, use.experts))),
+               std::format("{:.2f}", use.gini()), std::format("{:.0f} %", 100 * use.coverage()),
+               std::format("{:.0f} %", 100 * use.turnover()), hottest(use)});
+  }
+  table.print();
+  put("\n");
+  say_line("Entropy of the choices in bits, of what it is when all are chosen alike. Gini: 0");
+  say_line("all alike. Coverage: chosen at least once. Turnover: of a token's experts, those");
+  say_line("that the token before it did not have.");
+}
+
+void print_pinning(const ExpertPinning& pinning) {
+  put("\n");
+  say_line("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
+           bytes_text(static_cast<double>(pinning.read.v)),
+           percent(pinning.read.v, pinning.weights_read.v),
+           bytes_text(static_cast<double>(pinning.distinct.v)));
+  put("\n");
+  say_line("share of these bytes that so much memory would have saved");
+  TextTable table({{"memory", Align::Right},
+                   {"slices", Align::Right},
+                   {"LRU", Align::Right},
+                   {"pinned", Align::Right},
+                   {"best", Align::Right},
+                   {"tried: LRU", Align::Right},
+                   {"tried: pinned", Align::Right}});
+  for (const PinPoint& point : pinning.curve) {
+    table.add({bytes_text(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
+               percent_text(point.lru.v, pinning.read.v),
+               percent_text(point.pinned.v, pinning.read.v),
+               percent_text(point.best.v, pinning.read.v),
+               percent_text(point.tried_lru.v, pinning.tried.v),
+               percent_text(point.tried_pinned.v, pinning.tried.v)});
+  }
+  table.print();
+  put("\n");
+  say_line("Pinned and best know the future. Tried: what the first half of the reads would");
+  say_line("have pinned, held during the second, beside LRU in that half.");
+  put("\n");
+  if (const PinPoint* best = pinning.best_gain()) {
+    say_line("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
+             bytes_text(static_cast<double>(best->capacity.v)),
+             percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
+  } else {
+    say_line("Pinning would not have helped: LRU saved as much at each of these sizes.");
+  }
+}
+
+void print_detail(const RouterDetail& detail) {
+  print_routers({detail.use});
+  put("\n");
+  TextTable experts({{"expert", Align::Right},
+                     {"choices", Align::Right},
+                     {"share", Align::Right},
+                     {"first", Align::Right},
+                     {"answers to (times chosen of times seen, lift)"}});
+  for (std::size_t i = 0; i < detail.use.used.size(); ++i) {
+    const ExpertCount& count = detail.use.used[i];
+    std::string tokens;
+    for (const ExpertToken& token : detail.tokens[i]) {
+      tokens += std::format("{}\"{}\" {}/{} x{:.1f}", tokens.empty() ? "" : "  ", token.text,
+                            token.choices, token.times, token.lift);
+    }
+    experts.add({std::to_string(count.expert), std::to_string(count.choices),
+                 percent_text(count.choices, detail.use.choices), std::to_string(count.first),
+                 std::move(tokens)});
+  }
+  experts.print();
+  if (detail.pairs.empty()) return;
+  put("\n");
+  TextTable pairs({{"together", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
+  for (const ExpertPair& pair : detail.pairs) {
+    pairs.add({std::format("{} + {}", pair.a, pair.b), std::to_string(pair.together),
+               std::format("{:.2f}", pair.lift)});
+  }
+  pairs.print();
+}
+
+int run_layer(SessionReader& reader, const MoeOptions& options, Progress& progress) {
+  const DetailLimits limits = options.json ? DetailLimits{.pairs = 10'000, .tokens = 100}
+                                           : DetailLimits{.pairs = 10, .tokens = 4};
+  const auto detail = progress.ask_up_to_damage(reader, [&](const SessionReader& session) {
+    return router_detail(session, LayerId{*options.layer}, options.router, options.phase, limits,
+                         progress.during("counting choices"));
+  });
+  if (!detail) return progress.failed(detail.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(to_json(*detail)));
+  } else {
+    print_detail(*detail);
+  }
+  return progress.exit_code();
+}
+
+int run(const MoeOptions& options) {
+  Progress progress("moe", shown_beside(options.json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  if (options.layer) return run_layer(*reader, options, progress);
+  const auto routers = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return expert_use(session, options.phase, progress.during("counting choices"));
+  });
+  if (!routers) return progress.failed(routers.error());
+  std::vector<Bytes> capacities;
+  for (const std::uint64_t size : options.sizes) capacities.push_back(Bytes{size});
+  const auto pinning = expert_pinning(*reader, capacities, progress.during("replaying reads"));
+  if (!pinning) return progress.failed(pinning.error());
+  progress.end();
+  if (options.json) {
+    Json json = to_json(*routers);
+    json["pinning"] = to_json(*pinning);
+    say_line("{}", text_of(json));
+  } else if (routers->empty()) {
+    say_line(
+        "No choice of experts in this session: its model has none, or they were not "
+        "recorded.");
+  } else {
+    print_routers(*routers);
+    print_pinning(*pinning);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<MoeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "moe", "How a session used the experts of its model, and whether pinning them would help");
+  add_session_file(command, options->file);
+  command
+      ->add_option("--layer", options->layer,
+                   "This layer in detail: every expert, the tokens it answers to, pairs")
+      ->check(whole_number(0, kMostInt32))
+      ->type_name("N");
+  command->add_option("--router", options->router, "Which of the layer's, where it has two")
+      ->type_name("N");
+  const std::map<std::string, Phase> phases = {{"prompt", Phase::Prompt},
+                                               {"generate", Phase::Generate}};
+  command
+      ->add_option_function<Phase>(
+          "--phase", [options](Phase phase) { options->phase = phase; },
+          "Choices of one phase only: prompt, generate (pinning is about all)")
+      ->transform(choice(phases))
+      ->type_name("PHASE");
+  command
+      ->add_option("--sizes", options->sizes,
+                   "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
+      ->delimiter(',')
+      ->transform(size_in_bytes(Units::Of1000))
+      ->type_name("SIZE,...");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,238 @@
+#include "cli/commands/parse_command.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <format>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/accesses/access_table.h"
+#include "analysis/aggregate/session_statistics.h"
+#include "analysis/common/figure_text.h"
+#include "analysis/common/session_layers.h"
+#include "analysis/report/validation.h"
+#include "api/json/statistics_json.h"
+#include "api/json/trace_json.h"
+#include "api/json/validation_json.h"
+#include "api/text/plain_text.h"
+#include "cli/options/filter_options.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct ParseOptions {
+  std::string file;
+  std::size_t limit = 20;
+  AccessQuery rows;
+  std::optional<LayerId> layer;
+  bool stats = false, validate = false, json = false;
+};
+
+std::string place_in_file(const FileRange& range) {
+  return range.empty() ? "" : std::format("{}:{:#x}", range.file, range.offset);
+}
+
+void print_rows(const AccessPage& page) {
+  TextTable table({{"step", Align::Right},
+                   {"op", Align::Right},
+                   {"access"},
+                   {"tensor"},
+                   {"layer", Align::Right},
+                   {"component"},
+                   {"bytes", Align::Right},
+                   {"source"},
+                   {"file:offset", Align::Right},
+                   {"expert", Align::Right}});
+  for (const AccessRow& row : page.rows) {
+    const StepAccess& access = row.access;
+    table.add({std::to_string(row.place.step.v), std::to_string(access.op.v),
+               access.write ? "write" : "read", row.name,
+               row.layer == kNoLayer ? "" : std::to_string(row.layer.v), to_text(row.component),
+               std::to_string(access.touched.v), to_text(row.source), place_in_file(access.range),
+               access.expert < 0 ? "" : std::to_string(access.expert)});
+  }
+  table.print();
+  if (page.next) say_line("... more: --limit N shows them");
+}
+
+void print_checks(const Validation& validation) {
+  for (const CheckResult& check : validation.checks) {
+    const char* verdict = check.verdict == Verdict::Passed   ? "ok"
+                          : check.verdict == Verdict::Failed ? "FAILED"
+                                                             : "-";
+    say_line("{:<12} {:<7} {}", to_text(check.check), verdict, check.summary);
+    for (const std::string& wrong : check.evidence) say_line("{:<20} {}", "", plain_text(wrong));
+    if (check.wrong > check.evidence.size())
+      say_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
+  }
+  say_line("{}", validation.passed() ? "The recording is sound." : "The recording is NOT sound.");
+}
+
+int validate_file(const ParseOptions& options, Progress& progress) {
+  recover_if_left(options.file);
+  const auto validation = validate(options.file, progress.during("checking"));
+  if (!validation) return progress.failed(validation.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(to_json(*validation)));
+  } else {
+    print_checks(*validation);
+  }
+  return validation->passed() ? 0 : 1;
+}
+
+std::string name_of(const std::string& name) { return name; }
+std::string name_of(LayerId layer) { return layer == kNoLayer ? "none" : std::to_string(layer.v); }
+template <class Enum>
+std::string name_of(Enum value) {
+  return to_text(value);
+}
+
+// Where rows have no order of their own, those with most bytes come first.
+enum class Rows : bool { AsTheyAre, MostBytesFirst };
+
+template <class Key>
+void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows order,
+                std::uint64_t all, std::size_t limit = SIZE_MAX) {
+  std::vector<std::pair<Key, AccessSums>> rows(sums.begin(), sums.end());
+  if (order == Rows::MostBytesFirst) {
+    std::ranges::stable_sort(
+        rows, [](const auto& a, const auto& b) { return a.second.touched() > b.second.touched(); });
+  }
+  const std::size_t more = rows.size() - std::min(rows.size(), limit);
+  rows.resize(rows.size() - more);
+  TextTable table({{of},
+                   {"accesses", Align::Right},
+                   {"read", Align::Right},
+                   {"written", Align::Right},
+                   {"of all bytes", Align::Right}});
+  for (const auto& [key, sum] : rows) {
+    const auto touched = static_cast<double>(sum.touched().v);
+    table.add({name_of(key), std::to_string(sum.accesses),
+               bytes_text(static_cast<double>(sum.read.v)),
+               bytes_text(static_cast<double>(sum.written.v)),
+               std::format("{:.1f} %", all == 0 ? 0 : 100 * touched / static_cast<double>(all))});
+  }
+  put("\n");
+  table.print();
+  if (more > 0) say_line("... {} more: --limit N shows them", more);
+}
+
+void print_statistics(const SessionStatistics& stats, std::size_t limit) {
+  say_line("{} steps, {} tokens evaluated, {}", stats.steps, stats.tokens,
+           time_text(static_cast<double>(stats.time.v)));
+  say_line("{} ops, {} accesses, {} read, {} written", stats.ops, stats.all.accesses,
+           bytes_text(static_cast<double>(stats.all.read.v)),
+           bytes_text(static_cast<double>(stats.all.written.v)));
+  std::string tensors;
+  for (const auto& [kind, count] : stats.tensors) {
+    tensors += std::format("{}{} {}", tensors.empty() ? "" : ", ", count, to_text(kind));
+    if (kind == TensorKind::Weight)
+      tensors += std::format(" ({})", bytes_text(static_cast<double>(stats.weights_size.v)));
+  }
+  say_line("distinct tensors: {}", tensors.empty() ? "none" : tensors);
+  const std::uint64_t all = stats.all.touched().v;
+  print_sums("phase", stats.phases, Rows::AsTheyAre, all);
+  print_sums("layer", stats.layers, Rows::AsTheyAre, all);
+  print_sums("op", stats.op_kinds, Rows::MostBytesFirst, all);
+  print_sums("component", stats.components, Rows::MostBytesFirst, all);
+  print_sums("source", stats.sources, Rows::MostBytesFirst, all);
+  print_sums("weight", stats.weights, Rows::MostBytesFirst, all, limit);
+}
+
+int show_statistics(const SessionReader& reader, const ParseOptions& options, Progress& progress) {
+  const auto index = SessionIndex::build(reader, progress.during_steps("reading", reader));
+  if (!index) return progress.failed(index.error());
+  progress.end();
+  StatisticsQuery query;
+  query.layer = options.layer;
+  const SessionStatistics stats = session_statistics(*index, query);
+  if (stats.damaged_steps > 0)
+    progress.warn(std::format("{} steps are damaged and left out", stats.damaged_steps));
+  if (options.json) {
+    say_line("{}", text_of(to_json(stats, options.limit)));
+  } else {
+    print_statistics(stats, options.limit);
+  }
+  return progress.exit_code();
+}
+
+int run(const ParseOptions& options) {
+  Progress progress("parse", shown_beside(options.json));
+  if (options.validate) return validate_file(options, progress);
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  if (options.layer) {
+    const auto there = expect_layers(*reader, LayerSet::one(*options.layer));
+    if (!there) return progress.failed(there.error());
+  }
+  progress.tell_no_accesses(*reader);
+  if (options.stats) return show_statistics(*reader, options, progress);
+  const auto info = reader->info();
+  if (!info) return progress.failed(info.error());
+  AccessQuery query = options.rows;
+  if (query.last_step && *query.last_step < query.first_step)
+    return progress.failed("the first step comes after the last");
+  query.filter.tensor.layer = options.layer;
+  const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return access_page(session, query, std::nullopt, options.limit,
+                       progress.during("looking for accesses"));
+  });
+  if (!page) return progress.failed(page.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(accesses_json(*page, info->id, query)));
+  } else {
+    print_rows(*page);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ParseOptions>();
+  CLI::App* command =
+      app.add_subcommand("parse", "A session's accesses as rows, counted, or held against itself");
+  add_session_file(command, options->file);
+  command->add_option("--limit", options->limit, "Rows to show, or weights (default: 20)")
+      ->type_name("N");
+  command
+      ->add_option_function<std::string>(
+          "--layer",
+          [options](const std::string& text) { options->layer = parse_layer(text).value(); },
+          "Only accesses to tensors of this layer, or outside: to those of none")
+      ->check([](const std::string& text) {
+        return parse_layer(text) ? std::string() : "Write the number of a layer, or outside";
+      })
+      ->type_name("LAYER");
+  CLI::Option* stats = command->add_flag(
+      "--stats", options->stats,
+      "Count them instead: in all, by phase, layer, op, component, source and weight");
+  command
+      ->add_flag("--validate", options->validate,
+                 "Hold the recording against itself; exit code 1 when something is wrong")
+      ->excludes(stats);
+  for (CLI::Option* option : add_access_options(*command, options->rows)) option->excludes(stats);
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer(
+      "Example: tt parse s.ttrace --layer 5 --limit 100\n"
+      "         tt parse s.ttrace --tensor attn_q --phase generate --source disk\n"
+      "         tt parse s.ttrace --stats");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

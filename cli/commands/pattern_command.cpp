@@ -1,0 +1,113 @@
+#include "cli/commands/pattern_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "analysis/weights/pattern.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "api/json/pattern_json.h"
+#include "api/text/plain_text.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "program/command_line.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct PatternOptions {
+  std::string file;
+  std::optional<std::filesystem::path> output;  // -: stdout
+  bool json = false, force = false;
+};
+
+double share(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+void print_summary(const AccessPattern& pattern, const Determinism& same) {
+  say_line("{} tokens compared with the one before: {} identical, {} read the same weights",
+           same.pairs, same.identical, same.same_weights);
+  for (const FirstDifference& first : same.firsts) {
+    const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
+    say_line("  {:<10} {:>9} accesses ({:.2f} %), first in step {}, op {}, {}",
+             to_text(first.cause), count, share(count, same.accesses), first.step.v, first.op.v,
+             plain_text(first.tensor));
+  }
+  std::uint64_t routed = 0;
+  for (const PatternEntry& entry : pattern.entries)
+    routed += entry.kind == PatternEntry::Kind::Routed;
+  say_line("{} reads of weights in a token, {} of them chosen by routers", pattern.entries.size(),
+           routed);
+  const Prediction& prediction = pattern.prediction;
+  say_line(
+      "the next read was told right {:.2f} % of the time, {:.2f} % of the bytes ({} tokens "
+      "tried, {} learned from)",
+      100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
+      prediction.steps_tried, prediction.steps_learned);
+}
+
+int run(const PatternOptions& options) {
+  const bool to_stdout = options.json || options.output == "-";
+  const bool to_file = options.output && options.output != "-";
+  Progress progress("pattern", shown_beside(to_stdout));
+  if (to_file) {
+    if (const auto complaint =
+            output_complaint(*options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*complaint);
+  }
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto info = reader->info();
+  if (!info) return progress.failed(info.error());
+  const auto pattern = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return access_pattern(session, progress.during("learning the order of reads"));
+  });
+  if (!pattern) return progress.failed(pattern.error());
+  const auto same = determinism(*reader, progress.during("comparing tokens"));
+  if (!same) return progress.failed(same.error());
+  if (pattern->entries.empty()) {
+    return progress.failed(
+        options.file +
+        ": no generated token has its accesses recorded, so there is no pattern. Record "
+        "more than one token at level detailed.");
+  }
+  progress.end();
+  const std::string json = text_of(to_json(*pattern, *same, *info)) + '\n';
+  if (to_file) {
+    if (const auto written = exchange::write_file(*options.output, json); !written)
+      return progress.failed(written.error());
+  }
+  if (to_stdout) {
+    say("{}", json);
+  } else {
+    print_summary(*pattern, *same);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<PatternOptions>();
+  CLI::App* command = app.add_subcommand(
+      "pattern", "Whether a session's tokens touch the same bytes, and in what order");
+  add_session_file(command, options->file);
+  command
+      ->add_option("-o,--output", options->output,
+                   "Write the pattern there, access_pattern.json for instance; -: stdout")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "For programs: the pattern on stdout");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->footer("Example: tt pattern s.ttrace -o access_pattern.json");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

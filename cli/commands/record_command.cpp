@@ -1,0 +1,362 @@
+#include "cli/commands/record_command.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <print>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/output_path.h"
+#include "cli/terminal/interrupt_guard.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/status_line.h"
+#include "program/command_line.h"
+#include "program/installation.h"
+#include "program/tracer_options.h"
+#include "program/values.h"
+#include "tracer/engine/backends.h"
+#include "tracer/engine/generation_queue.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/gguf/gguf_index.h"
+
+namespace tt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+// What the options were set to; lives as long as the sub-command.
+struct RecordOptions {
+  ModelOptions model;
+  ContextOptions context;
+  GenerationRequest request;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  std::vector<std::int32_t> tokens;
+  fs::path output;
+  bool chat = false, force = false, quiet = false, verbose = false;
+};
+
+// Hands what the inference thread tells to the main thread, which prints it: a
+// pager that stalls must not stall the model.
+class Teller final : public SessionListener {
+ public:
+  void on_state(const JobStatus& status) override {
+    const std::scoped_lock lock(mutex_);
+    if (has_ended(status.state)) ended_ = status;
+    wake_.notify_all();
+  }
+  void on_progress(const JobStatus& status) override {
+    const std::scoped_lock lock(mutex_);
+    progress_ = status;
+    wake_.notify_all();
+  }
+  void on_token(const std::string&, const Token&, std::string_view piece) override {
+    const std::scoped_lock lock(mutex_);
+    text_ += piece;
+    wake_.notify_all();
+  }
+  void on_text(const std::string&, std::string_view rest) override {
+    const std::scoped_lock lock(mutex_);
+    text_ += rest;
+    wake_.notify_all();
+  }
+  void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
+
+  struct News {
+    std::string text;
+    std::optional<JobStatus> progress, ended;
+  };
+  // What happened since the last call; waits a little for something to happen.
+  News news() {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
+    return {std::exchange(text_, {}), std::exchange(progress_, {}), ended_};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string text_;
+  std::optional<JobStatus> progress_, ended_;
+};
+
+constexpr int kFailed = 1, kMisused = 2;  // exit codes
+struct Failure {
+  std::string message;
+  int exit_code = kFailed;
+};
+
+int fail(const Failure& failure) {
+  std::println(stderr, "tt record: {}", failure.message);
+  return failure.exit_code;
+}
+
+std::string path_of_prompt(const RecordOptions& options) {
+  return options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file;
+}
+
+// More text than any context has room for.
+constexpr std::size_t kMostPromptBytes = 64U << 20;
+
+std::expected<std::string, Failure> read_prompt(const RecordOptions& options) {
+  const std::string& name = options.prompt_file;
+  const fs::path path = path_of_prompt(options);
+  std::error_code none;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path, none))
+    return std::unexpected(Failure{"--file: cannot read " + name});
+  std::string text(kMostPromptBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  text.shrink_to_fit();
+  std::string complaint = text_complaint(text);
+  if (text.empty()) complaint = "is empty";
+  if (text.size() > kMostPromptBytes)
+    complaint = std::format("is longer than {} MiB", kMostPromptBytes >> 20);
+  if (!complaint.empty()) return std::unexpected(Failure{"--file: " + name + " " + complaint});
+  return text;
+}
+
+std::expected<Prompt, Failure> prompt_of(const RecordOptions& options) {
+  if (!options.tokens.empty()) return options.tokens;
+  std::string text = options.prompt.value_or("");
+  if (!options.prompt_file.empty()) {
+    auto read = read_prompt(options);
+    if (!read) return std::unexpected(read.error());
+    text = *std::move(read);
+  } else if (text.empty()) {
+    return std::unexpected(
+        Failure{options.prompt ? "the prompt is empty" : "which prompt? Give -p, -f or --tokens",
+                kMisused});
+  }
+  if (!options.chat) return text;
+  return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
+}
+
+// What is read: all parts of a split model are.
+std::vector<fs::path> inputs_of(const RecordOptions& options) {
+  std::vector<fs::path> inputs = {options.model.path};
+  if (const auto index = GgufIndex::open(options.model.path))
+    for (const ModelFile& part : index->files()) inputs.emplace_back(part.path);
+  if (!options.prompt_file.empty()) inputs.emplace_back(path_of_prompt(options));
+  return inputs;
+}
+
+// Until the model is loaded; the error says why it is not.
+std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, StatusLine& line) {
+  for (;;) {
+    const LoadState load = queue.load_state();
+    if (load.phase == LoadState::Phase::Ready) return {};
+    if (load.phase == LoadState::Phase::Failed) return std::unexpected(load.error);
+    if (was_interrupted()) return std::unexpected("interrupted while the model was loading");
+    line.show(std::format("loading {:.0f} %", 100 * load.progress));
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+// Prints the answer as it comes, until the request has ended.
+JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
+  bool cancelled = false;
+  for (;;) {
+    if (was_interrupted() && !std::exchange(cancelled, true)) queue.cancel(id);
+    const Teller::News news = teller.news();
+    if (!news.text.empty()) {
+      line.clear();
+      put(news.text);
+      flush_output();
+    } else if (news.progress && news.progress->generated == 0) {
+      line.show(std::format("prompt {} of {} tokens", news.progress->prompt_done,
+                            news.progress->prompt_tokens));
+    }
+    if (!news.ended) continue;
+    line.clear();
+    if (!news.ended->text.empty()) put("\n");
+    flush_output();
+    return *news.ended;
+  }
+}
+
+void print_summary(const fs::path& file, const JobStatus& status) {
+  std::println(stderr, "{}: {} prompt tokens, {} generated ({})", file.string(),
+               status.prompt_tokens, status.generated, to_text(status.stop_reason));
+  const auto reader = SessionReader::open(file);
+  if (!reader) return;
+  const auto steps = reader->step_count();
+  std::error_code none;
+  if (steps) {
+    std::println(stderr, "{} steps, {:.1f} kB", *steps,
+                 static_cast<double>(fs::file_size(file, none)) / 1e3);
+  }
+  if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
+    std::println(stderr,
+                 "lost: times of {} steps, {} lists, {} op counts that differed, {} steps not "
+                 "written, {} page faults",
+                 losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
+                 losses->steps_not_written, losses->page_faults_lost);
+  }
+}
+
+int run(RecordOptions& options) {
+  const Installation installation = installation_of_this_program();
+  if (options.model.path.empty()) options.model.path = installation.bundled_model;
+  if (const auto complaint =
+          output_complaint(options.output, Target::File, inputs_of(options), options.force))
+    return fail({*complaint});
+  auto prompt = prompt_of(options);
+  if (!prompt) return fail(prompt.error());
+  options.request.prompt = *std::move(prompt);
+  if (options.request.stop.size() > kMostStops)
+    return fail({std::format("--stop: at most {} of them", kMostStops), kMisused});
+
+  const InterruptGuard guard;
+  load_backends([&](LibraryLine level, std::string_view text) {
+    if (options.verbose && level >= LibraryLine::Warning)
+      std::fwrite(text.data(), 1, text.size(), stderr);
+  });
+  Teller teller;
+  StatusLine line(!options.quiet);
+  // Recorded beside the output under the session's own name, and renamed when
+  // it is whole: what is killed leaves a file that can be recovered.
+  const fs::path folder = fs::absolute(options.output).parent_path();
+  GenerationQueue queue({.model = options.model,
+                         .context = options.context,
+                         .data_dir = folder,
+                         .checker = installation.checker,
+                         .self_check_model = installation.bundled_model},
+                        teller);
+  if (const auto loaded = wait_for_model(queue, line); !loaded) {
+    line.clear();
+    fail({loaded.error()});
+    return was_interrupted() ? 130 : 1;
+  }
+  if (const std::string warning = queue.load_state().warning; !warning.empty()) {
+    line.clear();
+    std::println(stderr, "tt record: {}", warning);
+  }
+  const auto job = queue.submit(options.request);
+  if (!job) return fail({job.error().message});
+  const JobStatus status = follow(queue, job->id, teller, line);
+  queue.stop();
+
+  if (options.request.level != Level::Off) {
+    std::error_code failed;
+    fs::rename(folder / (job->id + ".ttrace"), options.output, failed);
+    if (failed) {
+      return fail({std::format("{}: {}{}", options.output.string(), failed.message(),
+                               status.error.empty() ? "" : ". " + status.error)});
+    }
+    if (!options.quiet) print_summary(options.output, status);
+  }
+  if (!status.error.empty()) return fail({status.error});
+  return was_interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+CLI::App* add_record_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RecordOptions>();
+  CLI::App* command = app.add_subcommand(
+      "record", "Run one prompt without a server and record the session into a file");
+  command->option_defaults()->group("Session");
+  CLI::Option* prompt =
+      command->add_option("-p,--prompt", options->prompt, "What to answer")->check(utf8_text());
+  CLI::Option* file = command->add_option("-f,--file", options->prompt_file,
+                                          "Read the prompt there; -: from stdin");
+  CLI::Option* tokens =
+      command->add_option("--tokens", options->tokens, "The prompt as token ids, 1,2,3")
+          ->delimiter(',')
+          ->check(whole_number(kTokenBounds));
+  prompt->excludes(file)->excludes(tokens);
+  file->excludes(tokens);
+  command->add_flag("--chat", options->chat, "Wrap the prompt in the model's chat template")
+      ->excludes(tokens);
+  command->add_option("-o,--output", options->output, "File to write, .ttrace")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  GenerationRequest& request = options->request;
+  const std::map<std::string, Level> levels = {{"off", Level::Off},
+                                               {"minimal", Level::Minimal},
+                                               {"detailed", Level::Detailed},
+                                               {"verbose", Level::Verbose}};
+  command
+      ->add_option("--level", request.level,
+                   "What is recorded: off, minimal (steps and tokens), detailed (every op; "
+                   "default) or verbose (and value statistics)")
+      ->transform(choice(levels))
+      ->type_name("LEVEL");
+  command->add_flag("--exact", request.exact_timing, "Time every op by a cut after it: slower");
+  command
+      ->add_option(
+          "--stats-pattern", request.stats_pattern,
+          "With --level verbose: regular expression of the outputs to describe, without back "
+          "references and look-aheads; empty: none")
+      ->capture_default_str()
+      ->check(utf8_text());
+  command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
+  command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");
+
+  command->option_defaults()->group("Sampling");
+  command->add_option("-n,--n-predict,--predict", request.max_tokens, "Most tokens to generate")
+      ->check(whole_number(bounds_of("max_tokens")))
+      ->capture_default_str();
+  Sampling& sampling = request.sampling;
+  command
+      ->add_option("--temp,--temperature", sampling.temperature, "0: always the most likely token")
+      ->check(number(bounds_of("temperature")))
+      ->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "0: off")
+      ->check(whole_number(bounds_of("top_k")))
+      ->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "1: off")
+      ->check(number(bounds_of("top_p")))
+      ->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "0: off")
+      ->check(number(bounds_of("min_p")))
+      ->capture_default_str();
+  command->add_option("--repeat-penalty", sampling.repeat_penalty, "1: off")
+      ->check(number(bounds_of("repeat_penalty")))
+      ->capture_default_str();
+  command
+      ->add_option("--repeat-last-n", sampling.repeat_last_n,
+                   "Tokens that the penalty looks at; -1: all")
+      ->check(whole_number(bounds_of("repeat_last_n")))
+      ->capture_default_str();
+  command->add_option("-s,--seed", sampling.seed, "Default: a random one, recorded")
+      ->check(whole_number(bounds_of("seed")));
+  command->add_option("--grammar", sampling.grammar, "GBNF that the answer follows")
+      ->check(utf8_text());
+  // One by one: of several values CLI11 would take "[a,b]" as two.
+  command
+      ->add_option_function<std::string>(
+          "--stop", [options](const std::string& text) { options->request.stop.push_back(text); },
+          "End before this text; may be repeated")
+      ->trigger_on_parse()
+      ->check(utf8_text())
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("must be text") : std::string();
+      });
+  command->add_flag("--ignore-eos", request.ignore_eos, "Go on behind the end of the answer");
+
+  command->option_defaults()->group("Model");
+  add_model_options(*command, options->model);
+  command->option_defaults()->group("Context");
+  add_context_options(*command, options->context);
+  command->footer(
+      "Example: tt record -m model.gguf -p 'Why is the sky blue?' --chat -n 64 -o s.ttrace");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,105 @@
+#include "cli/commands/report_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "analysis/report/report.h"
+#include "api/exchange/rows/byte_sink.h"
+#include "api/report/report_text.h"
+#include "cli/options/output_path.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+const std::map<std::string, ReportFormat>& formats() {
+  static const std::map<std::string, ReportFormat> all = {{"html", ReportFormat::Html},
+                                                          {"md", ReportFormat::Markdown},
+                                                          {"json", ReportFormat::JsonText}};
+  return all;
+}
+
+struct ReportOptions {
+  std::string file;
+  std::filesystem::path output = "-";
+  std::optional<ReportFormat> format;
+  bool json = false, force = false;
+
+  // Where none is named, the one that the output's name ends in.
+  ReportFormat wanted() const {
+    if (json) return ReportFormat::JsonText;
+    if (format) return *format;
+    const auto of_name = output.has_extension()
+                             ? formats().find(output.extension().string().substr(1))
+                             : formats().end();
+    return of_name == formats().end() ? ReportFormat::Html : of_name->second;
+  }
+};
+
+int run(const ReportOptions& options) {
+  const ReportFormat format = options.wanted();
+  Progress progress("report", shown_beside(format == ReportFormat::JsonText));
+  const bool to_stdout = options.output == "-";
+  if (!to_stdout) {
+    if (const auto complaint =
+            output_complaint(options.output, Target::FileOrPipe, {options.file}, options.force))
+      return progress.failed(*complaint);
+  }
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return SessionIndex::build(session, progress.during_steps("reading", session))
+        .and_then([&](const SessionIndex& index) {
+          return report_figures(options.file, index, session, progress.during("gathering figures"),
+                                [&](const char* what) { progress.during(what); });
+        });
+  });
+  if (!figures) return progress.failed(figures.error());
+  progress.end();
+  const std::string text = text_of(report_of(*figures), format);
+  if (to_stdout) {
+    say_line("{}", text);
+  } else if (const auto written = exchange::write_file(options.output, text); !written) {
+    return progress.failed(written.error());
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_report_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = app.add_subcommand(
+      "report", "A session told to people: findings, advice, charts, in one file");
+  add_session_file(command, options->file);
+  command
+      ->add_option("-o,--output", options->output, "Write it there (default: -, which is stdout)")
+      ->type_name("FILE");
+  auto* format =
+      command
+          ->add_option(
+              "--format", options->format,
+              "html: one file without outside resources; md: Markdown, without charts; json "
+              "(default: as the file's name ends, else html)")
+          ->transform(choice(formats()))
+          ->type_name("FORMAT");
+  command->add_flag("--json", options->json, "As --format json")->excludes(format);
+  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->footer(
+      "Example: tt report s.ttrace -o report.html\n"
+      "         tt report s.ttrace -o report.md");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,106 @@
+#include "cli/commands/reuse_command.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <format>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/common/figure_text.h"
+#include "analysis/weights/reuse.h"
+#include "api/json/reuse_json.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "program/values.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct ReuseOptions {
+  std::string file;
+  ReuseQuery query;
+  std::vector<std::uint64_t> sizes;
+  bool json = false;
+};
+
+std::string size_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes.v)); }
+
+void print_table(const Reuse& reuse) {
+  say_line("{} reads of {} parts: {} read, {} distinct", reuse.reads, reuse.items,
+           size_text(reuse.bytes), size_text(reuse.distinct));
+  if (reuse.reads == 0) return;
+  put("\n");
+  say_line("share of the bytes read that so much memory would have saved");
+  TextTable table({{"memory", Align::Right},
+                   {"LRU", Align::Right},
+                   {"pinned", Align::Right},
+                   {"best", Align::Right}});
+  const auto share = [&](const CachePoint& point) {
+    const auto all = static_cast<double>(reuse.bytes.v);
+    return std::format("{:.1f} %",
+                       all > 0 ? 100.0 * static_cast<double>(point.bytes.v) / all : 0.0);
+  };
+  for (std::size_t i = 0; i < reuse.lru.size(); ++i) {
+    table.add({size_text(reuse.lru[i].capacity), share(reuse.lru[i]), share(reuse.pin[i]),
+               share(reuse.belady[i])});
+  }
+  table.print();
+  put("\n");
+  say_line("LRU: the least recently used goes first. Pinned: the most read stay. Best: what no");
+  say_line("cache can beat, since it knows the future (Belady).");
+}
+
+int run(ReuseOptions& options) {
+  Progress progress("reuse", shown_beside(options.json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  for (const std::uint64_t size : options.sizes) options.query.capacities.push_back(Bytes{size});
+  const auto found = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
+    return reuse(session, options.query, progress.during("replaying reads"));
+  });
+  if (!found) return progress.failed(found.error());
+  progress.end();
+  progress.tell_no_accesses(*reader);
+  if (options.json) {
+    say_line("{}", text_of(to_json(*found)));
+  } else {
+    print_table(*found);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ReuseOptions>();
+  CLI::App* command = app.add_subcommand(
+      "reuse",
+      "What memory would save of a session's reads of weights: LRU, pinned, best possible");
+  add_session_file(command, options->file);
+  const std::map<std::string, Grain> grains = {{"tensor", Grain::Tensor}, {"part", Grain::Part}};
+  command
+      ->add_option("--grain", options->query.grain,
+                   "What is kept: whole tensors, or the parts that are read by themselves, as "
+                   "experts are (tensor, part; default: part)")
+      ->transform(choice(grains))
+      ->type_name("GRAIN");
+  command
+      ->add_option("--sizes", options->sizes,
+                   "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
+      ->delimiter(',')
+      ->transform(size_in_bytes(Units::Of1000))
+      ->type_name("SIZE,...");
+  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,211 @@
+#include "cli/commands/show_command.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/figure_text.h"
+#include "analysis/tables/session_overview.h"
+#include "analysis/tables/template_list.h"
+#include "api/json/session_json.h"
+#include "api/json/trace_json.h"
+#include "api/text/plain_text.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/text/recorded_answer.h"
+
+namespace tt::cli {
+namespace {
+
+struct ShowOptions {
+  std::string file;
+  bool facts = false, json = false;
+};
+
+struct PhaseTime {
+  std::uint32_t steps = 0, tokens = 0;
+  std::int64_t ns = 0;
+};
+
+struct Shown {
+  SessionOverview overview;
+  std::uint64_t file_bytes = 0;
+  std::array<PhaseTime, 5> phases{};
+  std::vector<TemplateRow> templates;
+  std::string answer;
+};
+
+std::expected<Shown, TraceError> look(const SessionReader& reader, const ShowOptions& options,
+                                      Progress& progress) {
+  auto overview = session_overview(reader);
+  if (!overview) return std::unexpected(overview.error());
+  Shown shown;
+  shown.overview = *std::move(overview);
+  std::error_code none;
+  shown.file_bytes = std::filesystem::file_size(options.file, none);
+  auto templates = template_list(reader, progress.during("counting steps"));
+  if (!templates) return std::unexpected(templates.error());
+  shown.templates = *std::move(templates);
+  const KeepGoing keep_going = progress.during_steps("reading", reader);
+  bool wanted = true;
+  const auto steps = reader.for_each_step(StepId{0}, shown.overview.steps, [&](const Step& step) {
+    if (wanted = keep_going(); !wanted) return false;
+    PhaseTime& phase = shown.phases[static_cast<std::size_t>(step.phase)];
+    ++phase.steps;
+    phase.tokens += step.n_tokens;
+    phase.ns += (step.end - step.begin).v;
+    return true;
+  });
+  if (!steps) return std::unexpected(steps.error());
+  if (!wanted) return std::unexpected(cancelled_error());
+  const auto tokens = reader.tokens(0, std::numeric_limits<std::uint32_t>::max());
+  if (!tokens) return std::unexpected(tokens.error());
+  RecordedAnswer answer(shown.overview.info);
+  for (const Token& token : *tokens) shown.answer += answer.push(token);
+  shown.answer += answer.rest();
+  return shown;
+}
+
+std::string utc(std::int64_t unix_ns) {
+  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
+  using namespace std::chrono;
+  const sys_time<seconds> time{seconds{unix_ns / 1'000'000'000}};
+  return std::format("{:%F %T} UTC", time);
+}
+
+std::string lost(const LossCounters& losses) {
+  const std::uint64_t all = losses.steps_without_times + losses.slot_values_dropped +
+                            losses.count_mismatches + losses.steps_not_written +
+                            losses.page_faults_lost;
+  if (all == 0) return "nothing";
+  return std::format(
+      "times of {} steps, {} slot values, {} steps with another count, {} steps not written, "
+      "{} page faults",
+      losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
+      losses.steps_not_written, losses.page_faults_lost);
+}
+
+void print_people(const Shown& shown, bool with_facts) {
+  const SessionInfo& info = shown.overview.info;
+  const auto line = [](const char* name, const std::string& value) {
+    if (!value.empty()) say_line("{:<10} {}", name, plain_text(value));
+  };
+  line("session", info.id);
+  line("title", info.title);
+  for (const ModelFile& file : info.model_files)
+    line("model", std::format("{} ({})", file.path, bytes_text(static_cast<double>(file.size))));
+  std::string shape =
+      std::format("{} layers, {} heads, {} KV heads, embedding {}, vocabulary {}", info.n_layers,
+                  info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab);
+  if (info.n_experts > 0)
+    shape += std::format(", {} of {} experts", info.n_experts_used, info.n_experts);
+  line("shape", shape);
+  line("recorded",
+       std::format("{}, level {}, {} times, {}", utc(info.start_utc_ns), to_text(info.level),
+                   info.exact_timing ? "exact" : "fast", to_text(info.state)));
+  line("error", info.error);
+  line("file", bytes_text(static_cast<double>(shown.file_bytes)));
+  line("lost", lost(shown.overview.losses));
+  put("\n");
+  TextTable phases({{"phase"},
+                    {"steps", Align::Right},
+                    {"tokens", Align::Right},
+                    {"time", Align::Right},
+                    {"per token", Align::Right},
+                    {"tokens/s", Align::Right}});
+  for (std::size_t i = 0; i < shown.phases.size(); ++i) {
+    const PhaseTime& phase = shown.phases[i];
+    if (phase.steps == 0) continue;
+    const auto ns = static_cast<double>(phase.ns);
+    const double tokens = phase.tokens;
+    phases.add({to_text(static_cast<Phase>(i)), std::to_string(phase.steps),
+                std::to_string(phase.tokens), time_text(ns),
+                tokens > 0 ? time_text(ns / tokens) : "",
+                ns > 0 ? std::format("{:.1f}", tokens * 1e9 / ns) : ""});
+  }
+  phases.print();
+  put("\n");
+  TextTable templates({{"template", Align::Right},
+                       {"steps", Align::Right},
+                       {"ops", Align::Right},
+                       {"nodes", Align::Right},
+                       {"tensors", Align::Right},
+                       {"layers", Align::Right}});
+  for (const TemplateRow& row : shown.templates) {
+    templates.add({std::to_string(row.id.v), std::to_string(row.steps), std::to_string(row.ops),
+                   std::to_string(row.nodes), std::to_string(row.tensors),
+                   std::to_string(row.layers)});
+  }
+  templates.print();
+  if (!shown.answer.empty()) say_line("\nanswer\n{}", plain_text(shown.answer, "\n\t"));
+  if (!with_facts) return;
+  put("\n");
+  for (const auto& [name, value] : info.facts)
+    say_line("{:<32} {}", plain_text(name), plain_text(value, "\n\t"));
+}
+
+// The session as GET /sessions/{id} has it, its graphs as /templates has them.
+Json json_of(const Shown& shown) {
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < shown.phases.size(); ++i) {
+    const PhaseTime& phase = shown.phases[i];
+    if (phase.steps == 0) continue;
+    phases[to_text(static_cast<Phase>(i))] = {
+        {"steps", phase.steps}, {"tokens", phase.tokens}, {"duration_ns", phase.ns}};
+  }
+  Json out = to_json(SessionEntry{.id = shown.overview.info.id,
+                                  .file_bytes = shown.file_bytes,
+                                  .overview = shown.overview,
+                                  .error = {}});
+  out["phases"] = std::move(phases);
+  out.update(to_json(shown.templates));
+  out["answer"] = shown.answer;
+  return out;
+}
+
+int run(const ShowOptions& options) {
+  Progress progress("show", shown_beside(options.json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  auto shown = progress.ask_up_to_damage(
+      *reader, [&](const SessionReader& session) { return look(session, options, progress); });
+  if (!shown) return progress.failed(shown.error());
+  progress.end();
+  if (options.json) {
+    say_line("{}", text_of(json_of(*shown)));
+  } else {
+    print_people(*shown, options.facts);
+  }
+  return progress.exit_code();
+}
+
+}  // namespace
+
+CLI::App* add_show_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* command =
+      app.add_subcommand("show", "What a session says about itself: model, times, graphs, answer");
+  add_session_file(command, options->file);
+  command->add_flag("--facts", options->facts,
+                    "Also every fact: hyper-parameters, request, host, libraries");
+  command->add_flag("--json", options->json,
+                    "For programs: all of it as JSON on stdout, with the facts");
+  command->footer("Example: tt show s.ttrace --facts");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

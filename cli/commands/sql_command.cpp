@@ -1,0 +1,170 @@
+#include "cli/commands/sql_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <print>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "analysis/sql/query.h"
+#include "api/json/query_json.h"
+#include "cli/options/session_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/standard_output.h"
+#include "cli/terminal/text_table.h"
+#include "program/command_line.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::cli {
+namespace {
+
+struct SqlOptions {
+  std::string file, statement;
+  bool json = false, csv = false;
+};
+
+// The statement is given back, with a mark where it went wrong.
+int fail(const sql::QueryError& error, const std::string& statement, Progress& progress) {
+  const int code = progress.failed(error.message);
+  if (error.offset) {
+    const std::size_t before = statement.rfind('\n', *error.offset == 0 ? 0 : *error.offset - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    const std::size_t end = std::min(statement.find('\n', begin), statement.size());
+    std::println(stderr, "  {}\n  {}^", statement.substr(begin, end - begin),
+                 std::string(*error.offset >= begin ? *error.offset - begin : 0, ' '));
+  }
+  return code;
+}
+
+std::string text_of_value(const sql::QueryValue& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using Value = std::remove_cvref_t<decltype(v)>;
+        if constexpr (std::is_same_v<Value, std::monostate>) {
+          return "";
+        } else if constexpr (std::is_same_v<Value, std::span<const std::byte>>) {
+          return std::format("({} bytes)", v.size());
+        } else {
+          return std::format("{}", v);
+        }
+      },
+      value);
+}
+
+bool is_number(const sql::QueryValue& value) {
+  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+}
+
+// In blocks, each with its head: a long answer is not kept in memory.
+class TablePrinter {
+ public:
+  explicit TablePrinter(std::vector<std::string> names) : names_(std::move(names)) {}
+  void row(const std::vector<sql::QueryValue>& values) {
+    if (in_block_ == 0) begin_block(values);
+    std::vector<std::string> cells;
+    for (const sql::QueryValue& value : values) cells.push_back(text_of_value(value));
+    table_->add(std::move(cells));
+    if (++in_block_ == kBlock) end_block();
+  }
+  bool any() const { return table_.has_value(); }
+  void end() {
+    if (!table_) begin_block({});
+    if (in_block_ != 0 || !printed_) end_block();
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 1000;
+  void begin_block(const std::vector<sql::QueryValue>& values) {
+    std::vector<Column> columns;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      columns.push_back(
+          {.name = names_[i],
+           .align = i < values.size() && is_number(values[i]) ? Align::Right : Align::Left});
+    table_.emplace(std::move(columns));
+  }
+  void end_block() {
+    table_->print();
+    printed_ = true;
+    in_block_ = 0;
+  }
+  std::vector<std::string> names_;
+  std::optional<TextTable> table_;
+  std::size_t in_block_ = 0;
+  bool printed_ = false;
+};
+
+int print_rows(sql::Query& query, const SqlOptions& options, const std::string& statement,
+               Progress& progress) {
+  const bool table = !options.json && !options.csv;
+  TablePrinter printer(query.columns());
+  QueryWriter writer(options.csv ? QueryFormat::Csv : QueryFormat::JsonObject, query.columns());
+  std::string text;
+  if (!table) writer.begin(text);
+  const bool into_terminal = isatty(STDOUT_FILENO) != 0;
+  while (true) {
+    const auto row = query.next();
+    if (into_terminal) progress.end();
+    if (!row || *row == nullptr) {
+      if (table) {
+        if (row || printer.any()) printer.end();
+      } else {
+        writer.end(false, row ? nullptr : &row.error(), text);
+      }
+      put(text);
+      if (!row) return fail(row.error(), statement, progress);
+      progress.warn_of_damage(query.whole_steps());
+      return progress.exit_code();
+    }
+    if (table) {
+      printer.row(**row);
+    } else {
+      writer.row(**row, text);
+    }
+    if (text.size() > (64u << 10)) put(std::exchange(text, {}));
+    if (!output_taken()) return 1;  // main() says why
+  }
+}
+
+int run(const SqlOptions& options) {
+  std::string statement = options.statement;
+  if (statement == "-") statement.assign(std::istreambuf_iterator<char>(std::cin), {});
+  Progress progress("sql", shown_beside(options.json));
+  auto reader = open_session(options.file);
+  if (!reader) return progress.failed(reader.error());
+  auto query = sql::Query::prepare(*std::move(reader), statement, {}, progress.during("asking"));
+  return query ? print_rows(*query, options, statement, progress)
+               : fail(query.error(), statement, progress);
+}
+
+}  // namespace
+
+CLI::App* add_sql_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<SqlOptions>();
+  CLI::App* command = app.add_subcommand("sql", "Ask a session with a SELECT");
+  add_session_file(command, options->file);
+  command->add_option("statement", options->statement, "The SELECT; - reads it from stdin")
+      ->required()
+      ->type_name("SQL");
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "For programs: columns and rows as JSON");
+  command->add_flag("--csv", options->csv, "A line of names, then the rows")->excludes(json);
+  command->footer(
+      "Tables: access, edge, expert, fault, metadata, model, op, session, step, template, tensor, "
+      "token.\n"
+      "Example: tt sql s.ttrace \"SELECT layer_id, sum(size_bytes) FROM access GROUP BY "
+      "layer_id\"");
+  name_environment(*command);
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+  return command;
+}
+
+}  // namespace tt::cli

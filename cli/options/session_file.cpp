@@ -1,0 +1,38 @@
+#include "cli/options/session_file.h"
+
+#include <cstdio>
+#include <print>
+
+namespace tt::cli {
+
+namespace {
+
+// Closed again: who recovers needs the file alone.
+bool says_it_is_running(const std::string& file) {
+  const auto reader = SessionReader::open(file);
+  if (!reader) return false;
+  const auto info = reader->info();
+  return info && info->state == SessionState::Running;
+}
+
+}  // namespace
+
+CLI::Option* add_session_file(CLI::App* command, std::string& file, const std::string& name,
+                              const std::string& description) {
+  return command->add_option(name, file, description)->required()->type_name("FILE");
+}
+
+void recover_if_left(const std::string& file) {
+  if (!says_it_is_running(file)) return;
+  const auto recovered = recover_session(file);
+  if (!recovered) return;
+  std::println(stderr, "tt: {} was left unfinished by what recorded it; recovered, {} steps", file,
+               recovered->steps);
+}
+
+std::expected<SessionReader, TraceError> open_session(const std::string& file) {
+  recover_if_left(file);
+  return SessionReader::open(file);
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,97 @@
+#include "cli/terminal/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <print>
+#include <utility>
+
+#include "api/text/plain_text.h"
+
+namespace tt::cli {
+
+Shown shown_beside(bool json) {
+  return json && isatty(STDOUT_FILENO) == 0 ? Shown::No : Shown::Yes;
+}
+
+Progress::Progress(std::string_view verb, Shown shown) : verb_(verb), line_(shown == Shown::Yes) {}
+
+KeepGoing Progress::during(std::string what) {
+  begin(std::move(what), 0, false);
+  return [this] { return ask(); };
+}
+
+KeepGoing Progress::during_steps(std::string what, std::uint64_t steps) {
+  begin(std::move(what), steps, true);
+  return [this] { return ask(); };
+}
+
+KeepGoing Progress::during_steps(std::string what, const SessionReader& reader) {
+  return during_steps(std::move(what), reader.step_count().value_or(0));
+}
+
+void Progress::begin(std::string what, std::uint64_t steps, bool counted) {
+  what_ = std::move(what);
+  asked_ = 0;
+  steps_ = steps;
+  counted_ = counted;
+}
+
+// A terminal is written to ten times a second, not before every step.
+bool Progress::ask() {
+  ++asked_;
+  if (const auto now = Clock::now(); !ended_ && now >= next_) {
+    next_ = now + std::chrono::milliseconds(100);
+    std::string text = what_;
+    if (counted_ && steps_ > 0) {
+      text += std::format(", step {} of {}", std::min(asked_, steps_), steps_);
+    } else if (counted_) {
+      text += std::format(", step {}", asked_);
+    }
+    const auto taken = std::chrono::duration_cast<std::chrono::seconds>(now - begun_);
+    line_.show(std::format("{}, {} s", text, taken.count()));
+  }
+  return !was_interrupted();
+}
+
+void Progress::end() {
+  line_.clear();
+  ended_ = true;
+}
+
+void Progress::warn_of_damage(std::optional<std::uint32_t> whole_steps) {
+  if (!whole_steps) return;
+  warn(std::format(
+      "the file is damaged, this is about the {} steps before that (tt parse --validate says "
+      "what is wrong)",
+      *whole_steps));
+}
+
+void Progress::warn(const std::string& message) {
+  line_.clear();
+  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
+  warned_ = true;
+}
+
+void Progress::tell_no_accesses(const SessionReader& reader) {
+  const auto info = reader.info();
+  if (!info || info->level != Level::Minimal) return;
+  line_.clear();
+  std::println(stderr,
+               "tt {}: the session was recorded at level minimal, which keeps steps and tokens but "
+               "no accesses. Record with --level detailed",
+               verb_);
+}
+
+int Progress::failed(const TraceError& error) { return failed(error.message); }
+
+int Progress::failed(const std::string& message) {
+  end();
+  if (was_interrupted()) return 130;
+  std::println(stderr, "tt {}: {}", verb_, plain_text(message, "\n"));
+  return 1;
+}
+
+}  // namespace tt::cli

@@ -1,0 +1,39 @@
+#include "cli/terminal/standard_output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <print>
+#include <system_error>
+
+namespace tt::cli {
+namespace {
+
+int failed = 0;  // errno of the first failure; 0: none
+
+void look(bool written) {
+  if (!written && failed == 0) failed = errno;
+}
+
+}  // namespace
+
+void put(std::string_view text) {
+  look(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+}
+
+void flush_output() { look(std::fflush(stdout) == 0); }
+
+bool output_taken() { return failed == 0; }
+
+int end_of_output(std::string_view command, int exit_code) {
+  flush_output();
+  // What CLI11 says goes into the same buffer, and it does not look.
+  if (std::ferror(stdout) != 0 && failed == 0) failed = EIO;
+  if (output_taken()) return exit_code;
+  if (failed != EPIPE) {
+    std::println(stderr, "{}: standard output cannot be written: {}", command,
+                 std::generic_category().message(failed));
+  }
+  return exit_code == 0 ? 1 : exit_code;
+}
+
+}  // namespace tt::cli

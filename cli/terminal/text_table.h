@@ -1,0 +1,31 @@
+// A table for people: columns as wide as their widest cell, numbers to the right.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tracer/format/model/ids.h"
+
+namespace tt::cli {
+
+enum class Align { Left, Right };
+struct Column {
+  std::string name;
+  Align align = Align::Left;
+};
+
+class TextTable {
+ public:
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // One cell per column; missing ones are empty. What a terminal would obey is shown as '?'.
+  void add(std::vector<std::string> cells);
+  void print() const;  // on standard output
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string layer_text(LayerId layer);  // as a cell; outside the layers: -
+
+}  // namespace tt::cli

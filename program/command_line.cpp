@@ -1,0 +1,179 @@
+#include "program/command_line.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <format>
+#include <ranges>
+#include <set>
+
+#include "program/values.h"
+
+namespace tt {
+
+namespace {
+
+struct LongName {
+  std::string_view llama, ours;
+};
+constexpr std::array kLongNames = {
+    LongName{"-ub", "--ubatch-size"},   LongName{"-tb", "--threads-batch"},
+    LongName{"-fa", "--flash-attn"},    LongName{"-ctk", "--cache-type-k"},
+    LongName{"-ctv", "--cache-type-v"}, LongName{"-ngl", "--n-gpu-layers"},
+    LongName{"-nr", "--no-repack"},
+};
+
+bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+// CLI11 says in errno that a value is none.
+bool is_off(const std::string& value) {
+  errno = 0;
+  return CLI::detail::to_flag_value(value) == -1 && errno == 0;
+}
+
+// Why a value could not be converted: by the name that CLI11, or we, gave the type.
+std::string refusal(const CLI::Option& option, const std::string& value) {
+  const std::string type = option.get_type_name();
+  const bool whole = type.starts_with("UINT") || type.starts_with("INT") || type == "N";
+  if (whole && value.find_first_not_of("0123456789") == std::string::npos)
+    return std::format("'{}' is too large", value);
+  const char* wanted = is_flag(option)           ? "true or false"
+                       : !whole                  ? "a number"
+                       : type.starts_with("INT") ? "a whole number"
+                                                 : "a whole number, 0 or more";
+  return std::format("must be {}, not '{}'", wanted, value);
+}
+
+// `name` is the option's or the variable's: where the mistake stands.
+void take(CLI::Option& option, const std::string& name) {
+  try {
+    option.run_callback();
+  } catch (const CLI::ValidationError& wrong) {
+    std::string why = wrong.what();
+    if (const std::string own = option.get_name() + ": "; why.starts_with(own))
+      why.erase(0, own.size());
+    throw CLI::ValidationError(name, why);
+  } catch (const CLI::ConversionError&) {
+    throw CLI::ValidationError(name, refusal(option, option.results().back()));
+  } catch (const CLI::ArgumentMismatch&) {
+    throw CLI::ValidationError(name, "may be given once");
+  }
+}
+
+// The values of everything that was given, by arguments or by the environment.
+void take_values(CLI::App& app) {
+  const std::vector<CLI::Option*> options = app.get_options();
+  std::set<const CLI::Option*> arguments, variables;
+  for (const CLI::Option* option : options)
+    if (option->count() > 0) arguments.insert(option);
+  const auto given = [&](const CLI::Option* option) { return arguments.contains(option); };
+  for (CLI::Option* option : options) {
+    const std::string variable = option->get_envname();
+    if (given(option) || variable.empty()) continue;
+    const char* value = std::getenv(variable.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    // Off is what a flag without a contrary is anyway: it excludes nothing.
+    const bool off = is_flag(*option) && option->get_fnames().empty() && is_off(value);
+    if (off || std::ranges::any_of(option->get_excludes(), given)) {
+      option->envname("");  // CLI11 would take it
+      continue;
+    }
+    for (const CLI::Option* other : option->get_excludes())
+      if (variables.contains(other)) throw CLI::ExcludesError(variable, other->get_envname());
+    option->add_result(value);
+    variables.insert(option);
+  }
+  for (CLI::Option* option : options) {
+    if (option->count() > 0 && !option->get_callback_run())
+      take(*option, variables.contains(option) ? option->get_envname() : option->get_name());
+  }
+  for (CLI::App* verb : app.get_subcommands()) take_values(*verb);
+}
+
+// CLI11 takes from the environment what its checks pass and ignores the rest, and
+// says who is wrong in words of its own. So values are taken here, when all
+// arguments have been read and --help has been answered: by the callback of an
+// option that is always called and never given.
+void take_values_before_cli11(CLI::App& app) {
+  const auto hook = [&app](const CLI::results_t& results) {
+    if (!results.front().empty()) throw CLI::ExtrasError({"--take-values"});
+    take_values(app);
+    return true;
+  };
+  app.add_option("--take-values", hook)
+      ->group("")
+      ->force_callback()
+      ->callback_priority(CLI::CallbackPriority::First);
+}
+
+// Of the option that the arguments end with, of the verb that is among them.
+void print_words(CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  CLI::App* of = &app;
+  for (const std::string& argument : arguments)
+    if (CLI::App* verb = of->get_subcommand_no_throw(argument)) of = verb;
+  CLI::Option* option = of->get_option_no_throw(arguments.back());
+  if (option == nullptr) return;
+  for (const std::string& word : words_of(*option)) std::puts(word.c_str());
+}
+
+std::string complaint(const CLI::App* app, const CLI::Error& error) {
+  std::string program = app->get_name(), text = error.what();
+  for (const CLI::App* verb : app->get_subcommands()) program += " " + verb->get_name();
+  const bool lacks_verb = app->get_require_subcommand_min() > 0 && app->get_subcommands().empty();
+  if (lacks_verb && error.get_name() == "RequiredError") {
+    const std::vector<std::string> rest = app->remaining();
+    text = rest.empty()             ? "which verb?"
+           : rest.front()[0] == '-' ? std::format("there is no option {}", rest.front())
+                                    : std::format("there is no verb '{}'", rest.front());
+  } else if (error.get_name() == "ArgumentMismatch") {
+    text = text.substr(0, text.find(':')) + " needs a value";
+  }
+  return std::format("{0}: {1}\n`{0} --help` says {2}.\n", program, text,
+                     lacks_verb ? "which there are" : "more");
+}
+
+}  // namespace
+
+void name_environment(CLI::App& app, std::string_view prefix) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    std::string name = option->get_lnames().front();
+    if (name == "help" || name == "version") continue;
+    std::ranges::transform(name, name.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    option->envname(std::string(prefix) + name);
+  }
+}
+
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> out(argv + std::min(argc, 1), argv + argc);
+  for (std::string& argument : out) {
+    if (argument == "--") break;
+    const auto* known = std::ranges::find(kLongNames, std::string_view(argument), &LongName::llama);
+    if (known != kLongNames.end()) argument = known->ours;
+  }
+  return out;
+}
+
+std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments) {
+  if (std::getenv("TT_COMPLETE") != nullptr) {
+    print_words(app, arguments);
+    return 0;
+  }
+  app.failure_message(&complaint);
+  take_values_before_cli11(app);
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& stop) {
+    return app.exit(stop) == 0 ? 0 : 2;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tt

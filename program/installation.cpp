@@ -1,0 +1,35 @@
+#include "program/installation.h"
+
+#include <initializer_list>
+#include <system_error>
+
+namespace tt {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The first that exists, else the last.
+fs::path first_existing(std::initializer_list<fs::path> places) {
+  for (const fs::path& place : places) {
+    std::error_code none;
+    if (fs::exists(place, none)) return place.lexically_normal();
+  }
+  return std::data(places)[places.size() - 1].lexically_normal();
+}
+
+}  // namespace
+
+Installation installation_of_this_program() {
+  std::error_code none;
+  const fs::path bin = fs::read_symlink("/proc/self/exe", none).parent_path();
+  const fs::path prefix = bin.parent_path();
+  const fs::path share = prefix / "share" / "tensor-trace";
+  const fs::path bundled = TT_BUNDLED_MODEL;  // in the tree this was built from
+  return {.bundled_model = first_existing({share / bundled.filename(), bundled}),
+          .checker = first_existing(
+              {prefix / "libexec" / "tensor-trace" / "tt-check-model", bin / "tt-check-model"}),
+          .webui = first_existing({share / "webui", prefix / "webui" / "dist"})};
+}
+
+}  // namespace tt

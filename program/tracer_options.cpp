@@ -1,0 +1,88 @@
+#include "program/tracer_options.h"
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/values.h"
+
+namespace tt {
+
+namespace {
+
+const std::vector<std::string> kCacheTypes = {"f32",  "f16",  "bf16", "q8_0",  "q5_1",
+                                              "q5_0", "q4_1", "q4_0", "iq4_nl"};
+
+// host:port, as llama.cpp's RPC backend wants it.
+std::string endpoint_complaint(const std::string& endpoint) {
+  const std::size_t colon = endpoint.rfind(':');
+  const char* end = endpoint.data() + endpoint.size();
+  std::uint16_t port = 0;
+  const bool sound = colon != std::string::npos && colon > 0 && endpoint[colon + 1] != '-' &&
+                     std::from_chars(endpoint.data() + colon + 1, end, port).ptr == end && port > 0;
+  return sound ? "" : "must be host:port, not '" + endpoint + "'";
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& model) {
+  app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
+      ->type_name("FILE");
+  app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
+                 "-ngl: layers to run on a GPU, if llama.cpp has a backend for it")
+      ->check(whole_number(0, kMostInt32))
+      ->capture_default_str();
+  app.add_flag("--mmap,!--no-mmap", model.mmap,
+               "Map the model's file (default); else read it into memory");
+  app.add_flag("--mlock,!--no-mlock", model.mlock, "Keep the model in RAM, never paged out");
+  app.add_flag("--repack,!--no-repack", model.repack,
+               "Rewrite weights for faster kernels at load (default); off (-nr): every weight is "
+               "read from the file mapping");
+  app.add_option("--rpc", model.rpc_servers, "Run layers on llama.cpp RPC servers, host:port,...")
+      ->delimiter(',')
+      ->check(CLI::Validator(&endpoint_complaint, ""))
+      ->type_name("HOST:PORT");
+}
+
+void add_context_options(CLI::App& app, ContextOptions& context) {
+  app.add_option("-c,--ctx-size", context.context,
+                 "Tokens that fit, rounded up to a multiple of 256; 0: as the model was trained")
+      ->check(whole_number(0, kMostContext))
+      ->capture_default_str();
+  app.add_option("-b,--batch-size", context.batch, "Most tokens given to llama.cpp at a time")
+      ->check(whole_number(1, kMostContext))
+      ->capture_default_str();
+  app.add_option("--ubatch-size", context.ubatch,
+                 "-ub: most tokens of one step, that is of one evaluation of a graph")
+      ->check(whole_number(1, kMostContext))
+      ->capture_default_str();
+  app.add_option("-t,--threads", context.threads, "Threads that compute; 0: one per core")
+      ->check(whole_number(0, kMostThreads))
+      ->capture_default_str();
+  app.add_option("--threads-batch", context.threads_batch,
+                 "-tb: threads for prompts; 0: as --threads")
+      ->check(whole_number(0, kMostThreads))
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--flash-attn",
+         [&context](const std::string& word) {
+           context.flash_attention = word == "on"    ? FlashAttention::On
+                                     : word == "off" ? FlashAttention::Off
+                                                     : FlashAttention::Auto;
+         },
+         "-fa: flash attention (default: auto)")
+      ->transform(one_of({"on", "off", "auto"}))
+      ->type_name("on|off|auto");
+  app.add_option("--cache-type-k", context.cache_type_k,
+                 "-ctk: type of the K cache: " + CLI::detail::join(kCacheTypes, ", "))
+      ->transform(one_of(kCacheTypes))
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--cache-type-v", context.cache_type_v, "-ctv: type of the V cache, likewise")
+      ->transform(one_of(kCacheTypes))
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+}  // namespace tt

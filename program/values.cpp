@@ -1,0 +1,175 @@
+#include "program/values.h"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <format>
+#include <iterator>
+#include <sstream>
+#include <system_error>
+
+#include "tracer/text/utf8.h"
+
+namespace tt {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// 100000, not 1e+05.
+std::string plain(double value) {
+  return value == std::trunc(value) ? std::format("{:.0f}", value) : std::format("{}", value);
+}
+
+template <class Number>
+CLI::Validator bounded(double least, double most, const char* kind) {
+  const std::string wanted =
+      std::format("must be {} from {} to {}", kind, plain(least), plain(most));
+  return CLI::Validator(
+      [=](const std::string& text) {
+        Number value{};
+        const bool taken = CLI::detail::lexical_cast(text, value) &&
+                           static_cast<double>(value) >= least &&
+                           static_cast<double>(value) <= most;
+        return taken ? "" : std::format("{}, not '{}'", wanted, text);
+      },
+      most < kMostInt32 ? std::format("{}..{}", plain(least), plain(most))
+                        : std::format("from {}", plain(least)));
+}
+
+const std::pair<std::string, long long>* find(const Words& words, const std::string& text) {
+  for (const auto& word : words)
+    if (CLI::detail::to_lower(word.first) == CLI::detail::to_lower(text)) return &word;
+  return nullptr;
+}
+
+std::string not_one_of(const Words& words, const std::string& text) {
+  std::string all;
+  for (const auto& [word, number] : words) all += (all.empty() ? "" : ", ") + word;
+  return std::format("must be one of {}, not '{}'", all, text);
+}
+
+}  // namespace
+
+CLI::Validator whole_number(double least, double most) {
+  return bounded<std::int64_t>(least, most, "a whole number");
+}
+CLI::Validator whole_number(const NumberBounds& bounds) {
+  return whole_number(bounds.least, bounds.most);
+}
+CLI::Validator number(const NumberBounds& bounds) {
+  return bounded<double>(bounds.least, bounds.most, "a number");
+}
+
+CLI::Validator number_above_zero(double most) {
+  return CLI::Validator(
+      [most](const std::string& text) {
+        double value = 0;
+        const bool taken = CLI::detail::lexical_cast(text, value) && value > 0 && value <= most;
+        return taken ? ""
+                     : std::format("must be a number above 0 and at most {}, not '{}'", plain(most),
+                                   text);
+      },
+      "above 0");
+}
+
+CLI::Validator size_in_bytes(Units units) {
+  return CLI::Validator(
+      [parse = CLI::AsSizeValue(units == Units::Of1000)](std::string& text) {
+        const std::string given = text;
+        bool taken = false;
+        try {
+          taken = parse(text).empty();
+        } catch (const CLI::ValidationError&) {  // so it says that a unit is unknown
+          taken = false;
+        }
+        return taken ? std::string()
+                     : std::format("must be a size like 500M or 20G, not '{}'", given);
+      },
+      "");
+}
+
+std::string text_complaint(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Character character = utf8_character_at(text.substr(at));
+    if (character.state != Utf8Character::Valid) {
+      return std::format("is not UTF-8: byte {}, 0x{:02x}, begins no character", at,
+                         static_cast<unsigned char>(text[at]));
+    }
+    at += character.length;
+  }
+  return {};
+}
+
+CLI::Validator utf8_text() {
+  return CLI::Validator([](const std::string& text) { return text_complaint(text); }, "");
+}
+
+CLI::Validator existing_folder() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        std::error_code none;
+        const bool taken = fs::is_directory(path, none);
+        return taken ? "" : std::format("must be a folder that exists, not '{}'", path);
+      },
+      "");
+}
+
+CLI::Validator existing_path() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        std::error_code none;
+        return fs::exists(path, none) ? "" : std::format("there is no '{}'", path);
+      },
+      "");
+}
+
+namespace {
+
+// A validator's name says its words.
+constexpr std::string_view kNamed = "one of ";
+
+std::string name_of(const Words& words) {
+  std::string name(kNamed);
+  for (const auto& [word, number] : words) name += word + " ";
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(CLI::Option& option) {
+  try {
+    const std::string name = option.get_validator(0)->get_name();
+    if (!name.starts_with(kNamed)) return {};
+    std::istringstream list(name.substr(kNamed.size()));
+    return {std::istream_iterator<std::string>(list), {}};
+  } catch (const CLI::OptionNotFound&) {  // it takes anything
+    return {};
+  }
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  Words numbered;
+  for (const std::string& word : words) numbered.emplace_back(word, 0);
+  return CLI::Validator(
+      [numbered](std::string& text) {
+        const auto* word = find(numbered, text);
+        if (word == nullptr) return not_one_of(numbered, text);
+        text = word->first;
+        return std::string();
+      },
+      "", name_of(numbered));
+}
+
+CLI::Validator numbered_word(const Words& words) {
+  return CLI::Validator(
+      [words](std::string& text) {
+        const auto* word = find(words, text);
+        if (word == nullptr) return not_one_of(words, text);
+        text = std::to_string(word->second);
+        return std::string();
+      },
+      "", name_of(words));
+}
+
+}  // namespace tt

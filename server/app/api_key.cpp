@@ -1,0 +1,90 @@
+#include "server/app/api_key.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <format>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+#include "server/door/secret.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kShortest = 16;
+constexpr std::size_t kLongest = 256;
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// Null when it cannot be opened; errno says why.
+File open_file(const std::filesystem::path& path, int flags, const char* mode) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
+  return {fd < 0 ? nullptr : fdopen(fd, mode), &std::fclose};
+}
+
+std::string reason() { return std::generic_category().message(errno); }
+
+bool is_key(std::string_view text) {
+  return text.size() >= kShortest && text.size() <= kLongest &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+std::string not_a_key(std::string_view where) {
+  return std::format("{} is not usable: a key is {} to {} visible ASCII characters without blanks.",
+                     where, kShortest, kLongest);
+}
+
+std::expected<ApiKey, std::string> make_file(const std::filesystem::path& path) {
+  const File file = open_file(path, O_WRONLY | O_CREAT | O_EXCL, "w");
+  const std::string key = random_secret();
+  if (!file || std::fputs((key + "\n").c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
+    return std::unexpected(
+        std::format("The key file {} cannot be made: {}.", path.string(), reason()));
+  }
+  return ApiKey{.key = key, .notice = std::format("a key was made in {}", path.string())};
+}
+
+}  // namespace
+
+std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
+  if (!options.key.empty() && !options.file.empty()) {
+    return std::unexpected("A key and a key file were given; give one of them.");
+  }
+  if (options.file.empty()) {
+    if (options.key.empty() || is_key(options.key)) return ApiKey{.key = options.key, .notice = {}};
+    return std::unexpected(not_a_key("The key that was given"));
+  }
+  const File file = open_file(options.file, O_RDONLY, "r");
+  if (!file && errno == ENOENT) return make_file(options.file);
+  std::array<char, kLongest + 256> buffer{};
+  const std::size_t got = file ? std::fread(buffer.data(), 1, buffer.size(), file.get()) : 0;
+  if (!file || std::ferror(file.get()) != 0) {
+    return std::unexpected(
+        std::format("The key file {} cannot be read: {}.", options.file.string(), reason()));
+  }
+  std::string_view text(buffer.data(), got);
+  constexpr std::string_view kBlank = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  text = text.substr(0, text.find_last_not_of(kBlank) + 1);
+  // A full buffer: what is behind it was not seen.
+  if (got == buffer.size() || !is_key(text)) {
+    return std::unexpected(not_a_key(std::format("The key in {}", options.file.string())));
+  }
+  struct stat facts{};
+  const bool open_to_all = fstat(fileno(file.get()), &facts) == 0 && (facts.st_mode & 0044) != 0;
+  return ApiKey{.key = std::string(text),
+                .notice = open_to_all
+                              ? std::format("other users of this machine can read the key in {}",
+                                            options.file.string())
+                              : ""};
+}
+
+}  // namespace tt

@@ -1,0 +1,65 @@
+#include "server/app/stop_signals.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "program/second_signal.h"
+
+namespace tt {
+
+namespace {
+
+sigset_t stop_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+sigset_t waited_set() {
+  sigset_t set = stop_set();
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t set = waited_set();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+Signal StopSignals::wait(std::chrono::milliseconds time) {
+  const sigset_t set = waited_set();
+  const timespec left{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * 1'000'000};
+  const int number = sigtimedwait(&set, nullptr, &left);
+  if (number <= 0) return Signal::None;
+  if (number == SIGUSR1) return Signal::NewLogin;
+  first_signal_came();
+  return Signal::Stop;
+}
+
+void StopSignals::insist(std::chrono::seconds patience) {
+  signal(SIGINT, second_signal);
+  signal(SIGTERM, second_signal);
+  signal(SIGALRM, [](int) {
+    constexpr std::string_view kText = "tt-server: did not end in time, ended at once\n";
+    // A stderr that is not read may be why, and is not to hold this up, too.
+    pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (poll(&room, 1, 0) == 1) {
+      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    }
+    _exit(1);
+  });
+  alarm(static_cast<unsigned>(patience.count()));
+  const sigset_t set = stop_set();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+}  // namespace tt

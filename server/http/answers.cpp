@@ -1,0 +1,80 @@
+#include "server/http/answers.h"
+
+#include <format>
+#include <functional>
+#include <utility>
+
+#include "server/door/door.h"
+
+namespace tt {
+
+namespace {
+
+// Whether the entity tags of an If-None-Match field, "a", W/"b"..., hold `tag`.
+// Weak and strong are the same here (RFC 9110, 13.1.2). '*' matches nothing: the
+// answer to this very target may still be a problem.
+bool holds_tag(std::string_view tags, std::string_view tag) {
+  for (std::size_t at = 0; at < tags.size();) {
+    const std::size_t open = tags.find('"', at);
+    if (open == std::string_view::npos) return false;
+    const std::size_t close = tags.find('"', open + 1);
+    if (close == std::string_view::npos) return false;
+    if (tags.substr(open, close + 1 - open) == tag) return true;
+    at = close + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+void answer(httplib::Response& response, const Json& json, int status) {
+  response.status = status;
+  if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
+  response.set_content(text_of(json), "application/json");
+}
+
+void answer(httplib::Response& response, const TextAnswer& text) {
+  if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
+  response.set_content(text.text, text.type);
+}
+
+bool unchanged(const httplib::Request& request, httplib::Response& response,
+               const std::optional<std::string>& tag, SameBytes same) {
+  if (!tag) {
+    response.set_header("Cache-Control", "no-store");
+    return false;
+  }
+  // With the target in it, a tag of one answer is never taken for another's.
+  const std::string etag =
+      std::format("\"{}-{:x}\"", *tag, std::hash<std::string>{}(request.target));
+  response.set_header("Cache-Control", "private, no-cache");
+  response.set_header("ETag", (same == SameBytes::Yes ? "" : "W/") + etag);
+  if (!holds_tag(request.get_header_value("If-None-Match"), etag)) return false;
+  response.status = 304;
+  return true;
+}
+
+void answer(httplib::Response& response, const Problem& problem) {
+  response.headers.erase("ETag");
+  response.headers.erase("Cache-Control");
+  response.status = status_of(problem);
+  response.set_header("Cache-Control", "no-store");
+  if (response.status == 503) response.set_header("Retry-After", "2");
+  // A detail of 4xx may quote what the client sent, which is not for the log.
+  std::string note = code_of(problem.fault);
+  if (response.status >= 500) note += ": " + problem.detail;
+  response.user_data.set(kNoteForLog, std::move(note));
+  response.set_content(text_of(problem), "application/problem+json");
+}
+
+void answer(const httplib::Request& request, httplib::Response& response, const StaticFile& file) {
+  response.set_header("Cache-Control", file.cache);
+  response.set_header("ETag", file.etag);
+  if (request.get_header_value("If-None-Match") == file.etag) {
+    response.status = 304;
+    return;
+  }
+  response.set_content(file.body, file.type);
+}
+
+}  // namespace tt

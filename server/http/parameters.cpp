@@ -1,0 +1,146 @@
+#include "server/http/parameters.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <ranges>
+
+namespace tt {
+
+namespace {
+
+// Of UTF-8: every byte but those that continue one.
+std::size_t characters_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string text = request.get_param_value(name);
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || value > most) {
+    return std::unexpected(Problem{
+        Fault::BadRequest, std::format("\"{}\" takes a whole number from 0 to {}.", name, most)});
+  }
+  return value;
+}
+
+std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
+                                                                const char* name) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string text = request.get_param_value(name);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value <= 100)) {
+    return std::unexpected(
+        Problem{Fault::BadRequest, std::format("\"{}\" takes a number from 0 to 100.", name)});
+  }
+  return value;
+}
+
+std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
+                                             const char* to, std::uint64_t most) {
+  const auto begin = number_parameter(request, from, most);
+  if (!begin) return std::unexpected(begin.error());
+  const auto end = number_parameter(request, to, most);
+  if (!end) return std::unexpected(end.error());
+  if (*begin && *end && **end < **begin) {
+    return std::unexpected(Problem{
+        Fault::BadRequest, std::format("\"{}\" is {} and \"{}\" {}: it ends before it begins.",
+                                       from, **begin, to, **end)});
+  }
+  return Ends{.from = *begin, .to = *end};
+}
+
+std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count) {
+  std::vector<std::uint64_t> numbers;
+  if (!request.has_param(name)) return numbers;
+  const std::string text = request.get_param_value(name);
+  for (const auto word : std::views::split(text, ',')) {
+    const char *begin = word.data(), *end = begin + word.size();
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(begin, end, value);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || value > most || numbers.size() == count) {
+      return std::unexpected(Problem{
+          Fault::BadRequest,
+          std::format(
+              "\"{}\" takes at most {} whole numbers from 0 to {}, with commas between them.", name,
+              count, most)});
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
+                                                   const char* name, std::size_t most) {
+  std::string text = request.get_param_value(name);
+  if (characters_of(text) > most) {
+    return std::unexpected(
+        Problem{Fault::BadRequest, std::format("\"{}\" takes at most {} characters.", name, most)});
+  }
+  return text;
+}
+
+std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+                                                   const char* name,
+                                                   std::span<const std::string_view> words,
+                                                   std::string_view usual) {
+  if (!request.has_param(name)) return std::string(usual);
+  std::string word = request.get_param_value(name);
+  if (std::ranges::contains(words, word)) return word;
+  std::string known;
+  for (const std::string_view one : words)
+    known += std::format("{}{}", known.empty() ? "" : ", ", one);
+  return std::unexpected(
+      Problem{Fault::BadRequest, std::format("\"{}\" takes one of: {}.", name, known)});
+}
+
+std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
+                                                  std::uint64_t usual_limit,
+                                                  const char* from_name) {
+  const auto from = number_parameter(request, from_name, std::numeric_limits<std::uint32_t>::max());
+  if (!from) return std::unexpected(from.error());
+  const auto limit = number_parameter(request, "limit", kMostRows);
+  if (!limit) return std::unexpected(limit.error());
+  return PageRange{.from = from->value_or(0), .limit = limit->value_or(usual_limit)};
+}
+
+std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
+                                                           const char* name) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string word = request.get_param_value(name);
+  if (word != "true" && word != "false") return std::unexpected(not_one_of(name, "true, false"));
+  return word == "true";
+}
+
+std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request) {
+  if (!request.has_param("layer")) return std::nullopt;
+  const auto layer = parse_layer(request.get_param_value("layer"));
+  if (layer) return layer;
+  return std::unexpected(
+      Problem{Fault::BadRequest,
+              "\"layer\" takes the number of a layer, from 0, or outside: what belongs to none."});
+}
+
+std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request) {
+  if (!request.has_param("layers")) return LayerSet::all();
+  return text_parameter(request, "layers").and_then([](const std::string& text) {
+    return parse_layers(text).transform_error(
+        [](const std::string& why) { return Problem{Fault::BadRequest, "\"layers\": " + why}; });
+  });
+}
+
+Problem not_one_of(const char* name, const std::string& words) {
+  return {Fault::BadRequest, std::format("\"{}\" is one of {}.", name, words)};
+}
+
+}  // namespace tt

@@ -1,0 +1,115 @@
+// Query parameters: numbers, texts, words, flags, orders, pages. A problem names
+// what is allowed. None: the request does not have it.
+#pragma once
+
+#include <httplib.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <format>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "analysis/common/layer_set.h"
+#include "analysis/common/page.h"
+#include "api/json/problem.h"
+#include "tracer/format/model/graph_template.h"
+
+namespace tt {
+
+// A query parameter that is a whole number from 0 to `most`; none when absent.
+std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most);
+
+// A number from 0 to 100, with a fraction or without.
+std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
+                                                                const char* name);
+
+// Two of them, where something begins and where it ends: not before that.
+struct Ends {
+  std::optional<std::uint64_t> from{}, to{};
+};
+std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
+                                             const char* to, std::uint64_t most);
+
+// As JSON has them everywhere.
+inline constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;
+
+// Numbers from 0 to `most` with commas between them, at most `count`; empty when absent.
+std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
+    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count);
+
+// A text of at most `most` characters, kMostText as a rule; empty when absent.
+inline constexpr std::size_t kMostText = 200;
+std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
+                                                   const char* name, std::size_t most = kMostText);
+
+// One of `words`; `usual` when absent.
+std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
+                                                   const char* name,
+                                                   std::span<const std::string_view> words,
+                                                   std::string_view usual = {});
+
+// from (or `from_name`) and limit of a page: kUsualRows where nothing else is usual, and
+// at most kMostRows rows at a time.
+inline constexpr std::uint64_t kUsualRows = 1000;
+inline constexpr std::uint64_t kMostRows = 10'000;
+std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
+                                                  std::uint64_t usual_limit,
+                                                  const char* from_name = "from");
+
+// true or false.
+std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
+                                                           const char* name);
+// A layer's number, or outside (or none): kNoLayer.
+std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request);
+
+// Of "layers", as parse_layers() reads them; all when absent.
+std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request);
+
+// "\"kind\" is one of intermediate, weight, kv, input."
+Problem not_one_of(const char* name, const std::string& words);
+
+// A value of an enum up to `last`, by its to_text().
+template <class Enum>
+  requires std::is_enum_v<Enum>
+std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Request& request,
+                                                           const char* name, Enum last) {
+  if (!request.has_param(name)) return std::nullopt;
+  const std::string word = request.get_param_value(name);
+  std::string words;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (word == to_text(value)) return value;
+    words += std::format("{}{}", words.empty() ? "" : ", ", to_text(value));
+  }
+  return std::unexpected(not_one_of(name, words));
+}
+
+// "sort": one of `names`, with a '-' before it for the other direction. The first
+// is the order of a request that names none.
+template <class By, std::size_t N>
+using SortWords = std::array<std::pair<std::string_view, By>, N>;
+template <class By, std::size_t N>
+std::expected<Order<By>, Problem> order_parameter(const httplib::Request& request,
+                                                  const SortWords<By, N>& names) {
+  if (!request.has_param("sort")) return Order<By>{.by = names[0].second};
+  const std::string text = request.get_param_value("sort");
+  const bool descending = text.starts_with('-');
+  std::string words;
+  for (const auto& [name, by] : names) {
+    if (std::string_view(text).substr(descending ? 1 : 0) == name)
+      return Order<By>{.by = by, .descending = descending};
+    words += std::format("{}{}, -{}", words.empty() ? "" : ", ", name, name);
+  }
+  return std::unexpected(not_one_of("sort", words));
+}
+
+}  // namespace tt

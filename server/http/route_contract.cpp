@@ -1,0 +1,113 @@
+#include "server/http/route_contract.h"
+
+#include <algorithm>
+#include <cctype>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <ranges>
+
+#include "server/http/answers.h"
+
+namespace tt {
+
+namespace {
+
+// "/a/b" has two.
+std::vector<std::string> segments_of(std::string_view path) {
+  if (path.starts_with('/')) path.remove_prefix(1);
+  std::vector<std::string> segments;
+  for (const auto part : path | std::views::split('/')) {
+    segments.emplace_back(std::string_view(part));
+  }
+  return segments;
+}
+
+bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
+  return std::ranges::equal(pattern, segments, [](const auto& wanted, const auto& given) {
+    return wanted.empty() ? !given.empty() : wanted == given;
+  });
+}
+
+}  // namespace
+
+RouteContract::RouteContract(std::string_view openapi_json) {
+  const auto document = nlohmann::json::parse(openapi_json);
+  // References of parameters are all of this one form.
+  const auto resolved = [&](const nlohmann::json& parameter) -> nlohmann::json {
+    if (!parameter.contains("$ref")) return parameter;
+    return document.at(
+        nlohmann::json::json_pointer(parameter["$ref"].get<std::string>().substr(1)));
+  };
+  const auto add_names = [&](Parameters& names, const nlohmann::json& holder) {
+    if (!holder.contains("parameters")) return;
+    for (const auto& entry : holder["parameters"]) {
+      const nlohmann::json parameter = resolved(entry);
+      if (parameter["in"] == "query") names.insert(parameter["name"].get<std::string>());
+    }
+  };
+  for (const auto& [name, item] : document["paths"].items()) {
+    Path path;
+    for (std::string& segment : path.segments = segments_of(name)) {
+      if (segment.starts_with('{')) segment.clear();
+    }
+    for (const auto& [key, operation] : item.items()) {
+      if (key == "parameters") continue;
+      std::string method = key;
+      std::ranges::transform(method, method.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+      Parameters& names = path.operations[method];
+      add_names(names, item);
+      add_names(names, operation);
+      if (method == "GET") path.operations["HEAD"] = names;
+    }
+    paths_.push_back(std::move(path));
+  }
+}
+
+const RouteContract::Path* RouteContract::find(std::string_view path) const {
+  const auto segments = segments_of(path);
+  const auto found = std::ranges::find_if(
+      paths_, [&](const Path& one) { return matches(one.segments, segments); });
+  return found == paths_.end() ? nullptr : &*found;
+}
+
+std::string RouteContract::methods_of(std::string_view path) const {
+  std::string methods;
+  if (const Path* found = find(path)) {
+    for (const auto& [method, names] : found->operations) {
+      methods += (methods.empty() ? "" : ", ") + method;
+    }
+  }
+  return methods;
+}
+
+std::optional<Problem> RouteContract::refuse_query(const httplib::Request& request) const {
+  const Path* path = find(request.path);
+  if (path == nullptr) return std::nullopt;
+  const auto operation = path->operations.find(request.method);
+  if (operation == path->operations.end()) return std::nullopt;
+  for (const auto& [name, value] : request.params) {
+    if (operation->second.contains(name)) {
+      if (request.get_param_value_count(name) == 1) continue;
+      return Problem{Fault::BadRequest, std::format("\"{}\" is given twice.", name)};
+    }
+    std::string known;
+    for (const auto& one : operation->second) known += (known.empty() ? "" : ", ") + one;
+    return Problem{Fault::BadRequest,
+                   std::format("There is no parameter \"{}\" here; {}.", name,
+                               known.empty() ? "this route takes none" : "there are " + known)};
+  }
+  return std::nullopt;
+}
+
+void refuse_unknown_parameters(httplib::Server& http, const RouteContract& contract) {
+  http.set_pre_request_handler(
+      [&contract](const httplib::Request& request, httplib::Response& response) {
+        const auto refused = contract.refuse_query(request);
+        if (!refused) return httplib::Server::HandlerResponse::Unhandled;
+        answer(response, *refused);
+        return httplib::Server::HandlerResponse::Handled;
+      });
+}
+
+}  // namespace tt

@@ -1,0 +1,242 @@
+// LiveClients: what clients say.
+#include <algorithm>
+#include <utility>
+
+#include "server/live/live_clients.h"
+
+namespace tt {
+
+namespace {
+
+constexpr const char* kAll = "*";
+constexpr int kMostStrikes = 10;
+constexpr int kBadAckWeight = 5;
+
+}  // namespace
+
+void LiveClients::opened(ClientId id) {
+  Client& client = clients_[id];
+  client.commands = limits_.commands;
+  client.counted_at = ports_.now();
+  answer(id, client, hello_event(limits_.window));
+}
+
+void LiveClients::closed(ClientId id) {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return;
+  while (!client->second.subscriptions.empty())
+    end(client->second, client->second.subscriptions.begin()->first);
+  clients_.erase(client);
+  forget_unheard();
+}
+
+void LiveClients::said(ClientId id, std::string_view text) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end() || found->second.closing) return;
+  Client& client = found->second;
+  const auto command = parse_live_command(text);
+  const auto* ack = command ? std::get_if<Acknowledge>(&*command) : nullptr;
+  // As many as there were messages: no need to count them.
+  if (ack == nullptr || ack->bytes <= client.acked) count_command(id, client);
+  if (!command) {
+    strike(id, client, 1, "bad_command", command.error());
+    return;
+  }
+  std::visit([&](const auto& what) { on(id, client, what); }, *command);
+  forget_unheard();
+}
+
+// ---------------------------------------------------------------- limits
+
+// Who speaks too fast is heard later, at the pace of a second's commands a second: it
+// costs the server no more than one that keeps to it, and nobody else any time.
+void LiveClients::count_command(ClientId id, Client& client) {
+  const auto now = ports_.now();
+  const std::chrono::duration<double> passed = now - std::exchange(client.counted_at, now);
+  const double a_second = limits_.commands_per_second;
+  client.commands =
+      std::min<double>(limits_.commands, client.commands + passed.count() * a_second) - 1;
+  if (client.commands >= 0) return;
+  const std::chrono::duration<double> until_enough{(a_second - client.commands) / a_second};
+  ports_.pause(id, std::chrono::ceil<std::chrono::milliseconds>(until_enough));
+}
+
+void LiveClients::strike(ClientId id, Client& client, int weight, std::string_view code,
+                         std::string_view detail) {
+  answer(id, client, error_event(code, {}, detail));
+  client.strikes += weight;
+  if (client.strikes < kMostStrikes || std::exchange(client.closing, true)) return;
+  ports_.close(id, kPolicyViolation);
+}
+
+// Without regard to the window; but who asks and does not read has to go.
+void LiveClients::answer(ClientId id, Client& client, std::string_view text) {
+  send(id, client, text_message(text));
+}
+
+void LiveClients::on(ClientId id, Client& client, const Acknowledge& command) {
+  if (command.bytes > client.sent || command.bytes < client.acked) {
+    strike(id, client, kBadAckWeight, "bad_ack",
+           "\"bytes\" is what this connection received in all: more than before, and not more than "
+           "was sent.");
+    return;
+  }
+  client.acked = command.bytes;
+}
+
+// ---------------------------------------------------------------- subscriptions
+
+void LiveClients::on(ClientId id, Client& client, const Subscribe& command) {
+  if (command.session == kAll) return subscribe_all(id, client, command);
+  auto at = client.subscriptions.find(command.session);
+  if (at == client.subscriptions.end()) {
+    if (client.subscriptions.size() >= limits_.subscriptions) {
+      answer(id, client,
+             error_event("too_many", command.session,
+                         "Unsubscribe from another session first, or wait until one has ended."));
+      return;
+    }
+    at = client.subscriptions.try_emplace(command.session, ++client.numbers).first;
+  }
+  Subscription& to = at->second;
+  to.of_all = false;
+  if (to.opening) {
+    to.opening = command;  // what was asked meanwhile replaces it
+    return;
+  }
+  if (!sessions_.contains(command.session)) {
+    const auto status = ports_.status(command.session);
+    if (!status || has_ended(status->state)) return open(id, to, command);
+    session_of(*status);
+  }
+  settle(id, client, sessions_.at(command.session), to, command);
+}
+
+// Also of one that no event told of yet.
+LiveClients::Session& LiveClients::session_of(const JobStatus& status) {
+  const auto [at, fresh] = sessions_.try_emplace(status.id);
+  if (fresh) {
+    at->second.status = status;
+    at->second.states = 1;
+  }
+  return at->second;
+}
+
+void LiveClients::settle(ClientId id, Client& client, Session& session, Subscription& to,
+                         const Subscribe& command) {
+  LiveFeed& feed = to.feed;
+  const LiveKinds before = feed.kinds();
+  LivePosition at = feed.at();
+  if (command.from) {
+    at = *command.from;
+  } else {
+    // A kind that was not told until now begins with what comes next.
+    const LiveExtent now = ports_.extent(command.session);
+    if (!before.token) at.token = std::max(now.tokens, session.extent.tokens);
+    if (!before.of_steps())
+      at = {.token = at.token, .step = std::max(now.steps, session.extent.steps)};
+  }
+  if (at != feed.at()) feed.move_to(at);
+  feed.set_kinds(command.kinds);
+  to.thin = command.thin;
+  to.blocked = false;
+  to.reading = {};  // what was read is of other kinds, or from elsewhere
+  if (command.from && client.waiting && client.waiting->session == command.session)
+    client.waiting.reset();
+  session.heard = true;
+  Subscribe settled = command;
+  settled.from = at;
+  answer(id, client, subscribed_event(settled, feed.number()));
+}
+
+void LiveClients::subscribe_all(ClientId id, Client& client, const Subscribe& command) {
+  client.all = command;
+  answer(id, client,
+         subscribed_event({.session = kAll, .kinds = command.kinds, .thin = command.thin}, 0));
+  for (auto& [name, session] : sessions_) {
+    const auto known = client.subscriptions.find(name);
+    if (known != client.subscriptions.end() && !known->second.of_all) continue;
+    if (!session.last_message.empty()) continue;
+    adopt(id, client, name, session, command.from);
+  }
+}
+
+void LiveClients::adopt(ClientId id, Client& client, const std::string& name, Session& session,
+                        const std::optional<LivePosition>& from) {
+  auto at = client.subscriptions.find(name);
+  if (at == client.subscriptions.end()) {
+    if (client.subscriptions.size() >= limits_.subscriptions) {
+      ++client.sessions_lost;
+      return;
+    }
+    at = client.subscriptions.try_emplace(name, ++client.numbers).first;
+  }
+  at->second.of_all = true;
+  settle(id, client, session, at->second,
+         {.session = name, .kinds = client.all->kinds, .from = from, .thin = client.all->thin});
+}
+
+void LiveClients::on(ClientId id, Client& client, const Unsubscribe& command) {
+  if (command.session == kAll) {
+    client.all.reset();
+    std::vector<std::string> made;
+    for (const auto& [name, to] : client.subscriptions)
+      if (to.of_all) made.push_back(name);
+    for (const std::string& name : made) end(client, name);
+  } else {
+    end(client, command.session);
+  }
+  if (client.waiting && !client.subscriptions.contains(client.waiting->session))
+    client.waiting.reset();
+  answer(id, client, unsubscribed_event(command.session));
+}
+
+// ---------------------------------------------------------------- sessions that have ended
+
+void LiveClients::open(ClientId id, Subscription& to, const Subscribe& command) {
+  to.opening = command;
+  to.reading.ticket = ++tickets_;
+  ports_.read({.client = id, .ticket = to.reading.ticket, .session = command.session});
+}
+
+// The archive's answer. From here on it is a session like any other that has ended.
+void LiveClients::opened(ClientId id, Client& client, const std::string& name, Subscription& to,
+                         const ArchivePiece& piece) {
+  const Subscribe command = *std::exchange(to.opening, std::nullopt);
+  const auto refuse = [&](std::string_view code, std::string_view detail) {
+    answer(id, client, error_event(code, name, detail));
+    end(client, name);
+  };
+  const auto status = ports_.status(name);
+  const bool missing = piece.error && piece.error->kind == TraceError::Kind::NotFound;
+  if (missing && !status) {
+    return refuse("not_live", "There is no session \"" + name +
+                                  "\", neither running nor recorded. GET /api/v1/sessions lists "
+                                  "those that are recorded.");
+  }
+  if (piece.error && !missing) return refuse("unreadable", piece.error->message);
+
+  const auto [at, fresh] = sessions_.try_emplace(name);
+  Session& session = at->second;
+  if (fresh) session.status.id = name;
+  if (fresh && missing) {  // level OFF
+    session.extent.tokens = status->prompt_tokens + status->generated;
+    session.last_message = state_event(*status);
+  } else if (fresh) {
+    session.extent = {.tokens = piece.tokens, .steps = piece.steps, .tokens_written = piece.tokens};
+    if (piece.state == SessionState::Running && !status) {
+      session.last_message = error_event(
+          "not_live", name, "Another program records it. What is written so far was sent.");
+    } else {
+      session.rest_unknown = true;
+      ++session.extent.tokens;
+      session.last_message =
+          status ? state_event(*status)
+                 : state_event(name, {.state = to_text(piece.state), .error = piece.session_error});
+    }
+  }
+  session.log.reach(session.extent.tokens, session.extent.steps);
+  settle(id, client, session, to, command);
+}
+
+}  // namespace tt

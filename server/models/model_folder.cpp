@@ -1,0 +1,150 @@
+#include "server/models/model_folder.h"
+
+#include <algorithm>
+#include <format>
+#include <regex>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "tracer/gguf/gguf_index.h"
+
+namespace tt {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kExtension = ".gguf";
+
+// "model-00002-of-00003" is a part of "model".
+struct PartName {
+  std::string stem;
+  std::string of;  // "-of-00003"; empty: not a part
+};
+
+PartName part_name(const std::string& stem) {
+  static const std::regex kPart("(.+)-[0-9]{5}(-of-[0-9]{5})");
+  std::smatch found;
+  if (!std::regex_match(stem, found, kPart)) return {.stem = stem, .of = {}};
+  return {.stem = found[1], .of = found[2]};
+}
+
+std::string text_value(const GgufIndex& index, const char* key) {
+  return value_of<std::string>(index.metadata(), key).value_or("");
+}
+
+// Files of the same format that are something else.
+std::string why_no_model(const GgufIndex& index) {
+  const std::string type = text_value(index, "general.type");
+  if (!type.empty() && type != "model")
+    return std::format("its type is \"{}\", which is no model by itself.", type);
+  const std::string architecture = text_value(index, "general.architecture");
+  if (architecture == "clip")
+    return "a projector for images (mmproj), which is no model by itself.";
+  if (architecture.empty()) return "no model: it names no architecture (general.architecture).";
+  if (index.tensors().empty()) return "no model: it has no tensors.";
+  return {};
+}
+
+std::vector<FileStamp> stamps_of(const std::vector<fs::path>& files) {
+  std::vector<FileStamp> stamps;
+  for (const fs::path& file : files) stamps.push_back(stamp_of(file));
+  return stamps;
+}
+
+}  // namespace
+
+std::uint64_t FoundModel::bytes() const {
+  std::uint64_t sum = 0;
+  for (const FileStamp& file : files) sum += file.size;
+  return sum;
+}
+
+FoundModel look_at_model(const fs::path& first_file) {
+  FoundModel model{.path = first_file,
+                   .stem = part_name(first_file.stem().string()).stem,
+                   .name = {},
+                   .files = {},
+                   .error = {},
+                   .leads_out = false};
+  model.name = model.stem;
+  const auto index = GgufIndex::open(first_file);
+  if (!index) {
+    model.files = {stamp_of(first_file)};
+    model.error = index.error();
+    return model;
+  }
+  for (const ModelFile& file : index->files()) model.files.push_back(stamp_of(file.path));
+  if (const std::string name = text_value(*index, "general.name"); !name.empty()) model.name = name;
+  if (const std::string reason = why_no_model(*index); !reason.empty())
+    model.error = std::format("{}: {}", first_file.string(), reason);
+  return model;
+}
+
+bool ModelFolder::leads_out(const fs::path& file) const {
+  std::error_code failed;
+  const fs::path root = fs::canonical(folder_, failed);
+  const fs::path real = failed ? fs::path() : fs::canonical(file, failed);
+  if (failed) return true;
+  return std::ranges::mismatch(root, real).in1 != root.end();
+}
+
+std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
+  std::map<fs::path, Parts> models;  // by the path without the number of a part
+  std::map<fs::path, fs::path> links;
+  std::set<fs::path> files;
+  std::error_code failed;
+  fs::recursive_directory_iterator entry(folder_, fs::directory_options::skip_permission_denied,
+                                         failed);
+  std::size_t looked_at = 0;
+  for (; !failed && entry != fs::end(entry) && looked_at < kMostEntries; entry.increment(failed)) {
+    ++looked_at;
+    if (entry->path().extension() != kExtension) continue;
+    std::error_code gone;
+    if (entry->is_symlink(gone)) {
+      if (entry->is_regular_file(gone) && !leads_out(entry->path()))
+        links.emplace(entry->path(), fs::canonical(entry->path(), gone));
+    } else if (entry->is_regular_file(gone)) {
+      files.insert(entry->path());
+    }
+  }
+  std::set<fs::path> real;
+  for (const fs::path& file : files) real.insert(fs::canonical(file, failed));
+  for (const auto& [link, target] : links)
+    if (real.insert(target).second) files.insert(link);  // else it is there already
+
+  for (const fs::path& file : files) {
+    const auto [stem, of] = part_name(file.stem().string());
+    models[file.parent_path() / (stem + of)].push_back(file);
+  }
+  return models;
+}
+
+std::vector<FoundModel> ModelFolder::scan() {
+  std::vector<FoundModel> models;
+  if (folder_.empty()) return models;
+  std::map<fs::path, Known> known;
+  for (auto& [key, parts] : walk()) {
+    const fs::path& first = parts.front();
+    auto stamps = stamps_of(parts);
+    if (auto before = known_.find(first);
+        before != known_.end() && before->second.parts == stamps) {
+      known.emplace(first, std::move(before->second));
+    } else {
+      known.emplace(first, Known{.parts = std::move(stamps), .model = look_at_model(first)});
+    }
+    FoundModel& model = known.at(first).model;
+    // A part that the first one names may be a link that was left out above.
+    for (const FileStamp& file : model.files) {
+      if (!leads_out(file.path)) continue;
+      model.leads_out = true;
+      model.error = file.path.string() + " leads out of the folder of models.";
+    }
+    models.push_back(model);
+  }
+  known_ = std::move(known);
+  return models;
+}
+
+}  // namespace tt

@@ -1,0 +1,48 @@
+#include "server/observability/access_log.h"
+
+namespace tt {
+
+namespace {
+
+// 503 is no fault: a model that loads, a queue that is full.
+LogLevel level_of(const Answered& answered) {
+  if (answered.status >= 500 && answered.status != 503) return LogLevel::Warning;
+  const bool reads = answered.method == "GET" || answered.method == "HEAD" ||
+                     answered.method == "OPTIONS" || answered.method.empty();
+  return reads || answered.status >= 400 ? LogLevel::Debug : LogLevel::Info;
+}
+
+}  // namespace
+
+void log_answer(const Log& log, const Answered& answered) {
+  log.write(level_of(answered), "answered",
+            {{"request_id", answered.request_id},
+             {"method", answered.method},
+             {"path", answered.path},
+             {"route", route_label(answered)},
+             {"status", answered.status},
+             {"ms", answered.time.count()},
+             {"bytes", answered.bytes},
+             {"peer", answered.peer},
+             {"note", answered.note}});
+}
+
+// ":id" is how cpp-httplib writes what openapi.yaml calls {id}.
+std::string route_label(const Answered& answered) {
+  if (answered.route.empty()) return "none";
+  if (answered.route == "/.*") return "page";
+  std::string label;
+  bool in_parameter = false;
+  for (const char c : answered.route + "/") {
+    if (c == '/' && in_parameter) {
+      label += '}';
+      in_parameter = false;
+    }
+    if (c == ':') in_parameter = true;
+    label += c == ':' ? '{' : c;
+  }
+  label.pop_back();  // the '/' that was added
+  return label;
+}
+
+}  // namespace tt

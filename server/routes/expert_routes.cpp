@@ -1,0 +1,78 @@
+// Experts: how they were used, one router's in detail, token by token, and
+// whether pinning them would help.
+#include <limits>
+#include <optional>
+
+#include "analysis/experts/expert_pinning.h"
+#include "analysis/experts/experts.h"
+#include "api/json/expert_json.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+DetailLimits detail_limits(const Request& request, ParameterReader& read) {
+  DetailLimits limits;
+  limits.pairs = read.take(number_parameter(request, "pairs", kMostRows)).value_or(limits.pairs);
+  constexpr std::uint64_t kMostTokens = 100;  // per expert
+  limits.tokens =
+      read.take(number_parameter(request, "tokens", kMostTokens)).value_or(limits.tokens);
+  return limits;
+}
+
+}  // namespace
+
+void add_expert_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/experts", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const auto phase = read.take(word_parameter(request, "phase", Phase::Other));
+      return [phase, &request](const SessionReader& reader) {
+        return expert_use(reader, phase, while_connected(request));
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/experts/layers/:layer",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const LayerId layer = read.take(layer_in_path(request));
+               const auto router = read.take(number_parameter(request, "router", kMostIds));
+               const auto phase = read.take(word_parameter(request, "phase", Phase::Other));
+               const DetailLimits limits = detail_limits(request, read);
+               return [=, &request](const SessionReader& reader) {
+                 return router_detail(reader, layer, static_cast<std::uint32_t>(router.value_or(0)),
+                                      phase, limits, while_connected(request));
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/experts/tokens",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const auto layer = read.take(layer_parameter(request));
+               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               return [=, &request](const SessionReader& reader) {
+                 return token_experts(reader, layer, range, while_connected(request));
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/experts/pinning",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const auto bytes = read.take(number_parameter(request, "capacity", kMostNumber));
+               std::vector<Bytes> capacities;
+               if (bytes) capacities.push_back(Bytes{*bytes});
+               return [capacities, &request](const SessionReader& reader) {
+                 return expert_pinning(reader, capacities, while_connected(request));
+               };
+             });
+           });
+}
+
+}  // namespace tt

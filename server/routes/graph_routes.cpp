@@ -1,0 +1,96 @@
+// Graphs: a layer of a step, and any layers of a step or a template, whole or
+// put together; and how small their weights are.
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "analysis/graph/graph_part.h"
+#include "analysis/weights/compression.h"
+#include "api/json/compression_json.h"
+#include "api/json/trace_json.h"
+#include "api/text/graph_dot.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+struct GraphForm {
+  bool collapse = false, dot = false;
+
+  TextAnswer of(const GraphPart& part) const {
+    if (dot) {
+      return {collapse ? collapsed_dot(part) : to_dot(part), "text/vnd.graphviz; charset=utf-8"};
+    }
+    return {text_of(collapse ? collapsed_json(part) : to_json(part)), "application/json"};
+  }
+};
+
+GraphForm graph_form(const Request& request, ParameterReader& read) {
+  static constexpr std::array<std::string_view, 2> kFormats = {"json", "dot"};
+  return {.collapse = read.take(flag_parameter(request, "collapse")).value_or(false),
+          .dot = read.take(word_parameter(request, "format", kFormats, "json")) == "dot"};
+}
+
+}  // namespace
+
+void add_graph_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/steps/:step/layers/:layer",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const StepId step = read.take(step_in_path(request));
+               const LayerId layer = read.take(layer_in_path(request));
+               return [=](const SessionReader& reader) {
+                 return part_of_step(reader, step, LayerSet::one(layer))
+                     .transform([&](const GraphPart& part) {
+                       Json json = to_json(part);
+                       json["layer"] = layer.v;
+                       return json;
+                     });
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/steps/:step/graph",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const StepId step = read.take(step_in_path(request));
+               const LayerSet layers = read.take(layers_parameter(request));
+               const GraphForm form = graph_form(request, read);
+               return [=](const SessionReader& reader) {
+                 return part_of_step(reader, step, layers).transform([&](const GraphPart& part) {
+                   return form.of(part);
+                 });
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/templates/:template/graph", [&sessions](const Request& request,
+                                                                         Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const TemplateId graph = read.take(template_in_path(request));
+      const LayerSet layers = read.take(layers_parameter(request));
+      const GraphForm form = graph_form(request, read);
+      return [=](const SessionReader& reader) {
+        return part_of_template(reader, graph, layers).transform([&](const GraphPart& part) {
+          return form.of(part);
+        });
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/compression",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader&) {
+               return [&request](const SessionReader& reader) {
+                 return session_weights(reader, while_connected(request)).transform(compression);
+               };
+             });
+           });
+}
+
+}  // namespace tt

@@ -1,0 +1,38 @@
+// Attention heads: their bytes in the weights, and what steps read of KV caches.
+#include "analysis/attention/heads.h"
+#include "analysis/attention/kv_use.h"
+#include "api/json/head_json.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+constexpr std::uint64_t kUsualSteps = 1000;
+
+}  // namespace
+
+void add_head_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/heads", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader&) {
+      return [&request](const SessionReader& reader) {
+        return head_table(reader, while_connected(request));
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/kv", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kUsualSteps));
+      return [range, &request](const SessionReader& reader) {
+        return kv_use(reader, range, while_connected(request));
+      };
+    });
+  });
+}
+
+}  // namespace tt

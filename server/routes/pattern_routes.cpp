@@ -1,0 +1,74 @@
+// The order in which weights are read, how well it holds, and what memory would
+// save of it.
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "analysis/weights/pattern.h"
+#include "analysis/weights/reuse.h"
+#include "api/json/pattern_json.h"
+#include "api/json/reuse_json.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+constexpr std::size_t kMostSizes = 100;
+
+ReuseQuery reuse_query(const Request& request, ParameterReader& read) {
+  static constexpr std::array<std::string_view, 2> kGrains = {"part", "tensor"};
+  ReuseQuery query;
+  if (read.take(word_parameter(request, "grain", kGrains, "part")) == "tensor")
+    query.grain = Grain::Tensor;
+  for (const std::uint64_t size :
+       read.take(numbers_parameter(request, "sizes", kMostNumber, kMostSizes)))
+    query.capacities.push_back(Bytes{size});
+  return query;
+}
+
+std::expected<Json, TraceError> pattern_of(const SessionReader& reader,
+                                           const KeepGoing& keep_going) {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const auto same = determinism(reader, keep_going);
+  if (!same) return std::unexpected(same.error());
+  return access_pattern(reader, keep_going).transform([&](const AccessPattern& pattern) {
+    return to_json(pattern, *same, *info);
+  });
+}
+
+}  // namespace
+
+void add_pattern_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/reuse", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      return [query = reuse_query(request, read), &request](const SessionReader& reader) {
+        return reuse(reader, query, while_connected(request));
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/pattern", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader&) {
+      return [&request](const SessionReader& reader) {
+        return pattern_of(reader, while_connected(request));
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/determinism",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader&) {
+               return [&request](const SessionReader& reader) {
+                 return determinism(reader, while_connected(request));
+               };
+             });
+           });
+}
+
+}  // namespace tt

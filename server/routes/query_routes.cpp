@@ -1,0 +1,133 @@
+// SQL over a session. A statement holds a worker while it runs, so only a few run at
+// a time; what it may take of time and memory is limited (analysis/sql/query.h).
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/json/query_json.h"
+#include "server/http/answers.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+constexpr int kMostQueries = 2;
+constexpr std::uint64_t kMostMemory = 256u << 20;
+constexpr std::size_t kPiece = 64u << 10;  // what is made of an answer before it is sent
+
+// A statement that runs; counted as long as it lives.
+class Turn {
+ public:
+  // None: as many as may run are running.
+  static std::optional<Turn> take(std::shared_ptr<std::atomic<int>> running) {
+    if (running->fetch_add(1) < kMostQueries) return Turn(std::move(running));
+    running->fetch_sub(1);
+    return std::nullopt;
+  }
+  Turn(Turn&& other) noexcept = default;
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (running_) running_->fetch_sub(1);
+  }
+
+ private:
+  explicit Turn(std::shared_ptr<std::atomic<int>> running) : running_(std::move(running)) {}
+  std::shared_ptr<std::atomic<int>> running_;
+};
+
+// Rows as they are found, in pieces.
+class Rows {
+ public:
+  Rows(sql::Query query, QueryFormat format, Turn turn)
+      : turn_(std::move(turn)), query_(std::move(query)), writer_(format, query_.columns()) {
+    writer_.begin(piece_);
+  }
+
+  // Adds to the piece until it is full or everything is in it. An error: only as
+  // long as nothing was sent.
+  std::optional<sql::QueryError> fill() {
+    while (!ended_ && piece_.size() < kPiece) {
+      const auto row = query_.next();
+      if (row && *row != nullptr) {
+        writer_.row(**row, piece_);
+        continue;
+      }
+      ended_ = true;
+      if (!row && !sent_) return row.error();
+      whole_ = writer_.end(query_.cut_off(), row ? nullptr : &row.error(), piece_);
+    }
+    return std::nullopt;
+  }
+  bool ended() const { return ended_; }
+  std::optional<std::uint32_t> whole_steps() const { return query_.whole_steps(); }
+  std::string take() { return std::exchange(piece_, {}); }
+
+  // False: the client has gone, or what went wrong cannot be said in this format.
+  bool send(httplib::DataSink& sink) {
+    sent_ = true;
+    fill();
+    const std::string piece = take();
+    if (!piece.empty() && !sink.write(piece.data(), piece.size())) return false;
+    if (!ended_) return true;
+    if (whole_) sink.done();
+    return whole_;
+  }
+
+ private:
+  Turn turn_;
+  sql::Query query_;
+  QueryWriter writer_;
+  std::string piece_;
+  bool sent_ = false, ended_ = false, whole_ = true;
+};
+
+void run(SessionStore& sessions, TotalsShelf& totals,
+         const std::shared_ptr<std::atomic<int>>& running, const Request& request,
+         Response& response) {
+  const auto body = parse_query_body(request.body);
+  if (!body) return answer(response, body.error());
+  const std::string& id = request.path_params.at("id");
+  const auto tag = sessions.tag(id);  // before: the file may change while rows are sent
+  auto reader = sessions.open(id);
+  if (!reader) return answer(response, problem_of(reader.error()));
+  auto turn = Turn::take(running);
+  if (!turn) {
+    return answer(response, Problem{Fault::QueriesBusy,
+                                    "Other statements are running. Try again in a moment."});
+  }
+  auto query = sql::Query::prepare(
+      *std::move(reader), body->sql,
+      {.time = body->timeout, .rows = body->limit, .memory = kMostMemory, .short_values = true},
+      while_connected(request),
+      [&totals, id, tag](auto times, const SessionReader& of, const KeepGoing& keep_going) {
+        return totals.lend(times, id, tag, of, keep_going);
+      });
+  if (!query) return answer(response, problem_of(query.error()));
+  const auto rows = std::make_shared<Rows>(*std::move(query), body->format, *std::move(turn));
+  if (const auto error = rows->fill()) return answer(response, problem_of(*error));
+  tell_damage(response, rows->whole_steps());
+  response.set_header("Cache-Control", "no-store");
+  const char* type = content_type_of(body->format);
+  if (rows->ended()) return response.set_content(rows->take(), type);
+  response.set_chunked_content_provider(
+      type, [rows](std::size_t, httplib::DataSink& sink) { return rows->send(sink); });
+}
+
+}  // namespace
+
+void add_query_routes(httplib::Server& http, SessionStore& sessions, TotalsShelf& totals) {
+  http.Post("/api/v1/sessions/:id/query",
+            [&sessions, &totals, running = std::make_shared<std::atomic<int>>(0)](
+                const Request& request, Response& response) {
+              run(sessions, totals, running, request, response);
+            });
+}
+
+}  // namespace tt

@@ -1,0 +1,54 @@
+// The server itself: its versions, the machine, the room that is left.
+#include <charconv>
+#include <utility>
+
+#include "server/http/answers.h"
+#include "server/routes/routes.h"
+#include "tracer/engine/host_facts.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+// What does not change while the server runs.
+ServerFacts machine_facts() {
+  ServerFacts facts;
+  facts.start_utc_ns = utc_now_ns();
+  const auto number = [](const std::string& text, auto& out) {
+    std::from_chars(text.data(), text.data() + text.size(), out);
+  };
+  for (auto& [name, value] : host_facts({})) {
+    if (name == "host.kernel") facts.host = value;
+    if (name == "host.cpu") facts.cpu = value;
+    if (name == "host.cores") number(value, facts.cores);
+    if (name == "host.ram_bytes") number(value, facts.memory_bytes);
+  }
+  return facts;
+}
+
+}  // namespace
+
+void add_server_routes(httplib::Server& http, const Retention& retention,
+                       const std::filesystem::path& data_dir,
+                       std::function<void(ServerFacts&)> rest) {
+  http.Get("/api/v1/version", [](const Request&, Response& response) {
+    answer(response, version_json(library_versions(), backend_names()));
+  });
+  ServerFacts always = machine_facts();
+  always.data_dir = data_dir.string();
+  always.data_quota_bytes = retention.options().keep_bytes;
+  http.Get("/api/v1/server", [&retention, always = std::move(always), rest = std::move(rest)](
+                                 const Request&, Response& response) {
+    ServerFacts facts = always;
+    const DataRoom room = retention.room();
+    facts.data_bytes = room.data_bytes;
+    facts.disk_free_bytes = room.disk_free;
+    rest(facts);
+    answer(response, to_json(facts));
+  });
+}
+
+}  // namespace tt

@@ -1,0 +1,210 @@
+// The files of sessions: download and import.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <format>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "server/door/range_field.h"
+#include "server/http/answers.h"
+#include "server/http/byte_range.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+#include "server/sessions/fold_case.h"
+#include "server/sessions/move_file.h"
+#include "server/sessions/session_import.h"
+#include "server/sessions/work_folder.h"
+#include "tracer/format/file/session_edit.h"
+
+namespace tt {
+
+namespace {
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+constexpr const char* kType = "application/vnd.sqlite3";
+constexpr std::size_t kPart = 256u << 10;  // of a file in memory at a time
+
+// An open file and what it is sent from. It stays whole when its name goes.
+class OpenFile {
+ public:
+  static std::expected<std::shared_ptr<OpenFile>, TraceError> open(
+      const std::filesystem::path& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return std::unexpected(file_error(path, {errno, std::generic_category()}));
+    auto file = std::shared_ptr<OpenFile>(new OpenFile(fd));
+    if (fstat(fd, &file->facts_) != 0)
+      return std::unexpected(file_error(path, {errno, std::generic_category()}));
+    return file;
+  }
+  ~OpenFile() { close(fd_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  std::uint64_t bytes() const { return static_cast<std::uint64_t>(facts_.st_size); }
+
+  // Sends some of [offset, offset + length). False: the client is gone, or the
+  // file is not what it was; a connection that ends early says so.
+  bool send(std::uint64_t offset, std::uint64_t length, httplib::DataSink& sink) {
+    part_.resize(std::min<std::uint64_t>(length, kPart));
+    const ssize_t got = pread(fd_, part_.data(), part_.size(), static_cast<off_t>(offset));
+    if (got <= 0 || changed()) return false;
+    return sink.write(part_.data(), static_cast<std::size_t>(got));
+  }
+
+ private:
+  explicit OpenFile(int fd) : fd_(fd) {}
+  bool changed() const {
+    struct stat now{};
+    return fstat(fd_, &now) != 0 || now.st_size != facts_.st_size ||
+           now.st_mtim.tv_sec != facts_.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != facts_.st_mtim.tv_nsec;
+  }
+
+  const int fd_;
+  struct stat facts_{};
+  std::vector<char> part_;
+};
+
+void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange range) {
+  response.set_content_provider(
+      range.bytes, kType,
+      [file = std::move(file), first = range.first](std::size_t offset, std::size_t length,
+                                                    httplib::DataSink& sink) {
+        return file->send(first + offset, length, sink);
+      });
+}
+
+std::string range_of(const Request& request, const Response& response) {
+  // Of another state of the file the client wants all.
+  const std::string condition = request.get_header_value("If-Range");
+  if (!condition.empty() && condition != response.get_header_value("ETag")) return {};
+  return request.get_header_value(kRangeField);
+}
+
+// A session that has ended: its very file.
+void send_ended(const Request& request, Response& response, const SessionFile& session) {
+  auto file = OpenFile::open(session.path);
+  if (!file) return answer(response, problem_of(file.error()));
+  response.set_header("Accept-Ranges", "bytes");
+  const std::uint64_t size = (*file)->bytes();
+  const auto range = byte_range(range_of(request, response), size);
+  if (!range) {
+    answer(response,
+           Problem{Fault::BadRequest,
+                   std::format("The file has {} bytes, the range begins behind them.", size), 416});
+    response.set_header("Content-Range", std::format("bytes */{}", size));
+    return;
+  }
+  response.status = range->bytes == size ? 200 : 206;
+  if (response.status == 206) {
+    response.set_header("Content-Range", std::format("bytes {}-{}/{}", range->first,
+                                                     range->first + range->bytes - 1, size));
+  }
+  send_file(response, *std::move(file), *range);
+}
+
+// One that is being recorded, or whose WAL a reader kept: one moment of it.
+void send_snapshot(Response& response, const SessionFile& session, SessionStore& sessions,
+                   Retention& retention, std::uint64_t bytes) {
+  const auto room = [&](std::uint64_t written) -> std::expected<void, TraceError> {
+    const auto refused = retention.refuse_file(std::max(bytes, written), written);
+    if (!refused) return {};
+    return std::unexpected(TraceError{TraceError::Kind::DiskFull, refused->detail});
+  };
+  auto folder = WorkFolder::make(sessions.folder());
+  if (!folder) return answer(response, problem_of(folder.error()));
+  const auto path = folder->path() / "snapshot.ttrace";
+  if (const auto copied = copy_session(session.path, path, room); !copied)
+    return answer(response, problem_of(copied.error()));
+  auto file = OpenFile::open(path);
+  if (!file) return answer(response, problem_of(file.error()));
+  const ByteRange all{.first = 0, .bytes = (*file)->bytes()};
+  // The name goes with the folder now, the bytes when they are sent.
+  send_file(response, *std::move(file), all);
+}
+
+void download(const Request& request, Response& response, SessionStore& sessions,
+              Retention& retention) {
+  const std::string& id = request.path_params.at("id");
+  const auto session = sessions.file(id);
+  if (!session) return answer(response, problem_of(session.error()));
+  if (unchanged(request, response, sessions.tag(id), SameBytes::Yes)) return;
+  response.set_header("Content-Disposition", std::format("attachment; filename=\"{}.ttrace\"", id));
+  const auto entry = sessions.entry(id);
+  if (!entry) return answer(response, problem_of(entry.error()));
+  std::error_code none;
+  const auto wal_bytes = std::filesystem::file_size(session->path.string() + "-wal", none);
+  const bool running = entry->overview && entry->overview->info.state == SessionState::Running;
+  if (running || (!none && wal_bytes > 0)) {
+    // Nobody knows how long it will be until it is made.
+    if (request.method == "HEAD")
+      return response.set_content_provider(kType,
+                                           [](std::size_t, httplib::DataSink&) { return false; });
+    return send_snapshot(response, *session, sessions, retention, entry->file_bytes);
+  }
+  send_ended(request, response, *session);
+}
+
+// 0 where it is not told.
+std::uint64_t announced_bytes(const Request& request) {
+  const std::string text = request.get_header_value("Content-Length");
+  std::uint64_t bytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return bytes;
+}
+
+// What a media type is, without its parameters, in any case.
+ImportForm form_of(const Request& request) {
+  std::string type = request.get_header_value("Content-Type");
+  type.resize(std::min(type.size(), type.find_first_of("; \t")));
+  type = fold_case(type);
+  return type == "application/x-ndjson" ? ImportForm::Log
+         : type == "application/x-tar"  ? ImportForm::RunFolder
+                                        : ImportForm::File;
+}
+
+void take_in(const Request& request, Response& response, const httplib::ContentReader& body,
+             SessionStore& sessions, Retention& retention) {
+  auto incoming =
+      SessionImport::begin(sessions, retention, announced_bytes(request), form_of(request));
+  if (!incoming) return answer(response, incoming.error());
+  std::optional<Problem> problem;
+  const bool whole = body([&](const char* data, std::size_t bytes) {
+    if (auto added = incoming->add({data, bytes}); !added) problem = added.error();
+    return !problem;
+  });
+  if (problem) return answer(response, *problem);
+  if (!whole) {
+    return answer(response,
+                  Problem{Fault::BadRequest, "The file did not come whole. Send it again."});
+  }
+  const auto taken = incoming->finish(while_connected(request));
+  if (!taken) return answer(response, taken.error());
+  response.set_header("Location", "/api/v1/sessions/" + taken->session.id);
+  answer(response, to_json(taken->session), taken->is_new ? 201 : 200);
+}
+
+}  // namespace
+
+void add_session_file_routes(httplib::Server& http, SessionStore& sessions, Retention& retention) {
+  http.Get("/api/v1/sessions/:id/file",
+           [&sessions, &retention](const Request& request, Response& response) {
+             download(request, response, sessions, retention);
+           });
+  http.Post("/api/v1/sessions", [&sessions, &retention](const Request& request, Response& response,
+                                                        const httplib::ContentReader& body) {
+    take_in(request, response, body, sessions, retention);
+  });
+}
+
+}  // namespace tt

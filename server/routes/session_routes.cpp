@@ -1,0 +1,100 @@
+// Sessions as a whole: list, show, rename, delete, bring back. Their files are in
+// session_file_routes.cpp, what they recorded in trace_routes.cpp.
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/http/answers.h"
+#include "server/http/parameters.h"
+#include "server/routes/routes.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint64_t kUsualSessions = 100;
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+
+const std::string& id_of(const Request& request) { return request.path_params.at("id"); }
+
+constexpr std::array<std::pair<std::string_view, SessionKey>, 6> kKeys = {{
+    {"start", SessionKey::Start},
+    {"title", SessionKey::Title},
+    {"model", SessionKey::Model},
+    {"steps", SessionKey::Steps},
+    {"tokens", SessionKey::Tokens},
+    {"bytes", SessionKey::FileBytes},
+}};
+
+std::expected<SessionQuery, Problem> query_of(const Request& request) {
+  SessionQuery query;
+  constexpr std::array<std::string_view, 6> kStates = {"running", "done",      "cancelled",
+                                                       "failed",  "recovered", "unreadable"};
+  constexpr std::array<std::string_view, 12> kSorts = {"start",  "-start",  "title", "-title",
+                                                       "model",  "-model",  "steps", "-steps",
+                                                       "tokens", "-tokens", "bytes", "-bytes"};
+  auto words = text_parameter(request, "q");
+  auto state = word_parameter(request, "state", kStates);
+  auto model = text_parameter(request, "model");
+  const auto sort = word_parameter(request, "sort", kSorts, "-start");
+  const auto page = page_parameters(request, kUsualSessions, "offset");
+  if (!words) return std::unexpected(words.error());
+  if (!state) return std::unexpected(state.error());
+  if (!model) return std::unexpected(model.error());
+  if (!sort) return std::unexpected(sort.error());
+  if (!page) return std::unexpected(page.error());
+  query.words = *std::move(words);
+  query.state = *std::move(state);
+  query.model = *std::move(model);
+  query.page = *page;
+  query.descending = sort->starts_with('-');
+  const std::string_view key = std::string_view(*sort).substr(query.descending ? 1 : 0);
+  for (const auto& [name, value] : kKeys)
+    if (name == key) query.key = value;
+  return query;
+}
+
+void answer_session(Response& response, const std::expected<SessionEntry, TraceError>& session) {
+  if (!session) return answer(response, problem_of(session.error()));
+  answer(response, to_json(*session));
+}
+
+}  // namespace
+
+void add_session_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions", [&sessions](const Request& request, Response& response) {
+    const auto query = query_of(request);
+    if (!query) return answer(response, query.error());
+    const auto page = sessions.list(*query);
+    if (!page) return answer(response, problem_of(page.error()));
+    answer(response, to_json(*page));
+  });
+
+  http.Get("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
+    if (unchanged(request, response, sessions.tag(id_of(request)))) return;
+    answer_session(response, sessions.entry(id_of(request)));
+  });
+
+  http.Patch("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
+    const auto title = parse_title_body(request.body);
+    if (!title) return answer(response, title.error());
+    answer_session(response, sessions.rename(id_of(request), *title));
+  });
+
+  http.Delete("/api/v1/sessions/:id", [&sessions](const Request& request, Response& response) {
+    const auto deleted = sessions.remove(id_of(request));
+    if (!deleted) return answer(response, problem_of(deleted.error()));
+    answer(response,
+           Json{{"id", deleted->id}, {"restore_until_utc_ns", deleted->restore_until_utc_ns}});
+  });
+
+  http.Post("/api/v1/sessions/:id/restore",
+            [&sessions](const Request& request, Response& response) {
+              answer_session(response, sessions.restore(id_of(request)));
+            });
+}
+
+}  // namespace tt

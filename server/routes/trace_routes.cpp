@@ -1,0 +1,203 @@
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "analysis/accesses/access_table.h"
+#include "analysis/tables/node_table.h"
+#include "analysis/tables/op_table.h"
+#include "analysis/tables/step_summary.h"
+#include "analysis/tables/template_list.h"
+#include "analysis/tables/tensor_table.h"
+#include "api/json/access_cursor.h"
+#include "api/json/trace_json.h"
+#include "server/http/session_question.h"
+#include "server/routes/routes.h"
+#include "server/sessions/session_shelf.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint64_t kUsualSteps = 100;  // each is derived from its template when asked for
+
+using Request = httplib::Request;
+using Response = httplib::Response;
+template <class Value>
+using OrProblem = std::expected<Value, Problem>;
+
+OrProblem<Order<TensorSort>> tensor_order(const Request& request) {
+  static constexpr SortWords<TensorSort, 5> kWords{{{"tensor", TensorSort::ByTensor},
+                                                    {"name", TensorSort::ByName},
+                                                    {"layer", TensorSort::ByLayer},
+                                                    {"size", TensorSort::BySize},
+                                                    {"offset", TensorSort::ByOffset}}};
+  return order_parameter(request, kWords);
+}
+
+OpFilter op_filter(const Request& request, ParameterReader& read) {
+  return {.name = read.take(text_parameter(request, "name")),
+          .layer = read.take(layer_parameter(request)),
+          .component = read.take(word_parameter(request, "component", Component::Input))};
+}
+
+OrProblem<Order<OpSort>> op_order(const Request& request) {
+  static constexpr SortWords<OpSort, 5> kWords{{{"op", OpSort::ByOp},
+                                                {"name", OpSort::ByName},
+                                                {"duration", OpSort::ByDuration},
+                                                {"bytes", OpSort::ByBytes},
+                                                {"layer", OpSort::ByLayer}}};
+  return order_parameter(request, kWords);
+}
+
+// What both lists of accesses can be asked for.
+AccessFilter access_filter(const Request& request, ParameterReader& read) {
+  AccessFilter filter;
+  filter.tensor = tensor_filter(request, read, "tensor");
+  filter.write = read.take(flag_parameter(request, "write"));
+  constexpr std::uint64_t kMostExperts = std::numeric_limits<std::int32_t>::max();
+  if (const auto expert = read.take(number_parameter(request, "expert", kMostExperts)))
+    filter.expert = static_cast<std::int32_t>(*expert);
+  return filter;
+}
+
+OrProblem<Order<AccessSort>> access_order(const Request& request) {
+  static constexpr SortWords<AccessSort, 4> kWords{{{"time", AccessSort::ByTime},
+                                                    {"bytes", AccessSort::ByBytes},
+                                                    {"offset", AccessSort::ByOffset},
+                                                    {"tensor", AccessSort::ByTensor}}};
+  return order_parameter(request, kWords);
+}
+
+AccessQuery access_query(const Request& request, ParameterReader& read) {
+  AccessQuery query;
+  const Ends ends = read.take(ends_parameters(request, "first_step", "last_step", kMostIds));
+  query.first_step = StepId{static_cast<std::uint32_t>(ends.from.value_or(0))};
+  if (ends.to) query.last_step = StepId{static_cast<std::uint32_t>(*ends.to)};
+  query.phase = read.take(word_parameter(request, "phase", Phase::Other));
+  query.filter = access_filter(request, read);
+  query.filter.op_name = read.take(text_parameter(request, "op"));
+  query.order = read.take(access_order(request));
+  return query;
+}
+
+std::expected<Page<Token>, TraceError> token_page(const SessionReader& reader, PageRange range) {
+  const auto total = reader.token_count();
+  if (!total) return std::unexpected(total.error());
+  auto rows = reader.tokens(static_cast<std::uint32_t>(range.from),
+                            static_cast<std::uint32_t>(range.limit));
+  if (!rows) return std::unexpected(rows.error());
+  return Page<Token>{.total = *total, .rows = *std::move(rows)};
+}
+
+void add_template_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/templates",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader&) {
+               return [&](const SessionReader& reader) {
+                 return template_list(reader, while_connected(request));
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/templates/:template/nodes",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const TemplateId graph = read.take(template_in_path(request));
+               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) { return node_table(reader, graph, range); };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/templates/:template/tensors",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const TemplateId graph = read.take(template_in_path(request));
+               const TensorFilter filter = tensor_filter(request, read);
+               const auto order = read.take(tensor_order(request));
+               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return tensor_table(reader, graph, filter, order, range);
+               };
+             });
+           });
+}
+
+void add_step_routes(httplib::Server& http, SessionStore& sessions) {
+  http.Get("/api/v1/sessions/:id/tokens", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kUsualRows));
+      return [=](const SessionReader& reader) { return token_page(reader, range); };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/steps", [&sessions](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const PageRange range = read.take(page_parameters(request, kUsualSteps));
+      return [&request, range](const SessionReader& reader) {
+        return step_summaries(reader, range, while_connected(request));
+      };
+    });
+  });
+
+  http.Get("/api/v1/sessions/:id/steps/:step/ops",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const StepId step = read.take(step_in_path(request));
+               const OpFilter filter = op_filter(request, read);
+               const auto order = read.take(op_order(request));
+               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return op_table(reader, step, filter, order, range);
+               };
+             });
+           });
+}
+
+void add_access_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
+  http.Get("/api/v1/sessions/:id/steps/:step/accesses",
+           [&sessions](const Request& request, Response& response) {
+             about_session(sessions, request, response, [&](ParameterReader& read) {
+               const StepId step = read.take(step_in_path(request));
+               AccessFilter filter = access_filter(request, read);
+               if (const auto op = read.take(number_parameter(request, "op", kMostIds)))
+                 filter.op = OpId{static_cast<std::uint32_t>(*op)};
+               const auto order = read.take(access_order(request));
+               const PageRange range = read.take(page_parameters(request, kUsualRows));
+               return [=](const SessionReader& reader) {
+                 return access_table(reader, step, filter, order, range);
+               };
+             });
+           });
+
+  http.Get("/api/v1/sessions/:id/accesses", [&](const Request& request, Response& response) {
+    about_session(sessions, request, response, [&](ParameterReader& read) {
+      const std::string id = request.path_params.at("id");
+      const AccessQuery query = access_query(request, read);
+      const auto limit = read.take(number_parameter(request, "limit", kMostRows));
+      std::optional<AccessPlace> after;
+      const auto cursor = read.take(text_parameter(request, "cursor"));
+      if (!cursor.empty()) after = read.take(parse_cursor(cursor, id, query));
+      return [=, &request, &sessions, &indexes](const SessionReader& reader) {
+        const KeepGoing keep_going = while_connected(request);
+        std::optional<IndexShelf::Lease> lease;
+        const auto index = [&]() -> std::expected<const SessionIndex*, TraceError> {
+          auto lent = indexes.lend(id, sessions.tag(id), reader, keep_going);
+          if (!lent) return std::unexpected(lent.error());
+          return &*lease.emplace(*std::move(lent));
+        };
+        return access_page(reader, query, after, limit.value_or(kUsualRows), keep_going, index)
+            .transform([&](const AccessPage& page) { return accesses_json(page, id, query); });
+      };
+    });
+  });
+}
+
+}  // namespace
+
+void add_trace_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {
+  add_template_routes(http, sessions);
+  add_step_routes(http, sessions);
+  add_access_routes(http, sessions, indexes);
+}
+
+}  // namespace tt

@@ -1,0 +1,169 @@
+#include "server/sessions/retention.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <format>
+
+namespace tt {
+
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr double kUnit = 1024;
+  auto amount = static_cast<double>(bytes);
+  for (const char* unit : {"bytes", "KiB", "MiB"}) {
+    if (amount < kUnit) return std::format("{:.4g} {}", amount, unit);
+    amount /= kUnit;
+  }
+  return std::format("{:.4g} GiB", amount);
+}
+
+std::uint64_t free_bytes(const std::filesystem::path& folder) {
+  struct statvfs disk{};
+  if (statvfs(folder.c_str(), &disk) != 0) return 0;
+  return disk.f_bavail * disk.f_frsize;
+}
+
+}  // namespace
+
+Retention::Retention(SessionStore& sessions, RetentionOptions options, Removed removed,
+                     UtcClock now)
+    : sessions_(sessions), options_(options), removed_(std::move(removed)), now_(std::move(now)) {}
+
+Retention::~Retention() { stop(); }
+
+void Retention::start(std::chrono::milliseconds interval) {
+  thread_ = std::jthread([this, interval](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      sweep();
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, stop, interval, [] { return false; });
+    }
+  });
+}
+
+void Retention::stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+void Retention::sweep() {
+  const std::scoped_lock lock(sweeping_);
+  purge_due();
+  remove_old();
+  keep_under_quota();
+  (void)make_disk_room(0);  // whoever wants to record is told
+}
+
+DataRoom Retention::room() const {
+  DataRoom room{.data_bytes = 0, .disk_free = free_bytes(sessions_.folder())};
+  for (const auto& own : sessions_.own().value_or(std::vector<SessionStore::Own>{}))
+    room.data_bytes += own.session->file_bytes;
+  for (const DeletedSession& deleted : sessions_.trash().all()) room.data_bytes += deleted.bytes;
+  return room;
+}
+
+std::optional<Problem> Retention::refuse_session() {
+  const std::scoped_lock lock(sweeping_);
+  keep_under_quota();
+  if (options_.keep_bytes) {
+    const std::uint64_t held = room().data_bytes;
+    if (held > *options_.keep_bytes) {
+      return Problem{
+          Fault::QuotaReached,
+          std::format("The sessions have {}, of {} that they may have, and what is left cannot be "
+                      "removed by itself. Delete sessions, wait until the running one has ended, "
+                      "or start the server with a larger --keep-bytes.",
+                      size_text(held), size_text(*options_.keep_bytes))};
+    }
+  }
+  return make_disk_room(0);
+}
+
+std::optional<Problem> Retention::refuse_file(std::uint64_t bytes, std::uint64_t written) {
+  if (options_.keep_bytes && bytes > *options_.keep_bytes) {
+    return Problem{Fault::QuotaReached,
+                   std::format("The file has {}, more than the {} that all sessions together may "
+                               "have. Start the server with a larger --keep-bytes.",
+                               size_text(bytes), size_text(*options_.keep_bytes))};
+  }
+  return refuse_scratch(bytes - std::min(bytes, written));
+}
+
+std::optional<Problem> Retention::refuse_scratch(std::uint64_t bytes) {
+  const std::scoped_lock lock(sweeping_);
+  return make_disk_room(bytes);
+}
+
+void Retention::purge_due() {
+  for (const DeletedSession& deleted : sessions_.trash().all())
+    if (sessions_.trash().is_due(deleted)) purge(deleted, "it was deleted an hour ago");
+}
+
+void Retention::remove_old() {
+  if (!options_.keep_for) return;
+  const std::int64_t oldest = now_() - options_.keep_for->count();
+  for (const SessionStore::Own& own : removable()) {
+    if (own.changed_utc_ns >= oldest) return;
+    erase(own, "it is older than --keep-days");
+  }
+}
+
+void Retention::keep_under_quota() {
+  if (!options_.keep_bytes) return;
+  constexpr std::string_view kReason = "more than --keep-bytes was held";
+  std::uint64_t held = room().data_bytes;
+  for (const DeletedSession& deleted : sessions_.trash().all()) {
+    if (held <= *options_.keep_bytes) return;
+    if (purge(deleted, kReason)) held -= std::min(held, deleted.bytes);
+  }
+  if (held <= *options_.keep_bytes) return;
+  for (const SessionStore::Own& own : removable()) {
+    if (held <= *options_.keep_bytes) return;
+    if (erase(own, kReason)) held -= std::min(held, own.session->file_bytes);
+  }
+}
+
+std::optional<Problem> Retention::make_disk_room(std::uint64_t bytes) {
+  const auto enough = [&] {
+    const std::uint64_t free = free_bytes(sessions_.folder());
+    return free >= options_.disk_reserve && free - options_.disk_reserve >= bytes;
+  };
+  if (enough()) return std::nullopt;
+  for (const DeletedSession& deleted : sessions_.trash().all()) {
+    purge(deleted, "the disk is nearly full");
+    if (enough()) return std::nullopt;
+  }
+  return Problem{
+      Fault::QuotaReached,
+      std::format("The disk that holds {} has {} free, {} of it stay free, so that no recording "
+                  "fills it. Delete sessions or other files, or start the server with another "
+                  "--data-dir or a smaller --disk-reserve.",
+                  sessions_.folder().string(), size_text(free_bytes(sessions_.folder())),
+                  size_text(options_.disk_reserve))};
+}
+
+std::vector<SessionStore::Own> Retention::removable() const {
+  auto own = sessions_.own().value_or(std::vector<SessionStore::Own>{});
+  std::erase_if(own, [](const SessionStore::Own& one) {
+    return !one.session->overview || one.session->overview->info.state == SessionState::Running;
+  });
+  std::ranges::sort(own, {}, &SessionStore::Own::changed_utc_ns);
+  return own;
+}
+
+bool Retention::purge(const DeletedSession& session, std::string_view reason) {
+  if (!sessions_.trash().purge(session)) return false;
+  removed_({.id = session.id, .bytes = session.bytes, .reason = reason});
+  return true;
+}
+
+bool Retention::erase(const SessionStore::Own& own, std::string_view reason) {
+  if (!sessions_.erase(own.session->id)) return false;
+  removed_({.id = own.session->id, .bytes = own.session->file_bytes, .reason = reason});
+  return true;
+}
+
+}  // namespace tt

@@ -1,0 +1,167 @@
+// SessionStore: what changes files. One change at a time; readers go on meanwhile.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <format>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "server/sessions/move_file.h"
+#include "server/sessions/session_store.h"
+#include "tracer/format/file/session_edit.h"
+
+namespace tt {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+TraceError running(const std::string& id) {
+  return {TraceError::Kind::Running,
+          std::format("\"{}\" is being recorded. Wait until it has ended, or end it with DELETE "
+                      "/api/v1/generate/{}",
+                      id, id)};
+}
+
+// Two changes within one tick of the file system's clock are two: by the file's
+// time others tell that it changed.
+void advance_time(const fs::path& file, fs::file_time_type before) {
+  std::error_code ignored;
+  const auto now = fs::last_write_time(file, ignored);
+  fs::last_write_time(file, std::max(now, before + std::chrono::nanoseconds(1)), ignored);
+}
+
+bool equal_files(const fs::path& a, const fs::path& b) {
+  std::error_code failed;
+  if (fs::file_size(a, failed) != fs::file_size(b, failed) || failed) return false;
+  std::ifstream one(a, std::ios::binary), other(b, std::ios::binary);
+  std::vector<char> left(1 << 16), right(1 << 16);
+  while (one && other) {
+    one.read(left.data(), static_cast<std::streamsize>(left.size()));
+    other.read(right.data(), static_cast<std::streamsize>(right.size()));
+    if (one.gcount() != other.gcount() ||
+        !std::equal(left.begin(), left.begin() + one.gcount(), right.begin())) {
+      return false;
+    }
+  }
+  return one.eof() && other.eof();
+}
+
+// On the disk before it has its name: after a power loss it is whole or not there.
+std::expected<void, TraceError> flush(const fs::path& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool done = fd >= 0 && fsync(fd) == 0;
+  const std::error_code error(errno, std::generic_category());
+  if (fd >= 0) close(fd);
+  if (!done) return std::unexpected(file_error(path, error));
+  return {};
+}
+
+std::expected<SessionInfo, TraceError> info_of(const fs::path& file) {
+  return SessionReader::open(file).and_then(
+      [](const SessionReader& reader) { return reader.info(); });
+}
+
+}  // namespace
+
+std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string& id) const {
+  return file(id).and_then([](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
+    if (file.ours) return std::move(file);
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotOurs,
+                   std::format("{} was opened to be read. Change or delete the file itself, or "
+                               "import it: POST /api/v1/sessions",
+                               file.path.string())});
+  });
+}
+
+// One file, without a WAL: that is what can be moved. A file that is no readable
+// session can be moved, too, unless something lies beside it.
+std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::string& id) const {
+  return own_file(id).and_then([&](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
+    const auto settled = settle_session(file.path);
+    if (settled) return std::move(file);
+    if (settled.error().kind == TraceError::Kind::Running) return std::unexpected(running(id));
+    std::error_code none;
+    const bool unreadable = settled.error().kind == TraceError::Kind::Damaged ||
+                            settled.error().kind == TraceError::Kind::NotASession ||
+                            settled.error().kind == TraceError::Kind::NewerVersion;
+    if (unreadable && !fs::exists(file.path.string() + "-wal", none)) return std::move(file);
+    return std::unexpected(settled.error());
+  });
+}
+
+std::expected<SessionEntry, TraceError> SessionStore::rename(const std::string& id,
+                                                             const std::string& title) {
+  const std::scoped_lock lock(changing_);
+  const auto file = own_file(id);
+  if (!file) return std::unexpected(file.error());
+  std::error_code ignored;
+  const auto before = fs::last_write_time(file->path, ignored);
+  const auto renamed = rename_session(file->path, title);
+  if (!renamed && renamed.error().kind == TraceError::Kind::Running)
+    return std::unexpected(running(id));
+  if (!renamed) return std::unexpected(renamed.error());
+  advance_time(file->path, before);
+  return entry(id);
+}
+
+std::expected<DeletedSession, TraceError> SessionStore::remove(const std::string& id) {
+  const std::scoped_lock lock(changing_);
+  return ended_file(id).and_then(
+      [&](const SessionFile& file) { return trash_.put(id, file.path); });
+}
+
+std::expected<SessionEntry, TraceError> SessionStore::restore(const std::string& id) {
+  const std::scoped_lock lock(changing_);
+  if (!is_session_id(id)) return std::unexpected(file(id).error());
+  return trash_.take_back(id, files_.path_of(id)).and_then([&] { return entry(id); });
+}
+
+std::expected<void, TraceError> SessionStore::erase(const std::string& id) {
+  const std::scoped_lock lock(changing_);
+  const auto file = ended_file(id);
+  if (!file) return std::unexpected(file.error());
+  std::error_code failed;
+  fs::remove(file->path, failed);
+  if (failed) return std::unexpected(file_error(file->path, failed));
+  return {};
+}
+
+std::string SessionStore::free_id(const std::string& wanted) const {
+  constexpr std::size_t kRoomForNumber = 190;
+  std::string id = wanted;
+  for (int n = 2; files_.find(id); ++n)
+    id = std::format("{}-{}", wanted.substr(0, kRoomForNumber), n);
+  return id;
+}
+
+std::expected<SessionStore::Taken, TraceError> SessionStore::take(const fs::path& file) {
+  const auto info = info_of(file);
+  if (!info) return std::unexpected(info.error());
+  const std::string wanted = is_session_id(info->id) ? info->id : "imported";
+
+  const std::scoped_lock lock(changing_);
+  const auto there = files_.find(wanted);
+  if (there && there->ours && equal_files(file, there->path)) {
+    auto same = entry(wanted);
+    if (!same) return std::unexpected(same.error());
+    return Taken{.session = *std::move(same), .is_new = false};
+  }
+  const std::string id = free_id(wanted);
+  const auto ready = adopt_session(file, id).and_then([&] { return flush(file); });
+  if (!ready) return std::unexpected(ready.error());
+  if (const auto moved = move_file(file, files_.path_of(id)); !moved)
+    return std::unexpected(file_error(files_.path_of(id), moved.error()));
+  (void)flush(folder());
+  auto taken = entry(id);
+  if (!taken) return std::unexpected(taken.error());
+  return Taken{.session = *std::move(taken), .is_new = true};
+}
+
+}  // namespace tt

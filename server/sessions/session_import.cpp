@@ -1,0 +1,195 @@
+#include "server/sessions/session_import.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <format>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "api/exchange/import/import.h"
+#include "api/exchange/run_folder/tar.h"
+#include "server/sessions/move_file.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::uint64_t kLookAtRoomEvery = 16u << 20;
+
+TraceError system_error(const std::filesystem::path& path) {
+  return file_error(path, {errno, std::generic_category()});
+}
+
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+}
+
+// What is wrong with a file that somebody sent is theirs to mend: 422, and no
+// word of where it lay.
+Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
+  replace_all(error.message, path.string(), "The file");
+  Problem problem = problem_of(error);
+  const bool theirs = problem.fault == Fault::Damaged || problem.fault == Fault::NotASession ||
+                      problem.fault == Fault::NewerVersion;
+  if (theirs) problem.status = 422;
+  return problem;
+}
+
+const char* name_of(ImportForm form) {
+  switch (form) {
+    case ImportForm::File:
+      return "upload.ttrace";
+    case ImportForm::Log:
+      return "upload.ndjson";
+    case ImportForm::RunFolder:
+      return "upload.tar";
+  }
+  return "";
+}
+
+std::expected<void, Problem> unless(std::optional<Problem> refused) {
+  if (refused) return std::unexpected(*std::move(refused));
+  return {};
+}
+
+// The quota is for sessions, not for what they are made of.
+std::expected<void, Problem> find_room(Retention& retention, ImportForm form, std::uint64_t bytes,
+                                       std::uint64_t written) {
+  return unless(form == ImportForm::File ? retention.refuse_file(bytes, written)
+                                         : retention.refuse_scratch(bytes - written));
+}
+
+Problem damaged(const std::vector<std::string>& problems) {
+  return {
+      Fault::Damaged,
+      std::format(
+          "{}{}. Nothing of it was taken. Send the file again, whole, or repair it with "
+          "`sqlite3 FILE .recover`.",
+          problems.front(),
+          problems.size() > 1 ? std::format(", and {} more problems", problems.size() - 1) : ""),
+      422};
+}
+
+}  // namespace
+
+std::expected<SessionImport, Problem> SessionImport::begin(SessionStore& sessions,
+                                                           Retention& retention,
+                                                           std::uint64_t announced,
+                                                           ImportForm form) {
+  if (auto room = find_room(retention, form, announced, 0); !room)
+    return std::unexpected(room.error());
+  auto folder = WorkFolder::make(sessions.folder());
+  if (!folder) return std::unexpected(problem_of(folder.error()));
+  const std::filesystem::path path = folder->path() / name_of(form);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return std::unexpected(problem_of(system_error(path)));
+  return SessionImport(sessions, retention, *std::move(folder), file, form);
+}
+
+SessionImport::SessionImport(SessionStore& sessions, Retention& retention, WorkFolder folder,
+                             int file, ImportForm form)
+    : sessions_(sessions),
+      retention_(retention),
+      folder_(std::move(folder)),
+      form_(form),
+      path_(folder_.path() / name_of(form)),
+      file_(file) {}
+
+SessionImport::SessionImport(SessionImport&& other) noexcept
+    : sessions_(other.sessions_),
+      retention_(other.retention_),
+      folder_(std::move(other.folder_)),
+      form_(other.form_),
+      path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)) {}
+
+SessionImport::~SessionImport() {
+  if (file_ >= 0) close(file_);
+}
+
+std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
+  bytes_ += bytes.size();
+  if (bytes_ - room_looked_at_ >= kLookAtRoomEvery) {
+    room_looked_at_ = bytes_;
+    if (auto room = find_room(retention_, form_, bytes_, bytes_); !room) return room;
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(problem_of(system_error(path_)));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+// From here on it is the file of a session that is looked at.
+std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
+  // A session is smaller than what it is made of, but for one that was made not to be.
+  if (auto room = unless(retention_.refuse_scratch(bytes_)); !room) return room;
+  const auto session = folder_.path() / "imported.ttrace";  // its id, where it is told none
+  if (form_ == ImportForm::Log) {
+    const auto made = exchange::import_log(path_, session, keep_going);
+    if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
+  } else {
+    const auto run = unpack(keep_going);
+    if (!run) return std::unexpected(run.error());
+    auto made = exchange::import_run_folder(*run, session, keep_going);
+    if (!made) {
+      replace_all(made.error().message, run->string() + "/", "");  // the file's name is enough
+      return std::unexpected(problem_of_upload(made.error(), path_));
+    }
+  }
+  path_ = session;
+  std::error_code failed;
+  const std::uint64_t bytes = std::filesystem::file_size(session, failed);
+  return failed ? std::unexpected(problem_of(file_error(session, failed)))
+                : unless(retention_.refuse_file(bytes, bytes));
+}
+
+// The folder that the archive was unpacked into, instead of it.
+std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGoing& keep_going) {
+  auto run = folder_.path() / "run";
+  std::error_code failed;
+  std::filesystem::create_directory(run, failed);
+  if (failed) return std::unexpected(problem_of(file_error(run, failed)));
+  std::expected<void, Problem> room;
+  const auto read = exchange::read_tar(
+      path_, exchange::kImportedFiles, run,
+      [&](std::uint64_t) -> std::expected<void, TraceError> {
+        room = unless(retention_.refuse_scratch(0));
+        if (room) return {};
+        return std::unexpected(TraceError{TraceError::Kind::DiskFull, room.error().detail});
+      },
+      keep_going);
+  if (!room) return std::unexpected(room.error());
+  if (!read) return std::unexpected(problem_of_upload(read.error(), path_));
+  std::filesystem::remove(path_, failed);
+  return run;
+}
+
+std::expected<SessionStore::Taken, Problem> SessionImport::finish(const KeepGoing& keep_going) {
+  const bool closed = close(std::exchange(file_, -1)) == 0;
+  if (!closed) return std::unexpected(problem_of(system_error(path_)));
+  if (form_ != ImportForm::File) {
+    if (auto converted = convert(keep_going); !converted) return std::unexpected(converted.error());
+  }
+  const auto problems = check_session(path_, keep_going);
+  if (!problems) return std::unexpected(problem_of_upload(problems.error(), path_));
+  if (!problems->empty()) {
+    std::vector<std::string> told;
+    for (const std::string& problem : *problems)
+      told.push_back(problem_of_upload({TraceError::Kind::Damaged, problem}, path_).detail);
+    return std::unexpected(damaged(told));
+  }
+  auto taken = sessions_.take(path_);
+  if (!taken) return std::unexpected(problem_of_upload(taken.error(), path_));
+  return *std::move(taken);
+}
+
+}  // namespace tt

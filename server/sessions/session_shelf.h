@@ -1,0 +1,204 @@
+// What is known of the sessions that were asked about last and took reading every step of
+// them: the index that pictures stand on (analysis/index/session_index.h), the totals that SQL
+// answers with (analysis/index/session_totals.h). Built at the first question, extended while the
+// session grows, given up when together they take too much memory. Any thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <format>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+#include "analysis/index/session_index.h"
+#include "analysis/index/session_totals.h"
+
+namespace tt {
+
+// Made of `how`, Kept knows nothing; extend() takes in the steps that are new to it.
+template <class Kept, auto... how>
+class SessionShelf {
+ public:
+  explicit SessionShelf(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
+ private:
+  struct Entry {
+    std::shared_timed_mutex mutex;  // held by those who ask; alone by who builds or extends
+    std::optional<Kept> kept;
+    std::string session;                 // which one it is of
+    std::optional<std::string> tag;      // of the state that it is of; none: it grows
+    std::optional<std::string> damaged;  // the state that cannot be read to its end
+    std::size_t bytes = 0;               // guarded by the shelf's mutex, as the next
+    std::uint64_t used = 0;
+  };
+
+ public:
+  // Nobody changes what is kept while this lives; others may read it, too.
+  class Lease {
+   public:
+    const Kept& operator*() const { return *entry_->kept; }
+
+   private:
+    friend class SessionShelf;
+    Lease(std::shared_ptr<Entry> entry, std::shared_lock<std::shared_timed_mutex> lock)
+        : entry_(std::move(entry)), lock_(std::move(lock)) {}
+    std::shared_ptr<Entry> entry_;
+    std::shared_lock<std::shared_timed_mutex> lock_;
+  };
+
+  // `tag` is what SessionStore::tag() said when `reader` was opened, or later: where another
+  // session has come to that place meanwhile, nothing of the one is taken for the other's.
+  // Whoever asks while somebody builds waits for that, as long as keep_going(). What a reader
+  // that was ended at damage tells is lent and not kept: the next one has to meet the damage.
+  std::expected<Lease, TraceError> lend(const std::string& id,
+                                        const std::optional<std::string>& tag,
+                                        const SessionReader& reader, const KeepGoing& keep_going);
+  std::size_t bytes() const;
+
+ private:
+  std::shared_ptr<Entry> entry_of(const std::string& id);
+  void weigh(const std::shared_ptr<Entry>& entry);
+  template <class Lock>
+  static std::expected<Lock, TraceError> locked(Entry& entry, const KeepGoing& keep_going);
+  static std::expected<Lease, TraceError> lend_unkept(const SessionReader& reader,
+                                                      const KeepGoing& keep_going);
+
+  const std::size_t most_bytes_;
+  mutable std::mutex mutex_;  // of what follows
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::uint64_t clock_ = 0;
+};
+
+// A session of 100 million accesses takes 120 MB at most.
+class IndexShelf : public SessionShelf<SessionIndex> {
+ public:
+  explicit IndexShelf(std::size_t most_bytes = std::size_t{512} << 20) : SessionShelf(most_bytes) {}
+};
+
+// However long a session is, its totals take what its templates do: a few MB.
+class TotalsShelf {
+ public:
+  // As SessionShelf's; nobody changes them while they are held.
+  std::expected<std::shared_ptr<const SessionTotals>, TraceError> lend(
+      SessionTotals::Times times, const std::string& id, const std::optional<std::string>& tag,
+      const SessionReader& reader, const KeepGoing& keep_going) {
+    const auto shared = [](auto lease) {
+      const auto held = std::make_shared<const decltype(lease)>(std::move(lease));
+      return std::shared_ptr<const SessionTotals>(held, &**held);
+    };
+    if (times == SessionTotals::Times::Skip)
+      return untimed_.lend(id, tag, reader, keep_going).transform(shared);
+    return timed_.lend(id, tag, reader, keep_going).transform(shared);
+  }
+  std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of each
+  SessionShelf<SessionTotals, SessionTotals::Times::Skip> untimed_{kMostBytes};
+  SessionShelf<SessionTotals, SessionTotals::Times::Sum> timed_{kMostBytes};
+};
+
+template <class Kept, auto... how>
+auto SessionShelf<Kept, how...>::entry_of(const std::string& id) -> std::shared_ptr<Entry> {
+  const std::scoped_lock lock(mutex_);
+  auto& entry = entries_[id];
+  if (!entry) entry = std::make_shared<Entry>();
+  entry->used = ++clock_;
+  return entry;
+}
+
+// The newest stays, whatever its size.
+template <class Kept, auto... how>
+void SessionShelf<Kept, how...>::weigh(const std::shared_ptr<Entry>& entry) {
+  const std::size_t bytes = entry->kept->memory_bytes();
+  const std::scoped_lock lock(mutex_);
+  entry->bytes = bytes;
+  std::size_t all = 0;
+  for (const auto& [id, each] : entries_) all += each->bytes;
+  while (all > most_bytes_ && entries_.size() > 1) {
+    const auto oldest =
+        std::ranges::min_element(entries_, {}, [](const auto& each) { return each.second->used; });
+    if (oldest->second == entry) break;
+    all -= oldest->second->bytes;
+    entries_.erase(oldest);
+  }
+}
+
+template <class Kept, auto... how>
+std::size_t SessionShelf<Kept, how...>::bytes() const {
+  const std::scoped_lock lock(mutex_);
+  std::size_t all = 0;
+  for (const auto& [id, entry] : entries_) all += entry->bytes;
+  return all;
+}
+
+template <class Kept, auto... how>
+template <class Lock>
+std::expected<Lock, TraceError> SessionShelf<Kept, how...>::locked(Entry& entry,
+                                                                   const KeepGoing& keep_going) {
+  Lock lock(entry.mutex, std::defer_lock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(20)))
+    if (!keep_going()) return std::unexpected(cancelled_error());
+  return lock;
+}
+
+template <class Kept, auto... how>
+auto SessionShelf<Kept, how...>::lend_unkept(const SessionReader& reader,
+                                             const KeepGoing& keep_going)
+    -> std::expected<Lease, TraceError> {
+  auto entry = std::make_shared<Entry>();
+  entry->kept.emplace(how...);
+  if (auto done = entry->kept->extend(reader, keep_going); !done)
+    return std::unexpected(done.error());
+  std::shared_lock lock(entry->mutex);
+  return Lease(std::move(entry), std::move(lock));
+}
+
+template <class Kept, auto... how>
+auto SessionShelf<Kept, how...>::lend(const std::string& id, const std::optional<std::string>& tag,
+                                      const SessionReader& reader, const KeepGoing& keep_going)
+    -> std::expected<Lease, TraceError> {
+  const auto info = reader.info();
+  if (!info) return std::unexpected(info.error());
+  const std::string session = std::format("{} {}", info->id, info->start_utc_ns);
+  const std::shared_ptr<Entry> entry = entry_of(id);
+  for (bool extended = false;;) {
+    {
+      auto shared = locked<std::shared_lock<std::shared_timed_mutex>>(*entry, keep_going);
+      if (!shared) return std::unexpected(shared.error());
+      if (entry->kept && entry->session == session && (tag ? entry->tag == tag : extended))
+        return Lease(entry, *std::move(shared));
+      if (tag && entry->damaged == tag) {
+        shared->unlock();
+        return lend_unkept(reader, keep_going);
+      }
+    }
+    const auto alone = locked<std::unique_lock<std::shared_timed_mutex>>(*entry, keep_going);
+    if (!alone) return std::unexpected(alone.error());
+    const bool same = entry->kept && entry->session == session;
+    if (same && tag && entry->tag == tag) continue;  // somebody was faster
+    // Of another state of an ended session nothing is known; one that grows only grows.
+    if (!same || entry->tag) entry->kept.emplace(how...);
+    entry->session = session;
+    entry->tag.reset();
+    if (auto done = entry->kept->extend(reader, keep_going); !done) {
+      // The half of it would go on with whatever has this id by then.
+      if (tag) entry->kept.reset();
+      if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
+      return std::unexpected(done.error());
+    }
+    entry->tag = tag;
+    extended = true;
+    weigh(entry);
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,14 @@
+// What passes a filter of ops and accesses, looked up by its words alone.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/aggregate/trace_axis.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+
+bool op_passes(const TraceFilter& filter, const GraphTemplate& graph, std::uint32_t op);
+bool access_passes(const TraceFilter& filter, const GraphTemplate& graph, const Access& access);
+
+}  // namespace tt::test

@@ -1,0 +1,30 @@
+// What page faults were for, looked up one by one (analysis/index/fault_places.h, fault_walk.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/analysis/aggregate/naive_picture.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+
+struct NaiveFault {
+  Step step;
+  std::uint64_t count = 1;
+  bool told = true;
+  PageFault fault{};
+  std::shared_ptr<const GraphTemplate> graph;  // null: the step has none
+  std::optional<std::uint32_t> op{};
+  std::optional<std::uint32_t> access{};  // in accesses_of()
+  Access of_access{};                     // that one
+  std::int32_t expert = -1;
+  FileRange file{};  // of the byte, where it is mapped
+};
+std::vector<NaiveFault> naive_faults(const SessionReader& reader);
+
+NaivePicture naive_fault_picture(const SessionReader& reader, const SessionIndex& index,
+                                 const RasterQuery& query, const Raster& like);
+
+}  // namespace tt::test

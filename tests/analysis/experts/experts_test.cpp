@@ -1,0 +1,235 @@
+// Experts of sessions written by hand and at random; of real models in
+// tests/tracer/.
+#include "analysis/experts/experts.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/experts/expert_pinning.h"
+#include "tests/analysis/experts/expert_check.h"
+#include "tests/support/sessions/random_session.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+constexpr std::int64_t kExperts = 8, kUsed = 2;
+
+// Layers with one router each, the last of which has two; each has a matrix of
+// its experts, 32 bytes a slice.
+GraphTemplate routed_graph(std::uint32_t layers, std::int64_t tokens) {
+  GraphMaker m;
+  const TensorId x = m.input("inp", {2, 1, tokens}, kF32);
+  const auto outputs = m.input("inp_out_ids", {tokens});
+  m.slot(SlotKind::OutputIds, outputs);
+  for (std::uint32_t i = 0; i <= layers; ++i) {
+    const std::string layer = std::to_string(std::min(i, layers - 1));
+    const LayerId id{static_cast<std::int32_t>(std::min(i, layers - 1))};
+    const TensorId ids = m.node("TOP_K", ("ffn_moe_topk-" + layer).c_str(), {kUsed, tokens}, {x});
+    m.slot(SlotKind::Experts, ids, id);
+    const auto scores =
+        m.node("GET_ROWS", ("ffn_moe_weights-" + layer).c_str(), {1, kUsed, tokens}, {x, ids});
+    m.slot(SlotKind::ExpertScores, scores, id);
+    const TensorId weight =
+        m.weight(("blk." + layer + ".ffn_up_exps.weight").c_str(), {2, 4, kExperts});
+    m.graph.tensors[weight.v].file = {.file = 0, .offset = 4096 * (i + 1), .length = 32 * kExperts};
+    m.graph.tensors[weight.v].layer = id;
+    m.node("MUL_MAT_ID", ("ffn_moe_up-" + layer).c_str(), {4, kUsed, tokens}, {weight, x, ids});
+  }
+  return std::move(m.graph);
+}
+
+// A prompt and then one token after the other.
+RandomSession random_routing(std::uint64_t seed) {
+  Dice dice(seed);
+  RandomSession s;
+  s.info.id = "routed";
+  s.info.state = SessionState::Done;
+  s.info.n_experts = kExperts;
+  const auto layers = static_cast<std::uint32_t>(1 + dice.below(3));
+  const auto prompt = static_cast<std::uint32_t>(1 + dice.below(6));
+  s.templates = {routed_graph(layers, prompt), routed_graph(layers, 1)};
+  std::uint32_t token = 0;
+  const std::uint64_t skew = dice.below(3);
+  for (std::uint32_t i = 0; i < 3 + dice.below(20); ++i) {
+    Step step;
+    step.id = StepId{i};
+    step.phase = i == 0 ? Phase::Prompt : Phase::Generate;
+    step.graph = TemplateId{i == 0 ? 1U : 2U};
+    step.first_token = token;
+    step.n_tokens = i == 0 ? prompt : 1;
+    const GraphTemplate& graph = s.templates[step.graph.v - 1];
+    step.op_ends.resize(graph.ops.size());
+    step.slots.resize(dice.one_in(10) ? 0 : graph.slots.size());
+    for (std::size_t k = 0; k < step.slots.size(); ++k) {
+      SlotValues& values = step.slots[k];
+      const SlotKind kind = graph.slots[k].kind;
+      if (kind == SlotKind::OutputIds) {
+        values.ints = {step.n_tokens - 1};
+        continue;
+      }
+      // The last router of a prompt computes the last token only, now and then none knows which.
+      const bool last_only = k + 2 >= step.slots.size() && step.n_tokens > 1;
+      const std::size_t tokens = last_only ? 1 + dice.below(2) : step.n_tokens;
+      for (std::size_t n = tokens * kUsed; n > 0; --n) {
+        if (kind == SlotKind::Experts) {
+          const auto below = static_cast<std::uint64_t>(kExperts) >> dice.below(skew + 1);
+          values.ints.push_back(dice.one_in(40) ? dice.any_i64()
+                                                : static_cast<std::int64_t>(dice.below(below)));
+        } else {
+          values.floats.push_back(dice.one_in(20) ? std::nanf("")
+                                                  : 0.125F * static_cast<float>(dice.below(9)));
+        }
+      }
+    }
+    token += step.n_tokens;
+    s.steps.push_back(std::move(step));
+  }
+  for (std::uint32_t i = 0; i < token; ++i) {
+    const auto id = static_cast<std::int32_t>(dice.below(5));
+    s.tokens.push_back({.index = i, .id = id, .text = std::string(1, static_cast<char>('a' + id))});
+  }
+  return s;
+}
+
+TEST(Experts, AreCountedAsOneWouldByHand) {
+  TempFolder folder;
+  RandomSession s;
+  s.info.id = "hand";
+  s.info.n_experts = kExperts;
+  s.info.state = SessionState::Done;
+  s.templates = {routed_graph(1, 1)};
+  // One layer with two routers; the first takes 3 and 1, 3 and 2, 3 and 1.
+  const std::vector<std::vector<std::int64_t>> chosen = {{3, 1}, {3, 2}, {3, 1}};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Step step;
+    step.id = StepId{i};
+    step.phase = Phase::Generate;
+    step.graph = TemplateId{1};
+    step.first_token = i;
+    step.n_tokens = 1;
+    step.op_ends.resize(s.templates[0].ops.size());
+    step.slots = {{.ints = {0}, .floats = {}},
+                  {.ints = chosen[i], .floats = {}},
+                  {.ints = {}, .floats = {.75F, .25F}},
+                  {.ints = {0, 1}, .floats = {}},
+                  {.ints = {}, .floats = {}}};
+    s.steps.push_back(std::move(step));
+    s.tokens.push_back({.index = i, .id = i == 1 ? 7 : 5, .text = i == 1 ? "b" : "a"});
+  }
+  ASSERT_TRUE(write_session(folder / "s.ttrace", s).has_value());
+  const auto reader = SessionReader::open(folder / "s.ttrace");
+  ASSERT_TRUE(reader.has_value());
+  EXPECT_EQ(expect_experts_counted(*reader), 12U);
+
+  const auto routers = expert_use(*reader, std::nullopt);
+  ASSERT_TRUE(routers.has_value());
+  ASSERT_EQ(routers->size(), 2U);
+  const RouterUse& first = routers->front();
+  EXPECT_EQ(first.experts, 8U);
+  EXPECT_EQ(first.per_token, 2U);
+  EXPECT_EQ(first.tokens, 3U);
+  EXPECT_DOUBLE_EQ(first.coverage(), 3.0 / 8);
+  EXPECT_DOUBLE_EQ(first.turnover(), 0.5) << "one of two changes, twice";
+  // Shares 1/2, 1/3, 1/6.
+  EXPECT_NEAR(first.entropy(), 0.5 + std::log2(3.0) / 3 + std::log2(6.0) / 6, 1e-12);
+  EXPECT_EQ(first.used[2],
+            (ExpertCount{.expert = 3, .choices = 3, .first = 3, .score = 2.25, .scored = 3}));
+  EXPECT_EQ((*routers)[1].router, 1U);
+  EXPECT_DOUBLE_EQ((*routers)[1].turnover(), 0);
+
+  const auto detail = router_detail(*reader, LayerId{0}, 0, std::nullopt, {});
+  ASSERT_TRUE(detail.has_value());
+  ASSERT_EQ(detail->pairs.size(), 2U);
+  EXPECT_EQ(detail->pairs[0], (ExpertPair{.a = 1, .b = 3, .together = 2, .lift = 1}));
+  // Expert 1 was chosen for the two "a" of three tokens.
+  ASSERT_EQ(detail->tokens[0].size(), 1U);
+  EXPECT_EQ(detail->tokens[0][0].text, "a");
+  EXPECT_DOUBLE_EQ(detail->tokens[0][0].lift, 1.5);
+  EXPECT_TRUE(detail->tokens[2].empty()) << "expert 3 answers to any token alike";
+}
+
+TEST(Experts, AreWhatTheListsSayInAnySession) {
+  std::uint64_t choices = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "s.ttrace", random_routing(seed)).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    choices += expect_experts_counted(*reader);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(choices, 2000U);
+}
+
+TEST(Experts, TakeAnyTemplate) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(seed)).has_value());
+    const auto reader = SessionReader::open(folder / "s.ttrace");
+    ASSERT_TRUE(reader.has_value());
+    const auto routers = expert_use(*reader, std::nullopt);
+    ASSERT_TRUE(routers.has_value());
+    for (const RouterUse& use : *routers) {
+      EXPECT_GE(use.entropy(), 0);
+      EXPECT_LE(use.gini(), 1);
+      EXPECT_TRUE(router_detail(*reader, use.layer, use.router, std::nullopt, {}).has_value());
+    }
+    EXPECT_TRUE(token_experts(*reader, std::nullopt, {.from = 3, .limit = 5}).has_value());
+    EXPECT_TRUE(expert_pinning(*reader, {}).has_value());
+  }
+}
+
+TEST(Experts, AModelWithoutHasNoneAndThatIsNoError) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const SessionReader reader = session.reader();
+  EXPECT_EQ(expect_experts_counted(reader), 0U);
+  const auto pinning = expert_pinning(reader, {});
+  ASSERT_TRUE(pinning.has_value());
+  EXPECT_EQ(pinning->read, Bytes{0});
+  EXPECT_GT(pinning->weights_read, Bytes{0});
+  EXPECT_EQ(pinning->best_gain(), nullptr);
+  const auto detail = router_detail(reader, LayerId{0}, 0, std::nullopt, {});
+  ASSERT_FALSE(detail.has_value());
+  EXPECT_EQ(detail.error().kind, TraceError::Kind::NotFound);
+  EXPECT_TRUE(detail.error().message.contains("no experts")) << detail.error().message;
+}
+
+TEST(Experts, AQuestionThatNobodyAsksAnyMoreEnds) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const SessionReader reader = session.reader();
+  const auto gone = [] { return false; };
+  EXPECT_EQ(expert_use(reader, std::nullopt, gone).error().kind, TraceError::Kind::Cancelled);
+  EXPECT_EQ(expert_pinning(reader, {}, gone).error().kind, TraceError::Kind::Cancelled);
+}
+
+// Half of the reads take slice 0 between ever new ones: a cache of one slice
+// never has it, pinning does.
+TEST(ExpertPinning, HelpsWhereOneExpertComesBackBetweenOthers) {
+  ReadSequence sequence;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    sequence.items.push_back({.tensor = "exps",
+                              .expert = static_cast<std::int32_t>(i),
+                              .file = {.file = 0, .offset = 100 * i, .length = 100},
+                              .layer = LayerId{0}});
+  }
+  for (std::uint32_t i = 1; i < 40; ++i) {
+    sequence.reads.push_back(0);
+    sequence.reads.push_back(i);
+    ++sequence.items[0].reads;
+    ++sequence.items[i].reads;
+  }
+  const Bytes one{100};
+  const ExpertPinning pinning = expert_pinning(sequence, std::span(&one, 1)).value();
+  ASSERT_NE(pinning.best_gain(), nullptr);
+  EXPECT_EQ(pinning.curve[0].lru, Bytes{0});
+  EXPECT_EQ(pinning.curve[0].pinned, Bytes{38 * 100});
+  EXPECT_EQ(pinning.curve[0].slices, 1U);
+  EXPECT_EQ(pinning.curve[0].tried_pinned, Bytes{19 * 100});
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,320 @@
+#include "tests/analysis/graph/layer_check.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analysis/graph/graph_part.h"
+#include "analysis/graph/node_places.h"
+#include "tracer/format/names/names.h"
+
+namespace tt::test {
+namespace {
+
+using Tensors = std::set<TensorId>;
+using Edges = std::set<std::pair<TensorId, TensorId>>;
+
+// A graph and the questions that the definition asks of it, each answered by looking at all of it.
+class Naive {
+ public:
+  explicit Naive(const GraphTemplate& graph) : graph_(graph), layers_(layers_of_nodes(graph)) {
+    for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+      for (const TensorId read : reads_of(n)) edges_.emplace(read, graph.nodes[n].output);
+    }
+  }
+
+  const Edges& edges() const { return edges_; }
+  std::uint32_t maker(TensorId t) const {
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (graph_.nodes[n].output == t) return n;
+    }
+    return kNone;
+  }
+  bool is_leaf(TensorId t) const { return maker(t) == kNone; }
+  bool is_executed(TensorId t) const {
+    for (const Op& op : graph_.ops) {
+      for (std::uint32_t n = op.first.v; n < op.first.v + op.nodes; ++n) {
+        if (graph_.nodes[n].output == t) return true;
+      }
+    }
+    return false;
+  }
+  LayerId layer(TensorId t) const {
+    return is_leaf(t) ? graph_.tensor(t).layer : layers_[maker(t)];
+  }
+  bool is_external(TensorId t) const {
+    const TensorKind kind = graph_.tensor(t).kind;
+    return is_leaf(t) && (kind == TensorKind::Kv || kind == TensorKind::Input);
+  }
+  Tensors sources(TensorId t) const {
+    Tensors out;
+    for (const auto& [from, to] : edges_) {
+      if (to == t) out.insert(from);
+    }
+    return out;
+  }
+  Tensors readers(TensorId t) const {
+    Tensors out;
+    for (const auto& [from, to] : edges_) {
+      if (from == t) out.insert(to);
+    }
+    return out;
+  }
+  // Inputs, caches, constants of no layer, and what is computed from such things alone.
+  bool is_infrastructure(TensorId t) const {
+    if (is_external(t)) return true;
+    if (layer(t) != kNoLayer) return false;
+    return categories_of(graph_)[t.v] == Category::Infrastructure;
+  }
+
+ private:
+  // Sources, the memory that a view shows, and the last write into each of these.
+  Tensors reads_of(std::uint32_t n) const {
+    const TensorId out = graph_.nodes[n].output;
+    Tensors named;
+    for (const TensorId source : graph_.nodes[n].src) {
+      if (source != kNoTensor) named.insert(source);
+    }
+    bool shows_root = graph_.root(out) == out;
+    for (const TensorId source : named) shows_root |= graph_.root(source) == graph_.root(out);
+    if (!shows_root) named.insert(graph_.root(out));
+    Tensors all = named;
+    for (const TensorId source : named) {
+      for (std::uint32_t before = n; before-- > 0;) {
+        const Node& node = graph_.nodes[before];
+        if (node.output == source) break;
+        if (node.computed && graph_.root(node.output) == graph_.root(source)) {
+          all.insert(node.output);
+          break;
+        }
+      }
+    }
+    all.erase(out);
+    return all;
+  }
+
+  const GraphTemplate& graph_;
+  std::vector<LayerId> layers_;
+  Edges edges_;
+};
+
+struct Expected {
+  Tensors own, inputs, outputs;
+};
+
+Tensors own_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  Tensors own;
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const TensorId t{i};
+    if (layers.has(naive.is_external(t) ? kNoLayer : naive.layer(t))) own.insert(t);
+  }
+  return own;
+}
+
+Expected expected_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  Expected members{.own = own_members(graph, naive, layers), .inputs = {}, .outputs = {}};
+  // Whatever grows no more is complete.
+  for (std::size_t before = 0; before != members.inputs.size() + 1;) {
+    before = members.inputs.size() + 1;
+    Tensors reading = members.own;
+    for (const TensorId t : members.inputs) {
+      const bool view = !naive.is_leaf(t) && !naive.is_executed(t);
+      if (view || naive.is_infrastructure(t)) reading.insert(t);
+    }
+    for (const auto& [from, to] : naive.edges()) {
+      if (reading.contains(to) && !members.own.contains(from)) members.inputs.insert(from);
+    }
+  }
+  for (std::size_t before = 0; before != members.outputs.size() + 1;) {
+    before = members.outputs.size() + 1;
+    Tensors read;
+    for (const TensorId t : members.own) {
+      if (!naive.is_leaf(t)) read.insert(t);
+    }
+    for (const TensorId t : members.outputs) {
+      if (!naive.is_executed(t)) read.insert(t);
+    }
+    for (const auto& [from, to] : naive.edges()) {
+      if (read.contains(from) && !members.own.contains(to)) members.outputs.insert(to);
+    }
+  }
+  return members;
+}
+
+// What a tensor of a chosen layer, or of none, is in as.
+Category own_category(const GraphTemplate& graph, const Naive& naive, TensorId t) {
+  if (naive.is_external(t)) return Category::Infrastructure;
+  return naive.layer(t) == kNoLayer ? categories_of(graph)[t.v] : Category::Layer;
+}
+
+void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
+  const LayerSubgraph found = layer_subgraph(graph, layers);
+  const Expected expected = expected_members(graph, naive, layers);
+  Tensors all = expected.own;
+  all.insert(expected.inputs.begin(), expected.inputs.end());
+  all.insert(expected.outputs.begin(), expected.outputs.end());
+
+  std::map<TensorId, Category> members;
+  std::uint32_t last = 0;
+  for (const LayerNode& node : found.nodes) {
+    const std::string& name = graph.tensor(node.tensor).name;
+    EXPECT_TRUE(members.emplace(node.tensor, node.category).second) << name << " is in twice";
+    EXPECT_TRUE(all.contains(node.tensor)) << name << " should not be in";
+    EXPECT_EQ(node.node.v, naive.maker(node.tensor)) << name;
+    EXPECT_EQ(node.op != kNoOp, naive.is_executed(node.tensor)) << name;
+    if (node.node != kNoNode) {
+      EXPECT_GE(node.node.v, last) << name << " is out of order";
+      last = node.node.v;
+    }
+  }
+  for (const TensorId t : all) {
+    EXPECT_TRUE(members.contains(t)) << graph.tensor(t).name << " is missing";
+  }
+  for (const auto& [t, category] : members) {
+    const std::string& name = graph.tensor(t).name;
+    if (expected.own.contains(t)) {
+      EXPECT_EQ(category, own_category(graph, naive, t)) << name;
+      continue;
+    }
+    EXPECT_NE(category, Category::Layer) << name;
+    EXPECT_TRUE(category != Category::CrossLayerInput || expected.inputs.contains(t)) << name;
+    EXPECT_TRUE(category != Category::CrossLayerOutput || expected.outputs.contains(t)) << name;
+    if (expected.inputs.contains(t)) {
+      EXPECT_EQ(category == Category::Infrastructure, naive.is_infrastructure(t)) << name;
+    }
+  }
+
+  Edges edges;
+  for (const LayerEdge& edge : found.edges) {
+    EXPECT_TRUE(edges.emplace(edge.from, edge.to).second)
+        << graph.tensor(edge.from).name << " -> " << graph.tensor(edge.to).name << " twice";
+    std::set<LayerId> ends = {naive.layer(edge.from), naive.layer(edge.to)};
+    ends.erase(kNoLayer);
+    bool crosses = ends.size() == 2;
+    for (const LayerId end : ends) crosses |= !layers.has(end);
+    EXPECT_EQ(edge.cross_layer, crosses);
+  }
+  Edges inside;
+  for (const auto& edge : naive.edges()) {
+    if (all.contains(edge.first) && all.contains(edge.second)) inside.insert(edge);
+  }
+  EXPECT_EQ(edges, inside);
+}
+
+// Everything is in one of the layers or outside, once, and all of it in the whole.
+void expect_parts_make_whole(const GraphTemplate& graph, const Naive& naive,
+                             const std::set<LayerId>& layers) {
+  std::map<TensorId, int> times;
+  const auto count = [&](LayerId layer) {
+    for (const TensorId t : own_members(graph, naive, LayerSet::one(layer))) ++times[t];
+  };
+  for (const LayerId layer : layers) count(layer);
+  count(kNoLayer);
+  EXPECT_EQ(times.size(), graph.tensors.size());
+  for (const auto& [t, n] : times) EXPECT_EQ(n, 1) << graph.tensor(t).name;
+
+  const LayerSubgraph whole = layer_subgraph(graph, LayerSet::all());
+  EXPECT_EQ(whole.nodes.size(), graph.tensors.size());
+  EXPECT_EQ(whole.edges.size(), naive.edges().size());
+}
+
+void expect_collapsed(const GraphTemplate& graph, const LayerSet& layers) {
+  const LayerSubgraph subgraph = layer_subgraph(graph, layers);
+  const CollapsedGraph groups = collapsed(graph, subgraph);
+  std::set<std::tuple<LayerId, Component, Category>> kinds;
+  std::uint64_t tensors = 0, ops = 0, weights = 0, bytes = 0, edges = 0;
+  for (const NodeGroup& group : groups.groups) {
+    EXPECT_TRUE(kinds.emplace(group.layer, group.component, group.category).second);
+    tensors += group.tensors;
+    ops += group.ops;
+    weights += group.weights;
+    bytes += group.weight_bytes.v;
+  }
+  EXPECT_EQ(tensors, subgraph.nodes.size());
+  std::set<TensorId> members;
+  for (const LayerNode& node : subgraph.nodes) members.insert(node.tensor);
+  for (const Op& op : graph.ops) ops -= members.contains(graph.node(op.last()).output) ? 1U : 0U;
+  EXPECT_EQ(ops, 0U);
+  for (const LayerNode& node : subgraph.nodes) {
+    const Tensor& tensor = graph.tensor(node.tensor);
+    if (tensor.kind != TensorKind::Weight || node.node != kNoNode) continue;
+    --weights;
+    bytes -= tensor.file.length;
+  }
+  EXPECT_EQ(weights, 0U);
+  EXPECT_EQ(bytes, 0U);
+
+  // The layers of both ends of an edge between two layers are in two groups.
+  std::set<std::pair<LayerId, LayerId>> between, found;
+  std::map<TensorId, LayerId> layer_of;
+  for (const LayerNode& node : subgraph.nodes) layer_of[node.tensor] = node.layer;
+  for (const LayerEdge& edge : subgraph.edges) {
+    if (layer_of[edge.from] != layer_of[edge.to])
+      between.emplace(layer_of[edge.from], layer_of[edge.to]);
+  }
+  for (const GroupEdge& edge : groups.edges) {
+    EXPECT_NE(edge.from, edge.to);
+    edges += edge.edges;
+    const LayerId from = groups.groups[edge.from].layer, to = groups.groups[edge.to].layer;
+    if (from != to) found.emplace(from, to);
+  }
+  EXPECT_EQ(found, between) << "edges that span layers are kept";
+  EXPECT_LE(edges, subgraph.edges.size());
+}
+
+// What the naive way takes from node_places.h is held against what the graph itself says.
+void expect_places(const GraphTemplate& graph, const Naive& naive, LayerId layer) {
+  for (const Op& op : graph.ops) {
+    for (std::uint32_t n = op.first.v; op.layer == layer && n <= op.last().v; ++n)
+      EXPECT_EQ(naive.layer(graph.nodes[n].output), layer);
+  }
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (layer_of(tensor.name) != layer || tensor.kind == TensorKind::Kv) continue;
+    EXPECT_EQ(naive.layer(TensorId{i}), layer) << tensor.name;
+  }
+}
+
+}  // namespace
+
+int expect_whole_layers(const GraphTemplate& graph, Layers given) {
+  std::set<LayerId> layers;
+  std::size_t first = graph.ops.size(), last = 0;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    if (graph.ops[i].layer == kNoLayer) continue;
+    layers.insert(graph.ops[i].layer);
+    first = std::min(first, i);
+    last = i;
+  }
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.layer != kNoLayer) layers.insert(tensor.layer);
+  }
+  for (std::size_t i = first; i <= last && i < graph.ops.size(); ++i) {
+    EXPECT_TRUE(given == Layers::AsGiven || graph.ops[i].layer != kNoLayer)
+        << "op " << i << ", inside the layers, belongs to none: "
+        << graph.tensor(graph.node(graph.ops[i].last()).output).name;
+  }
+  const Naive naive(graph);
+  for (const LayerId layer : layers) {
+    SCOPED_TRACE("layer " + std::to_string(layer.v));
+    if (given == Layers::OfModel) expect_places(graph, naive, layer);
+    expect_whole(graph, naive, LayerSet::one(layer));
+  }
+  expect_whole(graph, naive, {.outside = true});
+  expect_whole(graph, naive, LayerSet::all());
+  if (!layers.empty()) {
+    const std::int32_t from = layers.begin()->v;
+    const LayerSet some = {.ranges = {{from, from + 1}, {from + 3, from + 3}},
+                           .outside = graph.nodes.size() % 2 == 0};
+    expect_whole(graph, naive, some);
+    expect_collapsed(graph, some);
+  }
+  expect_parts_make_whole(graph, naive, layers);
+  expect_collapsed(graph, LayerSet::all());
+  return static_cast<int>(layers.size());
+}
+
+}  // namespace tt::test

@@ -1,0 +1,180 @@
+#include "tests/analysis/report/comparison_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/analysis/aggregate/naive_sums.h"
+
+namespace tt::test {
+namespace {
+
+bool is_empty(const TraceSums& sums) { return sums == TraceSums{}; }
+
+// One side of the rows of an axis; rows of one name are added up.
+void expect_side(const ComparedBy& by, std::optional<TraceSums> ComparedRow::* side,
+                 const SessionReader& reader) {
+  SCOPED_TRACE(to_text(by.by));
+  NaiveSums left = naive_sums(reader, by.by), seen;
+  for (const ComparedRow& row : by.rows)
+    if (row.*side) seen[row.name] += *(row.*side);
+  for (const auto& [name, sums] : seen) {
+    SCOPED_TRACE(name);
+    expect_equal_sums(sums, left[name]);
+    left.erase(name);
+  }
+  if (by.by == Axis::Tensor) left.erase("");  // ops of which no tensor has the time
+  for (const auto& [name, sums] : left) EXPECT_TRUE(is_empty(sums)) << "no row for " << name;
+}
+
+std::vector<Token> tokens_of(const SessionReader& reader) {
+  return reader.tokens(0, UINT32_MAX).value();
+}
+
+// Of each token the share of its step, of which each token has as much.
+std::map<std::uint32_t, Ns> times_of(const SessionReader& reader) {
+  std::map<std::uint32_t, Ns> times;
+  const auto walk = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    for (std::uint32_t i = 0; i < step.n_tokens; ++i)
+      times[step.first_token + i] = Ns{(step.end.v - step.begin.v) / step.n_tokens};
+    return true;
+  });
+  EXPECT_TRUE(walk.has_value());
+  return times;
+}
+
+void expect_tokens(const TokenAlignment& aligned, const SessionReader& left,
+                   const SessionReader& right) {
+  const auto expect_side = [&](const SessionReader& reader,
+                               std::optional<Token> ComparedToken::* token,
+                               std::optional<Ns> ComparedToken::* time) {
+    const auto tokens = tokens_of(reader);
+    const auto times = times_of(reader);
+    for (const ComparedToken& row : aligned.rows.rows) {
+      SCOPED_TRACE(row.index);
+      const bool there = row.index < tokens.size();
+      ASSERT_EQ((row.*token).has_value(), there);
+      const auto timed = times.find(row.index);
+      ASSERT_EQ((row.*time).has_value(), there && timed != times.end());
+      if (row.*token) {
+        EXPECT_EQ(*(row.*token), tokens[row.index]);
+      }
+      if (row.*time) {
+        EXPECT_EQ(*(row.*time), timed->second);
+      }
+    }
+  };
+  expect_side(left, &ComparedToken::left, &ComparedToken::left_ns);
+  expect_side(right, &ComparedToken::right, &ComparedToken::right_ns);
+}
+
+// What a template does, in words: of each op the words and the names of its nodes that
+// compute something.
+std::string words_of(const GraphTemplate& graph) {
+  std::ostringstream words;
+  for (const Op& op : graph.ops) {
+    for (std::uint32_t n = op.first.v; n <= op.last().v; ++n) {
+      const Node& node = graph.nodes[n];
+      const bool idle = !node.computed || node.op == "NONE" || node.op == "RESHAPE" ||
+                        node.op == "VIEW" || node.op == "PERMUTE" || node.op == "TRANSPOSE";
+      if (op.nodes == 1 || !idle) words << node.op << ' ';
+    }
+    words << graph.tensors[graph.nodes[op.last().v].output.v].name << '\n';
+  }
+  return words.str();
+}
+
+// Each verdict from the two graphs; and of those that are only in one, that none of the
+// other side would have done.
+void expect_verdicts(const std::vector<ComparedTemplate>& pairs, const SessionReader& left,
+                     const SessionReader& right) {
+  const auto alike = [&](TemplateId a, TemplateId b) {
+    const auto x = left.graph(a).value(), y = right.graph(b).value();
+    return x->fingerprint == y->fingerprint ? TemplateMatch::Identical
+           : words_of(*x) == words_of(*y)   ? TemplateMatch::SameOps
+                                            : TemplateMatch::OnlyLeft;
+  };
+  for (const ComparedTemplate& pair : pairs) {
+    SCOPED_TRACE(std::to_string(pair.left.v) + " and " + std::to_string(pair.right.v));
+    if (pair.left.v != 0) {
+      EXPECT_EQ(pair.left_ops, left.graph(pair.left).value()->ops.size());
+    }
+    if (pair.right.v != 0) {
+      EXPECT_EQ(pair.right_ops, right.graph(pair.right).value()->ops.size());
+    }
+    if (pair.left.v != 0 && pair.right.v != 0) {
+      EXPECT_EQ(pair.match, alike(pair.left, pair.right));
+    } else {
+      EXPECT_EQ(pair.match, pair.right.v == 0 ? TemplateMatch::OnlyLeft : TemplateMatch::OnlyRight);
+    }
+    for (const ComparedTemplate& other : pairs) {
+      if (pair.left.v == 0 || other.right.v == 0) continue;
+      const TemplateMatch match = alike(pair.left, other.right);
+      // The same graph is nobody else's partner but of another that is the same.
+      if (match == TemplateMatch::Identical) {
+        EXPECT_TRUE(pair.match == match || other.match == match);
+      }
+      if (pair.right.v == 0 && other.left.v == 0) {
+        EXPECT_EQ(match, TemplateMatch::OnlyLeft) << "with " << other.right.v;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void expect_compared(const ComparedSession& left, const ComparedSession& right) {
+  const auto comparison = compare(left, right, {.from = 0, .limit = 1'000'000});
+  ASSERT_TRUE(comparison.has_value()) << comparison.error().message;
+  std::set<Axis> axes;
+  for (const ComparedBy& by : comparison->by) {
+    axes.insert(by.by);
+    expect_side(by, &ComparedRow::left, left.reader);
+    expect_side(by, &ComparedRow::right, right.reader);
+  }
+  EXPECT_EQ(axes,
+            (std::set{Axis::Phase, Axis::Component, Axis::Layer, Axis::OpKind, Axis::Tensor}));
+  const auto total = [](const SessionReader& reader) {
+    TraceSums sum;
+    for (const auto& [name, sums] : naive_sums(reader, Axis::OpKind)) sum += sums;
+    return sum;
+  };
+  expect_equal_sums(comparison->left, total(left.reader));
+  expect_equal_sums(comparison->right, total(right.reader));
+
+  const auto a = tokens_of(left.reader), b = tokens_of(right.reader);
+  std::uint32_t common = 0;
+  while (common < std::min(a.size(), b.size()) && a[common].id == b[common].id) ++common;
+  EXPECT_EQ(comparison->tokens.left, a.size());
+  EXPECT_EQ(comparison->tokens.right, b.size());
+  EXPECT_EQ(comparison->tokens.common, common);
+  EXPECT_EQ(comparison->tokens.rows.rows.size(), std::max(a.size(), b.size()));
+  expect_tokens(comparison->tokens, left.reader, right.reader);
+  expect_verdicts(comparison->templates, left.reader, right.reader);
+
+  const auto expect_once = [&](const SessionReader& reader, TemplateId ComparedTemplate::* id,
+                               std::uint32_t ComparedTemplate::* steps) {
+    std::map<TemplateId, std::uint32_t> used;
+    const auto walk = reader.for_each_step(StepId{0}, kNone, [&](const Step& step) {
+      if (step.graph.v != 0) ++used[step.graph];
+      return true;
+    });
+    EXPECT_TRUE(walk.has_value());
+    std::map<TemplateId, std::uint32_t> paired;
+    for (const ComparedTemplate& one : comparison->templates)
+      if ((one.*id).v != 0 && one.*steps > 0) {
+        EXPECT_TRUE(paired.emplace(one.*id, one.*steps).second) << (one.*id).v;
+      }
+    EXPECT_EQ(paired, used);
+  };
+  expect_once(left.reader, &ComparedTemplate::left, &ComparedTemplate::left_steps);
+  expect_once(right.reader, &ComparedTemplate::right, &ComparedTemplate::right_steps);
+}
+
+}  // namespace tt::test

@@ -1,0 +1,112 @@
+// Two sessions side by side, against a walk over every access of both.
+#include "analysis/report/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tests/analysis/report/comparison_check.h"
+#include "tests/support/sessions/plausible_session.h"
+#include "tests/support/sessions/small_session.h"
+#include "tests/support/temp_folder.h"
+
+namespace tt::test {
+namespace {
+
+constexpr PageRange kAllTokens{.from = 0, .limit = 1'000'000};
+
+struct OpenedSide {
+  explicit OpenedSide(const std::filesystem::path& file)
+      : reader(SessionReader::open(file).value()), index(SessionIndex::build(reader).value()) {}
+  ComparedSession side() const { return {.index = index, .reader = reader}; }
+  SessionReader reader;
+  SessionIndex index;
+};
+
+Comparison compared(const OpenedSide& left, const OpenedSide& right,
+                    PageRange tokens = kAllTokens) {
+  auto comparison = compare(left.side(), right.side(), tokens);
+  EXPECT_TRUE(comparison.has_value()) << comparison.error().message;
+  return *std::move(comparison);
+}
+
+TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    ASSERT_TRUE(write_session(folder / "a.ttrace", plausible_session(2 * seed)).has_value());
+    ASSERT_TRUE(write_session(folder / "b.ttrace", plausible_session(2 * seed + 1)).has_value());
+    const OpenedSide left(folder / "a.ttrace"), right(folder / "b.ttrace");
+    expect_compared(left.side(), right.side());
+  }
+}
+
+TEST(Comparison, ASessionIsWhatItIs) {
+  const SmallSession session({small_step(0)});
+  const OpenedSide one(session.path);
+  const Comparison comparison = compared(one, one);
+  EXPECT_EQ(comparison.left, comparison.right);
+  for (const ComparedBy& by : comparison.by)
+    for (const ComparedRow& row : by.rows) EXPECT_EQ(row.left, row.right) << row.name;
+  ASSERT_EQ(comparison.templates.size(), 1U);
+  EXPECT_EQ(comparison.templates[0].match, TemplateMatch::Identical);
+  EXPECT_EQ(comparison.tokens.common, 2U);
+  ASSERT_EQ(comparison.tokens.rows.rows.size(), 2U);
+  EXPECT_EQ(comparison.tokens.rows.rows[0].left_ns, Ns{85});  // half of a step of 170 ns
+}
+
+TEST(Comparison, AnotherQuantizationHasTheSameOps) {
+  GraphTemplate other = small_graph();
+  other.fingerprint = 1;
+  for (Tensor& tensor : other.tensors)
+    if (tensor.name == "output.weight") tensor.type = "q8_0";
+  const SmallSession a({small_step(0)}),
+      b({small_step(0), small_step(1)}, SmallSession::small_info(), other);
+  const OpenedSide left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right);
+  EXPECT_EQ(comparison.templates, (std::vector<ComparedTemplate>{{.match = TemplateMatch::SameOps,
+                                                                  .left = TemplateId{1},
+                                                                  .right = TemplateId{1},
+                                                                  .left_steps = 1,
+                                                                  .right_steps = 2,
+                                                                  .left_ops = 5,
+                                                                  .right_ops = 5}}));
+  EXPECT_DOUBLE_EQ(comparison.right.executions, 2 * comparison.left.executions);
+}
+
+TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
+  GraphTemplate other = small_graph();
+  other.fingerprint = 2;
+  other.nodes.back().op = "SCALE";
+  for (Tensor& tensor : other.tensors)
+    if (tensor.name == "output.weight") tensor.name = "lm_head.weight";
+  const SmallSession a({small_step(0)}), b({small_step(0)}, SmallSession::small_info(), other);
+  const OpenedSide left(a.path), right(b.path);
+  const Comparison comparison = compared(left, right, {.from = 1, .limit = 1});
+  ASSERT_EQ(comparison.templates.size(), 2U);
+  EXPECT_EQ(comparison.templates[0].match, TemplateMatch::OnlyLeft);
+  EXPECT_EQ(comparison.templates[1].match, TemplateMatch::OnlyRight);
+  std::map<std::string, std::pair<bool, bool>> sides;
+  for (const ComparedBy& by : comparison.by)
+    for (const ComparedRow& row : by.rows)
+      sides[row.name] = {row.left.has_value(), row.right.has_value()};
+  EXPECT_EQ(sides.at("output.weight"), std::pair(true, false));
+  EXPECT_EQ(sides.at("lm_head.weight"), std::pair(false, true));
+  EXPECT_EQ(sides.at("SCALE"), std::pair(false, true));
+  EXPECT_EQ(sides.at("MUL_MAT"), std::pair(true, true));
+  ASSERT_EQ(comparison.tokens.rows.rows.size(), 1U);  // the page that was asked for
+  EXPECT_EQ(comparison.tokens.rows.rows[0].index, 1U);
+  EXPECT_EQ(comparison.tokens.rows.total, 2U);
+}
+
+TEST(Comparison, CanBeWithdrawn) {
+  const SmallSession session({small_step(0)});
+  const OpenedSide one(session.path);
+  EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,
+            TraceError::Kind::Cancelled);
+}
+
+}  // namespace
+}  // namespace tt::test

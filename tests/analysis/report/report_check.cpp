@@ -1,0 +1,286 @@
+#include "tests/analysis/report/report_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <ranges>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analysis/common/op_facts.h"
+#include "api/report/report_text.h"
+#include "tests/analysis/aggregate/naive_faults.h"
+#include "tests/analysis/aggregate/naive_sums.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+namespace {
+
+// A part of a weight that ops read by itself.
+struct Item {
+  std::string tensor;
+  std::int32_t expert = -1;
+  std::int32_t layer = 0;
+  std::uint64_t bytes = 0, reads = 0;
+};
+
+// What a walk finds.
+struct WalkedSession {
+  std::vector<Item> items;         // in order of their first read
+  std::vector<std::size_t> reads;  // of items
+  std::uint64_t read = 0, distinct = 0;
+  std::uint32_t prompt = 0, generated = 0;
+  Ns prompt_time{}, generate_time{};
+  std::vector<double> token_ms;
+  std::map<std::string, std::map<std::string, double>> devices;  // and their kinds of op: ns
+};
+
+double sum_of(const std::map<std::string, double>& of) {
+  double sum = 0;
+  for (const auto& [name, amount] : of) sum += amount;
+  return sum;
+}
+
+WalkedSession walked(const SessionReader& reader) {
+  WalkedSession out;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::size_t> places;
+  const auto walk = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    const Ns took = step.end - step.begin;
+    if (step.phase == Phase::Prompt) {
+      out.prompt += step.n_tokens;
+      out.prompt_time.v += took.v;
+    }
+    if (step.phase == Phase::Generate) {
+      out.generated += step.n_tokens;
+      out.generate_time.v += took.v;
+      for (std::uint32_t i = 0; i < step.n_tokens; ++i)
+        out.token_ms.push_back(static_cast<double>(took.v) / 1e6 / step.n_tokens);
+    }
+    if (step.graph.v == 0) return true;
+    const auto graph = reader.graph(step.graph).value();
+    for (std::size_t i = 0; i < graph->ops.size(); ++i) {
+      const Op& op = graph->ops[i];
+      double& ns = out.devices[op.device][op_name(*graph, op)];
+      if (i < step.op_ends.size())
+        ns += static_cast<double>(
+            (step.op_ends[i] - (i == 0 ? step.first_op : step.op_ends[i - 1])).v);
+    }
+    std::set<std::pair<std::uint32_t, std::size_t>> of_op;
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      const FileRange& range = access.range;
+      if (access.write || range.empty()) return;
+      const auto [at, fresh] =
+          places.try_emplace({range.file, range.offset, range.length}, out.items.size());
+      if (fresh) {
+        const Tensor& tensor = graph->tensor(graph->root(access.tensor));
+        out.items.push_back({tensor.name, access.expert, tensor.layer.v, range.length});
+        out.distinct += range.length;
+      }
+      if (!of_op.emplace(access.op.v, at->second).second) return;
+      ++out.items[at->second].reads;
+      out.reads.push_back(at->second);
+      out.read += range.length;
+    });
+    return true;
+  });
+  EXPECT_TRUE(walk.has_value());
+  return out;
+}
+
+// Memory that holds bytes of items for good, from their first read on: what it saves of
+// every read, one after the other.
+struct Held {
+  std::vector<std::uint64_t> bytes;  // per item
+  std::uint64_t saved = 0;
+  std::map<std::string, PinnedWeight> by_tensor;
+};
+
+Held held_in(const WalkedSession& session, std::uint64_t memory) {
+  Held held{.bytes = std::vector<std::uint64_t>(session.items.size()), .by_tensor = {}};
+  // The item whose bytes are read most often of those that are left, again and again.
+  for (std::uint64_t most = session.reads.size(); most > 1; --most) {
+    for (std::size_t i = 0; i < session.items.size(); ++i) {
+      if (session.items[i].reads != most) continue;
+      held.bytes[i] = std::min(memory, session.items[i].bytes);
+      memory -= held.bytes[i];
+    }
+  }
+  std::vector<bool> read(session.items.size());
+  for (const std::size_t i : session.reads) {
+    const Item& item = session.items[i];
+    if (held.bytes[i] == 0) continue;
+    PinnedWeight& weight = held.by_tensor[item.tensor];
+    ++weight.reads;
+    if (!read[i]) {
+      weight.held.v += held.bytes[i];
+      weight.layer.v = item.layer;
+      if (item.expert >= 0) weight.experts.push_back(item.expert);
+    } else {
+      weight.saved.v += held.bytes[i];
+      held.saved += held.bytes[i];
+    }
+    read[i] = true;
+  }
+  return held;
+}
+
+void expect_pins(const ReportFigures& figures, const WalkedSession& session) {
+  const PinPlan& plan = figures.room.pins;
+  const auto memory = figures.info.fact_number("host.ram_bytes");
+  const bool scarce = memory && *memory < session.distinct;
+  EXPECT_EQ(plan.memory.v, scarce ? *memory : session.distinct / 2);
+  Held held = held_in(session, plan.memory.v);
+  EXPECT_EQ(plan.saved.v, held.saved);
+  EXPECT_EQ(plan.weights.size(), held.by_tensor.size());
+  std::uint64_t sum = 0;
+  for (const PinnedWeight& weight : plan.weights) {
+    SCOPED_TRACE(weight.tensor);
+    PinnedWeight& expected = held.by_tensor[weight.tensor];
+    expected.tensor = weight.tensor;
+    std::ranges::sort(expected.experts);
+    EXPECT_EQ(weight.experts, expected.experts);
+    EXPECT_EQ(weight, expected);
+    sum += weight.held.v;
+  }
+  EXPECT_EQ(plan.held.v, sum);
+  EXPECT_LE(sum, plan.memory.v);
+  EXPECT_GE(figures.room.belady.bytes, plan.saved);
+}
+
+bool starts(const Advice& advice, std::string_view text) { return advice.advice.starts_with(text); }
+
+// Each advice and its reason, told from sums of every access and from the facts.
+void expect_advice(const ReportFigures& figures, const SessionReader& reader,
+                   const WalkedSession& session) {
+  const auto fact = [&](const char* name) {
+    for (const auto& [key, value] : figures.info.facts)
+      if (key == name) return value;
+    return std::string();
+  };
+  const NaiveSums kinds = naive_sums(reader, Axis::OpKind);
+  const NaiveSums generated = naive_sums(reader, Axis::OpKind, Phase::Generate);
+  const NaiveSums tensors = naive_sums(reader, Axis::Tensor, Phase::Generate);
+  const NaiveSums parts = naive_sums(reader, Axis::Component);
+  TraceSums all, products, everything;
+  for (const auto& [kind, sums] : generated) {
+    all += sums;
+    if (kind.contains("MUL_MAT")) products += sums;
+  }
+  for (const auto& [kind, sums] : kinds) everything += sums;
+  double fastest = 0;
+  for (const auto& [tensor, sums] : tensors)
+    if (!tensor.empty() && sums.bytes_read > 0.01 * all.bytes_read)
+      fastest = std::max(fastest, sums.bytes_per_second());
+  const auto memory = figures.info.fact_number("host.ram_bytes");
+  const auto cores = figures.info.fact_number("host.cores");
+  const auto threads = figures.info.fact_number("context.threads");
+  double waited = 0;
+  for (const NaiveFault& of : naive_faults(reader))
+    if (of.step.phase == Phase::Generate) waited += static_cast<double>(of.count);
+  const bool scarce = memory && *memory < session.distinct;
+  const auto attention = parts.find("attention");
+  double computed = 0;
+  for (const auto& [device, times] : session.devices) computed += sum_of(times);
+  struct Reason {
+    const char* advice;
+    bool is_there;
+  };
+  const Reason reasons[] = {
+      {"Pin ", scarce && !figures.room.pins.weights.empty()},
+      {"Have ", !scarce && session.read > 0},
+      {"Keep the weights in memory",
+       figures.generated_tokens > 0 && waited >= figures.generated_tokens},
+      {"Use a smaller quantization", all.time_ns > 0 && products.time_ns >= 0.5 * all.time_ns &&
+                                         fastest > 0 &&
+                                         products.bytes_per_second() >= 0.6 * fastest},
+      {"Try flash attention", kinds.contains("SOFT_MAX") && !kinds.contains("FLASH_ATTN_EXT") &&
+                                  attention != parts.end() &&
+                                  attention->second.time_ns >= 0.3 * everything.time_ns},
+      {"Try more threads", threads && cores && *threads < *cores},
+      {"Let weights be repacked", fact("context.repack") == "off" && session.read > 0},
+      {"Let the device compute", !fact("host.devices").empty() && session.devices.size() == 1 &&
+                                     session.devices.contains("CPU")},
+      {"Give the device more layers", session.devices.size() > 1 &&
+                                          session.devices.contains("CPU") && computed > 0 &&
+                                          sum_of(session.devices.at("CPU")) >= 0.05 * computed},
+      {"Do not trust", !figures.validation.passed()}};
+  const auto given = advice_of(figures);
+  std::size_t expected = 0;
+  for (const Reason& reason : reasons) {
+    const auto has = [&](const Advice& one) { return starts(one, reason.advice); };
+    EXPECT_EQ(std::ranges::any_of(given, has), reason.is_there) << reason.advice;
+    expected += reason.is_there;
+  }
+  EXPECT_EQ(given.size(), expected);
+  // What is to be pinned is named, tensors and experts, as far as there is room to.
+  const auto names = names_of(figures.room.pins);
+  for (const Advice& one : given) {
+    if (!starts(one, "Pin ") && !starts(one, "Have ")) continue;
+    const std::string told = one.advice + one.because;
+    for (const std::string& name : names | std::views::take(8))
+      EXPECT_TRUE(told.contains(name)) << name << " in " << told;
+  }
+}
+
+}  // namespace
+
+void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
+  const WalkedSession session = walked(reader);
+  EXPECT_EQ(figures.weights_read.v, session.read);
+  EXPECT_EQ(figures.weights_distinct.v, session.distinct);
+  EXPECT_EQ(figures.prompt_tokens, session.prompt);
+  EXPECT_EQ(figures.generated_tokens, session.generated);
+  EXPECT_EQ(figures.prompt_time, session.prompt_time);
+  EXPECT_EQ(figures.generate_time, session.generate_time);
+  EXPECT_EQ(figures.token_ms, session.token_ms);
+  EXPECT_EQ(figures.devices.size(), session.devices.size());
+  for (const DeviceTime& device : figures.devices) {
+    ASSERT_TRUE(session.devices.contains(device.name)) << device.name;
+    auto kinds = session.devices.at(device.name);
+    EXPECT_NEAR(device.ns, sum_of(kinds), 1e-9 * std::max(1.0, device.ns)) << device.name;
+    for (const auto& [kind, ns] : kinds) EXPECT_LE(ns, device.slowest_ns) << kind;
+    if (device.ns > 0) {
+      EXPECT_EQ(kinds[device.slowest], device.slowest_ns) << device.slowest;
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(figures.devices, std::greater{}, &DeviceTime::ns));
+  for (const auto& [axis, breakdown] :
+       {std::pair(Axis::OpKind, &figures.by_op_kind), std::pair(Axis::Layer, &figures.by_layer),
+        std::pair(Axis::Component, &figures.by_component),
+        std::pair(Axis::Tensor, &figures.by_tensor)}) {
+    SCOPED_TRACE(to_text(axis));
+    NaiveSums expected = naive_sums(reader, axis), seen;
+    for (const BreakdownRow& row : breakdown->rows) seen[row.name] += row.all;
+    for (const auto& [name, sums] : seen) {
+      SCOPED_TRACE(name);
+      expect_equal_sums(sums, expected[name]);
+      expected.erase(name);
+    }
+    if (axis == Axis::Tensor) expected.erase("");
+    for (const auto& [name, sums] : expected) EXPECT_EQ(sums, TraceSums{}) << "no row for " << name;
+  }
+  expect_pins(figures, session);
+  expect_advice(figures, reader, session);
+}
+
+void expect_report(const std::filesystem::path& file, const SessionIndex& index,
+                   const SessionReader& reader) {
+  const auto figures = report_figures(file, index, reader);
+  ASSERT_TRUE(figures.has_value()) << figures.error().message;
+  expect_figures(*figures, reader);
+  EXPECT_TRUE(figures->validation.passed());
+  const Report report = report_of(*figures);
+  EXPECT_FALSE(report.findings.empty());
+  for (const ReportFormat format :
+       {ReportFormat::Html, ReportFormat::Markdown, ReportFormat::JsonText}) {
+    const std::string text = text_of(report, format);
+    for (const ReportSection& section : report.sections)
+      EXPECT_NE(text.find(section.title), std::string::npos) << section.title;
+  }
+}
+
+}  // namespace tt::test

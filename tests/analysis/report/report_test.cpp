@@ -1,0 +1,284 @@
+// What a report says of figures: each advice when its reason is there, and not else.
+#include "analysis/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "tests/analysis/report/report_check.h"
+#include "tests/support/sessions/plausible_session.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+BreakdownRow row(const char* name, double bytes, double time_ns) {
+  const TraceSums sums{.bytes_read = bytes,
+                       .bytes_written = 0,
+                       .reads = 1,
+                       .writes = 0,
+                       .executions = 1,
+                       .time_ns = time_ns};
+  return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums};
+}
+
+// 10 MB of weights read twice in 1 ms; nothing to advise but to have the memory.
+ReportFigures plain() {
+  ReportFigures f;
+  f.info = SmallSession::small_info();
+  f.info.facts = {{"context.threads", "8"},
+                  {"host.cores", "8"},
+                  {"host.ram_bytes", "1000000000"},
+                  {"context.repack", "on"}};
+  f.generated_tokens = 2;
+  f.generate_time = Ns{1'000'000};
+  f.token_ms = {0.4, 0.6};
+  f.by_op_kind.rows = {row("MUL_MAT", 1e6, 1e5), row("GLU", 1e6, 9e5)};
+  f.by_op_kind.total = row("all", 2e6, 1e6);
+  f.by_op_kind.disk.bytes_read = 2e6;
+  f.by_component = f.by_layer = f.by_tensor = f.by_op_kind;
+  f.weights_read = Bytes{20'000'000};
+  f.weights_distinct = Bytes{10'000'000};
+  f.lru = {{.capacity = Bytes{0}},
+           {.capacity = Bytes{5'000'000}},
+           {.capacity = Bytes{10'000'000}, .reads = 2, .bytes = Bytes{10'000'000}}};
+  f.pin = f.belady = f.lru;
+  f.pin[1].bytes = f.belady[1].bytes = Bytes{5'000'000};
+  f.room.pins = {.memory = Bytes{5'000'000},
+                 .held = Bytes{5'000'000},
+                 .saved = Bytes{5'000'000},
+                 .weights = {{.tensor = "output.weight",
+                              .experts = {},
+                              .held = Bytes{5'000'000},
+                              .reads = 2,
+                              .saved = Bytes{5'000'000}}}};
+  f.room.belady = f.belady[1];
+  f.devices = {{.name = "CPU", .ns = 1e6, .slowest = "MUL_MAT", .slowest_ns = 9e5}};
+  return f;
+}
+
+std::set<std::string> first_words(const std::vector<Advice>& advice) {
+  std::set<std::string> words;
+  for (const Advice& one : advice)
+    words.insert(one.advice.substr(0, one.advice.find(' ', one.advice.find(' ') + 1)));
+  return words;
+}
+
+TEST(Report, TellsWhereTheDiskWasWaitedFor) {
+  const auto told = [](const ReportFigures& f) {
+    const Report report = report_of(f);
+    std::string all;
+    for (const std::string& finding : report.findings) all += finding + "\n";
+    for (const ReportSection& section : report.sections) {
+      for (const std::string& text : section.text) all += text + "\n";
+      if (section.title != "Where the disk was waited for") continue;
+      for (const auto& cells : section.rows)
+        for (const std::string& cell : cells) all += cell + "|";
+    }
+    return all;
+  };
+  ReportFigures f = plain();
+  EXPECT_NE(told(f).find("Page faults were not recorded"), std::string::npos);
+  f.info.facts.emplace_back("trace.page_faults", "perf");
+  EXPECT_NE(told(f).find("No page fault was recorded"), std::string::npos);
+  f.by_tensor.rows = {row("a", 1, 1), row("b", 1, 1), row("c", 1, 1)};
+  f.by_tensor.rows[0].all.faults = 1;
+  f.by_tensor.rows[1].all.faults = 6;
+  f.by_tensor.rows[1].prompt.faults = 4;
+  f.by_tensor.rows[1].generate.faults = 2;
+  f.by_tensor.total.all.faults = 8;
+  f.by_tensor.total.generate.faults = 3;
+  const std::string text = told(f);
+  EXPECT_NE(text.find("waited for 8 times (page faults), 75 % of them at b."), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("8 times (page faults), 3 of these while"), std::string::npos) << text;
+  EXPECT_NE(text.find("b|6|75 %|4|2|a|1|12.5 %|0|0|"), std::string::npos) << text;
+}
+
+TEST(Report, AdvisesWhenThereIsAReason) {
+  struct Case {
+    const char* what;
+    std::function<void(ReportFigures&)> change;
+    std::set<std::string> advice;
+  };
+  const Case cases[] = {
+      {"nothing else", [](ReportFigures&) {}, {"Have 10.0"}},
+      {"less memory than weights",
+       [](ReportFigures& f) { f.info.facts[2].second = "6000000"; },
+       {"Pin 5.00"}},
+      {"less memory than weights, and none read twice",
+       [](ReportFigures& f) {
+         f.info.facts[2].second = "6000000";
+         f.room.pins.weights.clear();
+       },
+       {}},
+      {"half of the cores",
+       [](ReportFigures& f) { f.info.facts[0].second = "4"; },
+       {"Have 10.0", "Try more"}},
+      {"no repacking",
+       [](ReportFigures& f) { f.info.facts[3].second = "off"; },
+       {"Have 10.0", "Let weights"}},
+      {"no repacking since it fails",
+       [](ReportFigures& f) { f.info.facts[3].second = "off: AMX"; },
+       {"Have 10.0"}},
+      {"memory is the limit",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Have 10.0", "Use a"}},
+      {"memory is the limit of experts",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT", 1e6, 4e5), row("MUL_MAT_ID", 1e6, 4e5),
+                              row("GLU", 1e5, 2e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Have 10.0", "Use a"}},
+      {"memory is the limit of fused ops",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT+ADD", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 2e6, 9e5)};
+       },
+       {"Have 10.0", "Use a"}},
+      {"a product that reads slowly is not bound by memory",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("MUL_MAT_ID", 2e6, 9e5), row("GLU", 1e5, 1e5)};
+         f.by_tensor.rows = {row("w", 4e6, 9e5)};
+       },
+       {"Have 10.0"}},
+      {"attention without flash attention",
+       [](ReportFigures& f) {
+         f.by_op_kind.rows = {row("SOFT_MAX", 1e6, 1e5)};
+         f.by_component.rows = {row("attention", 1e6, 5e5)};
+       },
+       {"Have 10.0", "Try flash"}},
+      {"the CPU at work beside another device",
+       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 9e6}); },
+       {"Have 10.0", "Give the"}},
+      {"a few ops on the CPU",
+       [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 99e6}); },
+       {"Have 10.0"}},
+      {"a device that runs nothing",
+       [](ReportFigures& f) { f.info.facts.emplace_back("host.devices", "Vulkan0"); },
+       {"Have 10.0", "Let the"}},
+      {"each token waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 2; },
+       {"Have 10.0", "Keep the"}},
+      {"not every token waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.generate.faults = 1; },
+       {"Have 10.0"}},
+      {"the prompt waits for the disk",
+       [](ReportFigures& f) { f.by_tensor.total.prompt.faults = 9; },
+       {"Have 10.0"}},
+      {"not sound",
+       [](ReportFigures& f) {
+         f.validation.checks = {{.check = Check::Ops,
+                                 .verdict = Verdict::Failed,
+                                 .looked_at = 1,
+                                 .wrong = 1,
+                                 .summary = {},
+                                 .evidence = {"step 3"}}};
+       },
+       {"Have 10.0", "Do not"}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    ReportFigures figures = plain();
+    one.change(figures);
+    EXPECT_EQ(first_words(advice_of(figures)), one.advice);
+  }
+}
+
+TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
+  std::size_t experts = 0, scarce = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    auto session = plausible_session(seed);
+    // Of some machines the memory is small, of some it is not known.
+    Dice dice(seed);
+    if (seed % 3 > 0) {
+      session.info.facts = {{"context.threads", "2"},
+                            {"host.cores", seed % 2 == 0 ? "2" : "4"},
+                            {"context.repack", seed % 5 == 0 ? "off" : "on"},
+                            {"host.ram_bytes", std::to_string(dice.below(4000))}};
+    }
+    ASSERT_TRUE(write_session(file, session).has_value());
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    const auto index = SessionIndex::build(*reader);
+    ASSERT_TRUE(index.has_value());
+    const auto figures = report_figures(file, *index, *reader);
+    ASSERT_TRUE(figures.has_value()) << figures.error().message;
+    expect_figures(*figures, *reader);
+    const auto& weights = figures->room.pins.weights;
+    experts += std::ranges::any_of(weights, [](const auto& w) { return !w.experts.empty(); });
+    for (const Advice& one : advice_of(*figures)) scarce += one.advice.starts_with("Pin ");
+  }
+  EXPECT_GT(experts, 4U);
+  EXPECT_GT(scarce, 4U);
+}
+
+TEST(Report, WhatToPinIsNamedByLayersAndExperts) {
+  const auto weight = [](const char* tensor, std::int32_t layer,
+                         std::vector<std::int32_t> experts = {}) {
+    return PinnedWeight{.tensor = tensor, .layer = LayerId{layer}, .experts = std::move(experts)};
+  };
+  PinPlan plan;
+  plan.weights = {weight("output.weight", kNoLayer.v),
+                  weight("blk.1.attn_q.weight", 1),
+                  weight("blk.0.attn_q.weight", 0),
+                  weight("blk.0.attn_v.weight", 0),
+                  weight("blk.1.attn_v.weight", 1),
+                  weight("blk.3.ffn_up.weight", 3),
+                  weight("blk.1.ffn_up_exps.weight", 1, {2, 5, 6, 7, 9, 10}),
+                  weight("blk.1.ffn_down_exps.weight", 1, {2, 5, 6, 7, 9, 10}),
+                  weight("blk.2.ffn_up_exps.weight", 2, {4})};
+  EXPECT_EQ(names_of(plan),
+            (std::vector<std::string>{
+                "output.weight", "attn_q.weight, attn_v.weight of layers 0, 1",
+                "ffn_up.weight of layer 3",
+                "experts 2, 5-7, 9, 10 of layer 1 (ffn_up_exps.weight, ffn_down_exps.weight)",
+                "expert 4 of layer 2 (ffn_up_exps.weight)"}));
+}
+
+TEST(Report, ASessionWithoutStepsIsToldToo) {
+  const SmallSession session({});
+  const auto reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  const auto figures = report_figures(session.path, *index, reader);
+  ASSERT_TRUE(figures.has_value()) << figures.error().message;
+  const Report report = report_of(*figures);
+  EXPECT_EQ(report.title, "a b");
+  EXPECT_TRUE(report.findings.empty());
+  ASSERT_EQ(report.sections.size(), 2U);
+  EXPECT_EQ(report.sections[0].title, "Is the recording sound?");
+}
+
+TEST(Report, FiguresAreThoseOfTheSession) {
+  Step later = small_step(1);
+  later.n_tokens = 1;
+  const SmallSession session({small_step(0), later});
+  const auto reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  const auto figures = report_figures(session.path, *index, reader);
+  ASSERT_TRUE(figures.has_value()) << figures.error().message;
+  EXPECT_EQ(figures->prompt_tokens, 2U);
+  EXPECT_EQ(figures->generated_tokens, 1U);
+  EXPECT_EQ(figures->generate_time, Ns{170});
+  EXPECT_DOUBLE_EQ(figures->by_op_kind.total.all.time_ns, 300);
+  // Two rows of the embedding, 32 + 256 + 256 + 512 of the others.
+  EXPECT_EQ(figures->weights_distinct, Bytes{64 + 1056});
+  EXPECT_EQ(figures->weights_read, Bytes{2 * (64 + 1056)});
+  ASSERT_EQ(figures->devices.size(), 1U);
+  EXPECT_EQ(figures->devices[0].name, "CPU");
+  EXPECT_DOUBLE_EQ(figures->devices[0].ns, 300);
+}
+
+}  // namespace
+}  // namespace tt::test

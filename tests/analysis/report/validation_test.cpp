@@ -1,0 +1,264 @@
+// Recordings that are sound pass; each thing that can be wrong fails its check.
+#include "analysis/report/validation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/index/session_index.h"
+#include "tests/support/sessions/small_session.h"
+#include "tracer/format/file/session_tables.h"
+#include "tracer/format/file/sqlite_handle.h"
+
+namespace tt::test {
+namespace {
+
+SessionInfo sound_info() {
+  SessionInfo info = SmallSession::small_info();
+  info.model_files = {{.path = "small.gguf", .size = 6000, .mtime_ns = 0, .header_hash = {}}};
+  info.facts = {{"trace.weights", "5"},
+                {"trace.offsets_by_name", "5"},
+                {"trace.offsets_by_address", "4"},
+                {"trace.offsets_agree", "4"}};
+  return info;
+}
+
+std::set<std::string> failed(const std::filesystem::path& session) {
+  std::set<std::string> failed;
+  const auto validation = validate(session);
+  EXPECT_TRUE(validation.has_value()) << validation.error().message;
+  if (!validation) return failed;
+  EXPECT_EQ(validation->checks.size(), kChecks);
+  for (const CheckResult& check : validation->checks) {
+    EXPECT_EQ(check.verdict == Verdict::Failed, check.wrong > 0);
+    EXPECT_EQ(check.evidence.empty(), check.wrong == 0);
+    if (check.verdict == Verdict::Failed) failed.insert(to_text(check.check));
+  }
+  EXPECT_EQ(validation->passed(), failed.empty());
+  return failed;
+}
+
+std::set<std::string> failed(const SmallSession& session) { return failed(session.path); }
+
+struct Wrong {
+  const char* what;
+  std::function<void(SessionInfo&, std::vector<Step>&)> make;
+  std::set<std::string> fails;
+};
+
+TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
+  // SmallSession says that it lost the times of a step.
+  const Wrong cases[] = {
+      {"nothing", [](SessionInfo&, std::vector<Step>&) {}, {}},
+      {"an op is missing", [](SessionInfo&, auto& s) { s[0].op_ends.pop_back(); }, {"ops"}},
+      {"an op is missing, cancelled",
+       [](SessionInfo&, auto& s) {
+         s[0].op_ends.pop_back();
+         s[0].aborted = true;
+       },
+       {}},
+      {"ops end out of order",
+       [](SessionInfo&, auto& s) { std::swap(s[0].op_ends[1], s[0].op_ends[2]); },
+       {"op_times"}},
+      {"an op ends behind its step",
+       [](SessionInfo&, auto& s) { s[0].op_ends[4] = Ns{261}; },
+       {"op_times"}},
+      {"a step ends before it begins",
+       [](SessionInfo&, auto& s) { s[0].begin = Ns{300}; },
+       {"steps", "op_times"}},
+      {"two steps at once",
+       [](SessionInfo&, auto& s) {
+         s.push_back(small_step(1));
+         s[1].first_token = 0;
+         s[1].n_tokens = 0;
+       },
+       {"steps"}},
+      {"tokens twice",
+       [](SessionInfo&, auto& s) {
+         s.push_back(small_step(1));
+         s[1].first_token = 1;
+         s[1].n_tokens = 1;
+         s[1].begin = s[1].first_op = Ns{300};
+         s[1].op_ends.assign(5, Ns{300});
+         s[1].end = Ns{300};
+       },
+       {"tokens"}},
+      {"another token in memory",
+       [](SessionInfo&, auto& s) { s[0].slots[0].ints[1] = 6; },
+       {"token_ids"}},
+      {"a layer is missing", [](SessionInfo& i, auto&) { i.n_layers = 3; }, {"layers"}},
+      {"all but two of the layers that there may be",
+       [](SessionInfo& i, auto&) { i.n_layers = 4'294'967'295; },
+       {"layers"}},
+      {"a weight ends behind the file",
+       [](SessionInfo& i, auto&) { i.model_files[0].size = 5511; },
+       {"file_ranges"}},
+      {"the other file of a split model",
+       [](SessionInfo& i, auto&) { i.model_files.clear(); },
+       {"file_ranges"}},
+      {"the two ways disagree",
+       [](SessionInfo& i, auto&) { i.facts[3].second = "3"; },
+       {"offset_ways"}},
+  };
+  for (const Wrong& wrong : cases) {
+    SCOPED_TRACE(wrong.what);
+    SessionInfo info = sound_info();
+    std::vector<Step> steps = {small_step(0)};
+    wrong.make(info, steps);
+    std::set<std::string> expected = wrong.fails;
+    expected.insert("losses");
+    EXPECT_EQ(failed(SmallSession(steps, info)), expected);
+  }
+}
+
+// A session of steps that are tokens alone: the first of each, and how many.
+struct Progress {
+  const char* what;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> steps;
+  std::set<std::uint32_t> reused;
+  std::set<std::string> fails;
+  std::vector<std::pair<std::string, std::string>> facts = {};
+  std::uint64_t not_written = 0;
+};
+
+std::filesystem::path written(const TempFolder& folder, const Progress& progress) {
+  const auto path = folder.path() / "progress.ttrace";
+  SessionInfo info;
+  info.id = "progress";
+  info.level = Level::Minimal;
+  info.state = SessionState::Done;
+  info.facts = progress.facts;
+  auto writer = SessionWriter::create(path, info);
+  EXPECT_TRUE(writer.has_value());
+  std::vector<Token> tokens(8);
+  for (std::uint32_t i = 0; i < tokens.size(); ++i) {
+    tokens[i].index = i;
+    tokens[i].reused = progress.reused.contains(i);
+  }
+  EXPECT_TRUE((*writer)->add_tokens(tokens).has_value());
+  for (std::uint32_t i = 0; const auto& [first, count] : progress.steps) {
+    Step step;
+    step.id = StepId{i};
+    step.begin = step.first_op = Ns{i * 10};
+    step.end = Ns{i++ * 10 + 5};
+    step.first_token = first;
+    step.n_tokens = count;
+    EXPECT_TRUE((*writer)->add_step(step).has_value());
+  }
+  EXPECT_TRUE((*writer)->finish(info, {.steps_not_written = progress.not_written}).has_value());
+  return path;
+}
+
+TEST(Validation, NoTokenIsJumpedOverNorEvaluatedAgain) {
+  const std::set<std::string> sound, wrong = {"tokens"};
+  const Progress cases[] = {
+      {"one after the other, the last sampled not at all", {{0, 3}, {3, 1}, {4, 1}}, {}, sound},
+      {"a kept prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, sound},
+      {"a prefix that was not kept", {{3, 2}, {5, 1}}, {}, wrong},
+      {"three left out", {{0, 2}, {5, 1}}, {}, wrong},
+      {"three in the cache", {{0, 2}, {5, 1}}, {2, 3, 4}, sound},
+      {"one left out between others in the cache", {{0, 2}, {5, 1}}, {2, 4}, wrong},
+      {"more left out than there are", {{0, 2}, {4'000'000'000, 1}}, {}, {"file", "tokens"}},
+      {"again", {{0, 3}, {2, 1}}, {}, wrong},
+      {"again, behind a step without tokens", {{0, 3}, {0, 0}, {2, 1}}, {}, wrong},
+      {"a step without tokens, wherever it stands", {{0, 3}, {7, 0}, {3, 1}}, {}, sound},
+      {"steps lost", {{0, 2}, {5, 1}}, {}, {"losses"}, {}, 1},
+      {"a part of a session, imported", {{3, 2}}, {}, sound, {{"trace.imported_from", "log"}}},
+      {"left out of an import", {{3, 2}, {6, 1}}, {}, wrong, {{"trace.imported_from", "log"}}},
+      {"an import that does not know its counts",
+       {{0, 1}, {5, 1}},
+       {},
+       sound,
+       {{"trace.imported_from", "log"}, {"trace.steps_without_token_count", "2"}}},
+  };
+  for (const Progress& progress : cases) {
+    SCOPED_TRACE(progress.what);
+    const TempFolder folder;
+    EXPECT_EQ(failed(written(folder, progress)), progress.fails);
+  }
+}
+
+TEST(Validation, SaysWhichTokensNothingEvaluated) {
+  const TempFolder folder;
+  const auto path = written(folder, {"", {{0, 2}, {5, 1}, {2, 1}}, {2}, {}});
+  const auto validation = validate(path);
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  const auto tokens = std::ranges::find(validation->checks, Check::Tokens, &CheckResult::check);
+  EXPECT_EQ(tokens->looked_at, 4U);
+  EXPECT_EQ(tokens->wrong, 3U);
+  EXPECT_EQ(tokens->evidence,
+            (std::vector<std::string>{"step 1 begins at token 5: 2 before it, from token 3 on, "
+                                      "were neither evaluated nor reused",
+                                      "step 2 evaluates token 2 again"}));
+}
+
+// What it evaluated is not known: the step behind it says nothing wrong.
+TEST(Validation, AStepThatCannotBeReadLeavesNoGap) {
+  const TempFolder folder;
+  const auto path = written(folder, {"", {{0, 2}, {2, 3}, {5, 1}}, {}, {}});
+  {
+    const auto db = Database::open(path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(db->run("UPDATE tt_step SET end_ns = end_ns + 1 WHERE id = 1").has_value());
+  }
+  EXPECT_EQ(failed(path), std::set<std::string>{"file"});
+}
+
+TEST(Validation, RoutersChooseExpertsThatThereAre) {
+  GraphTemplate graph = small_graph();
+  graph.tensors.push_back(dense("ffn_moe_topk-1", {2, 2}, kI32));
+  graph.slots.push_back({.kind = SlotKind::Experts,
+                         .tensor = TensorId{static_cast<std::uint32_t>(graph.tensors.size() - 1)},
+                         .read_at = OpId{3},
+                         .layer = LayerId{1}});
+  SessionInfo info = sound_info();
+  info.n_experts = 4;
+  const auto failed_with = [&](std::vector<std::int64_t> experts) {
+    Step step = small_step(0);
+    step.slots.push_back({.ints = std::move(experts), .floats = {}});
+    return failed(SmallSession({step}, info, graph));
+  };
+  const std::set<std::string> sound = {"losses"}, wrong = {"losses", "experts"};
+  EXPECT_EQ(failed_with({0, 3, 3, 0}), sound);
+  EXPECT_EQ(failed_with({0, 4, 3, 0}), wrong);
+  EXPECT_EQ(failed_with({0, -1, 3, 0}), wrong);
+  EXPECT_EQ(failed_with({0, 3, 2, 2}), wrong);
+}
+
+TEST(Validation, AFileThatIsNoneIsAnError) {
+  TempFolder folder;
+  EXPECT_EQ(validate(folder.path() / "none.ttrace").error().kind, TraceError::Kind::NotFound);
+}
+
+// A total with a right checksum, behind which there is nothing.
+TEST(Validation, MoreStepsThanThereAreEndIt) {
+  const SmallSession session({small_step(0), small_step(1)}, sound_info());
+  {
+    const auto db = Database::open(session.path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(write_meta(*db, {{"steps", "4294967295"}}).has_value());
+  }
+  const auto validation = validate(session.path);
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  EXPECT_FALSE(validation->passed());
+  // As far as it can be believed all that the file counts is lost.
+  const SessionReader reader = session.reader();
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value());
+  EXPECT_EQ(index->damaged().front(), StepId{2});
+  EXPECT_EQ(index->damaged().size(), 1U << 20);
+  EXPECT_EQ(SessionIndex::build(reader, [] { return false; }).error().kind,
+            TraceError::Kind::Cancelled);
+}
+
+TEST(Validation, CanBeWithdrawn) {
+  const SmallSession session({small_step(0)}, sound_info());
+  EXPECT_EQ(validate(session.path, [] { return false; }).error().kind, TraceError::Kind::Cancelled);
+}
+
+}  // namespace
+}  // namespace tt::test

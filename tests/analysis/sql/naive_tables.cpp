@@ -1,0 +1,388 @@
+#include "tests/analysis/sql/naive_tables.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <format>
+
+#include "analysis/experts/routing.h"
+#include "analysis/graph/dependencies.h"
+#include "analysis/tables/op_table.h"
+#include "analysis/tables/tensor_table.h"
+#include "tests/analysis/aggregate/naive_faults.h"
+#include "tests/analysis/sql/sql_line.h"
+#include "tracer/format/access/access.h"
+#include "tracer/format/model/step.h"
+
+namespace tt::test {
+namespace {
+
+std::int64_t wrapped(Ns a, Ns b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) -
+                                   static_cast<std::uint64_t>(b.v));
+}
+std::int64_t begin_of(const Step& step, OpId op) {
+  if (op.v >= step.op_ends.size()) return step.begin.v;
+  return op.v == 0 ? step.first_op.v : step.op_ends[op.v - 1].v;
+}
+std::string qkv(Role role) {
+  switch (role) {
+    case Role::Q:
+      return "Q";
+    case Role::K:
+      return "K";
+    case Role::V:
+      return "V";
+    case Role::Qkv:
+      return "QKV";
+    case Role::O:
+      return "O";
+    default:
+      return "NULL";
+  }
+}
+
+Lines naive_accesses(const Everything& all) {
+  static constexpr const char* kExtents[] = {"all", "rows", "experts", "cells"};
+  Lines lines;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    if (graph == nullptr) continue;
+    const auto rules = accesses_of(*graph);
+    const auto categories = categories_of(*graph);
+    const auto layer_heads = heads_of_layers(*graph);
+    const Allocation allocation =
+        step.allocation.v == 0 ? Allocation{} : all.reader.allocation(step.allocation).value();
+    std::uint32_t last = kNone, part = 0;
+    for_each_access(*graph, rules, step, [&](const StepAccess& access) {
+      part = access.access == last ? part + 1 : 0;
+      last = access.access;
+      const Access& rule = rules[access.access];
+      const Tensor& tensor = graph->tensor(access.tensor);
+      const Op& op = graph->op(access.op);
+      const bool timed = access.op.v < step.op_ends.size();
+      const bool expert = access.expert >= 0;
+      std::uint64_t address =
+          access.tensor.v < allocation.addresses.size() ? allocation.addresses[access.tensor.v] : 0;
+      if (address != 0 && expert)
+        address += static_cast<std::uint64_t>(access.expert) * rule.stride;
+      const std::uint32_t heads =
+          head_geometry(tensor, layer_heads, {all.info.n_heads, all.info.n_heads_kv}).count;
+      Line line;
+      line.number(step.id.v).number(access.op.v).number(access.access).number(part);
+      line.number(begin_of(step, access.op));
+      line.number_or_null(
+          timed, timed ? wrapped(step.op_ends[access.op.v], Ns{begin_of(step, access.op)}) : 0);
+      line.number(step.first_token).number(step.n_tokens);
+      line.text(to_text(step.phase)).text(to_text(step.timing)).number(step.graph.v);
+      line.text(op_name(*graph, op)).layer(op.layer).text(op.device).number(access.write);
+      line.number(access.tensor.v).text(tensor.name).text(tensor.type).text(to_text(tensor.kind));
+      line.u64(size_of(tensor).v);
+      line.number_or_null(address != 0, static_cast<std::int64_t>(address));
+      line.layer(tensor.layer).text(to_text(tensor.component)).text(to_text(tensor.role));
+      line.text(to_text(categories[access.tensor.v])).text(to_text(tensor.source));
+      line.number_or_null(!rule.range.empty(), rule.range.file);
+      const bool in_file = !access.range.empty();
+      line.number_or_null(in_file, static_cast<std::int64_t>(access.range.offset));
+      line.number_or_null(in_file, static_cast<std::int64_t>(access.range.length));
+      line.number_or_null(!rule.range.empty(), static_cast<std::int64_t>(rule.range.offset));
+      line.u64(access.touched.v).text(kExtents[static_cast<int>(rule.extent)]).u64(rule.unit.v);
+      line.text(qkv(tensor.role)).null().number_or_null(heads != 0, heads);
+      line.number_or_null(expert, access.expert);
+      line.number_or_null(expert && access.rank >= 0, access.rank);
+      if (expert && !std::isnan(access.score)) {
+        line.real(static_cast<double>(access.score));
+      } else {
+        line.null();
+      }
+      lines.push_back(line.take());
+    });
+  }
+  return lines;
+}
+
+Lines naive_ops(const Everything& all) {
+  Lines lines;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    if (graph == nullptr) continue;
+    const bool whole = step.op_ends.empty() && !step.aborted;
+    std::map<std::uint32_t, std::uint64_t> read, written;
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      (access.write ? written : read)[access.op.v] += access.touched.v;
+    });
+    for (std::uint32_t i = 0; i < (whole ? graph->ops.size() : step.op_ends.size()); ++i) {
+      const Op& op = graph->ops[i];
+      const TensorId output = graph->node(op.last()).output;
+      Line line;
+      line.number(step.id.v).number(i).text(to_text(step.phase)).number(step.graph.v);
+      line.number(step.first_token).text(op_name(*graph, op)).layer(op.layer).text(op.device);
+      line.number(output.v).text(graph->tensor(output).name);
+      line.text(to_text(graph->tensor(output).component));
+      line.number(begin_of(step, OpId{i}));
+      line.number_or_null(!whole,
+                          whole ? 0 : wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
+      line.u64(read[i]).u64(written[i]);
+      const auto stats = std::ranges::find(step.stats, OpId{i}, &ValueStats::op);
+      const bool described = stats != step.stats.end();
+      for (const auto of :
+           {&ValueStats::min, &ValueStats::max, &ValueStats::mean, &ValueStats::std})
+        described&& std::isfinite((*stats).*of) ? line.real(static_cast<double>((*stats).*of))
+                                                : line.null();
+      for (const auto of : {&ValueStats::nan, &ValueStats::inf})
+        described ? line.u64((*stats).*of) : line.null();
+      lines.push_back(line.take());
+    }
+  }
+  return lines;
+}
+
+Lines naive_steps(const Everything& all) {
+  Lines lines;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    std::uint64_t rows = 0, read = 0, written = 0;
+    if (graph != nullptr) {
+      for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+        ++rows;
+        (access.write ? written : read) += access.touched.v;
+      });
+    }
+    Line line;
+    line.number(step.id.v).text(to_text(step.phase)).text(to_text(step.timing));
+    line.number_or_null(step.graph.v != 0, step.graph.v).number(step.first_token);
+    line.number(step.n_tokens).number(step.begin.v).number(step.end.v);
+    line.number(wrapped(step.end, step.begin)).number(step.first_op.v).number(step.threads);
+    line.u64(step.op_ends.size()).u64(rows).u64(read).u64(written);
+    line.number(step.dropped).number(step.aborted);
+    lines.push_back(line.take());
+  }
+  return lines;
+}
+
+Lines naive_experts(const Everything& all) {
+  Lines lines;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    if (graph == nullptr) continue;
+    for (const RoutingRow& row : routing_rows(*graph, step)) {
+      Line line;
+      line.number(step.id.v).layer(row.layer).number_or_null(row.token != kNone, row.token);
+      line.text(to_text(step.phase)).number(row.expert).number(row.rank);
+      if (std::isnan(row.score)) {
+        line.null();
+      } else {
+        line.real(static_cast<double>(row.score));
+      }
+      lines.push_back(line.take());
+    }
+  }
+  return lines;
+}
+
+Lines naive_tensors(const Everything& all) {
+  Lines lines;
+  for (const auto& [id, graph] : all.graphs) {
+    const std::vector<Category> categories = categories_of(graph);
+    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+      const Tensor& t = graph.tensors[i];
+      const bool view = t.view_of != kNoTensor, in_file = !t.file.empty();
+      Line line;
+      line.number(id.v).number(i).text(t.name).text(t.type).text(to_text(t.kind)).layer(t.layer);
+      line.text(to_text(t.component)).text(to_text(t.role));
+      line.text(to_text(categories[i]));
+      line.text(t.input == InputLabel::None ? "NULL" : to_text(t.input));
+      line.text(to_text(t.source)).text(t.buffer).u64(size_of(t).v);
+      for (const auto ne : t.ne) line.number(ne);
+      for (const auto nb : t.nb) line.u64(nb);
+      line.number_or_null(view, t.view_of.v);
+      line.number_or_null(view, static_cast<std::int64_t>(t.view_offset));
+      line.number_or_null(in_file, t.file.file);
+      line.number_or_null(in_file, static_cast<std::int64_t>(t.file.offset));
+      line.number_or_null(in_file, static_cast<std::int64_t>(t.file.length));
+      lines.push_back(line.take());
+    }
+  }
+  return lines;
+}
+
+Lines naive_edges(const Everything& all) {
+  Lines lines;
+  for (const auto& [id, graph] : all.graphs) {
+    for (const Dependency& edge : dependencies_of(graph)) {
+      const Tensor &from = graph.tensor(edge.from), &to = graph.tensor(edge.to);
+      Line line;
+      line.number(id.v).number(edge.from.v).number(edge.to.v).text(from.name).text(to.name);
+      lines.push_back(line.layer(from.layer).layer(to.layer).take());
+    }
+  }
+  return lines;
+}
+
+Lines naive_templates(const Everything& all) {
+  Lines lines;
+  for (const auto& [id, graph] : all.graphs) {
+    Line line;
+    line.number(id.v).text(std::format("{:016x}", graph.fingerprint)).u64(graph.tensors.size());
+    line.u64(graph.nodes.size()).u64(graph.ops.size()).u64(graph.slots.size());
+    lines.push_back(line.u64(accesses_of(graph).size()).take());
+  }
+  return lines;
+}
+
+Lines naive_tokens(const Everything& all) {
+  Lines lines;
+  for (const Token& token : all.reader.tokens(0, UINT32_MAX).value()) {
+    Line line;
+    line.number(token.index).number(token.id).number(token.position).number(token.generated);
+    lines.push_back(line.number(token.reused).text(token.text).take());
+  }
+  return lines;
+}
+
+Lines naive_session(const Everything& all) {
+  const SessionInfo& info = all.info;
+  const LossCounters losses = all.reader.losses().value();
+  Line line;
+  line.text(info.id).text(info.title).number(info.start_utc_ns).text(to_text(info.level));
+  line.number(info.exact_timing).text(to_text(info.state)).text(info.error);
+  line.u64(all.steps.size()).u64(all.reader.token_count().value());
+  for (const auto n : {info.n_layers, info.n_heads, info.n_heads_kv, info.n_embd, info.n_vocab,
+                       info.n_experts, info.n_experts_used})
+    line.number(n);
+  line.u64(losses.steps_without_times).u64(losses.slot_values_dropped);
+  line.u64(losses.count_mismatches).u64(losses.steps_not_written);
+  line.u64(losses.page_faults_lost);
+  return {line.take()};
+}
+
+Lines naive_model(const Everything& all) {
+  Lines lines;
+  for (const ModelFile& file : all.info.model_files) {
+    Line line;
+    line.u64(lines.size()).text(file.path).u64(file.size).number(file.mtime_ns);
+    lines.push_back(line.text(file.header_hash).take());
+  }
+  return lines;
+}
+
+// By phase, template, access and expert: counts and bytes, from the rows themselves.
+Lines naive_access_totals(const Everything& all) {
+  std::map<std::tuple<Phase, TemplateId, std::uint32_t, std::int32_t>,
+           std::pair<std::uint64_t, std::uint64_t>>
+      sums;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    if (graph == nullptr) continue;
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      auto& [count, bytes] = sums[{step.phase, step.graph, access.access, access.expert}];
+      ++count;
+      bytes += access.touched.v;
+    });
+  }
+  Lines lines;
+  for (const auto& [key, sum] : sums) {
+    const auto& [phase, id, index, expert] = key;
+    const GraphTemplate& graph = all.graphs.at(id);
+    const Access access = accesses_of(graph)[index];
+    const Tensor& tensor = graph.tensor(access.tensor);
+    const Op& op = graph.op(access.op);
+    Line line;
+    line.text(to_text(phase)).number(id.v).number(index).number(access.op.v);
+    line.text(op_name(graph, op)).layer(op.layer).text(op.device).number(access.write);
+    line.number(access.tensor.v).text(tensor.name).text(tensor.type).text(to_text(tensor.kind));
+    line.layer(tensor.layer).text(to_text(tensor.component)).text(to_text(tensor.role));
+    line.text(to_text(tensor.source)).number_or_null(expert >= 0, expert);
+    lines.push_back(line.u64(sum.first).u64(sum.second).take());
+  }
+  return lines;
+}
+
+Lines naive_op_totals(const Everything& all) {
+  struct Sum {
+    std::uint64_t executions = 0, ns = 0, read = 0, written = 0;
+    bool timed = false;
+  };
+  std::map<std::tuple<Phase, TemplateId, std::uint32_t>, Sum> sums;
+  for (const Step& step : all.steps) {
+    const GraphTemplate* graph = all.graph_of(step);
+    if (graph == nullptr) continue;
+    const bool whole = step.op_ends.empty() && !step.aborted;
+    for (std::uint32_t i = 0; i < (whole ? graph->ops.size() : step.op_ends.size()); ++i) {
+      Sum& sum = sums[{step.phase, step.graph, i}];
+      ++sum.executions;
+      if (whole) continue;
+      sum.timed = true;
+      sum.ns += static_cast<std::uint64_t>(wrapped(step.op_ends[i], Ns{begin_of(step, OpId{i})}));
+    }
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      Sum& sum = sums[{step.phase, step.graph, access.op.v}];
+      (access.write ? sum.written : sum.read) += access.touched.v;
+    });
+  }
+  Lines lines;
+  for (const auto& [key, sum] : sums) {
+    const auto& [phase, id, index] = key;
+    const GraphTemplate& graph = all.graphs.at(id);
+    const Op& op = graph.ops[index];
+    const Tensor& output = graph.tensor(graph.node(op.last()).output);
+    Line line;
+    line.text(to_text(phase)).number(id.v).number(index).text(op_name(graph, op)).layer(op.layer);
+    line.text(op.device).text(output.name).text(to_text(output.component)).u64(sum.executions);
+    line.number_or_null(sum.timed, static_cast<std::int64_t>(sum.ns));
+    lines.push_back(line.u64(sum.read).u64(sum.written).take());
+  }
+  return lines;
+}
+
+Lines naive_metadata(const Everything& all) {
+  Lines lines;
+  for (const auto& [name, value] : all.info.facts)
+    lines.push_back(Line().text(name).text(value).take());
+  return lines;
+}
+
+Lines naive_faults_table(const Everything& all) {
+  Lines lines;
+  for (const NaiveFault& of : naive_faults(all.reader)) {
+    Line line;
+    line.u64(of.step.id.v).text(to_text(of.step.phase)).u64(of.step.first_token);
+    line.number_or_null(of.told, of.fault.at.v).text("major").u64(of.count);
+    line.number_or_null(of.op.has_value(), of.op.value_or(0));
+    line.text(of.op ? op_name(*of.graph, of.graph->ops[*of.op]) : "NULL");
+    line.layer(of.op ? of.graph->ops[*of.op].layer : kNoLayer);
+    line.number_or_null(of.access.has_value(), of.access.value_or(0));
+    const Tensor* owner =
+        of.access ? &of.graph->tensor(of.graph->root(of.of_access.tensor)) : nullptr;
+    line.text(owner ? owner->name : "NULL").layer(owner ? owner->layer : kNoLayer);
+    line.text(owner ? to_text(owner->component) : "NULL").number_or_null(of.expert >= 0, of.expert);
+    line.number_or_null(of.told, static_cast<std::int64_t>(of.fault.address));
+    line.number_or_null(!of.file.empty(), of.file.file);
+    line.number_or_null(!of.file.empty(), static_cast<std::int64_t>(of.file.offset));
+    lines.push_back(line.take());
+  }
+  return lines;
+}
+
+constexpr std::array kTables = {
+    NaiveTable{"access", naive_accesses},
+    NaiveTable{"op", naive_ops},
+    NaiveTable{"access_total", naive_access_totals},
+    NaiveTable{"op_total", naive_op_totals},
+    NaiveTable{"step", naive_steps},
+    NaiveTable{"expert", naive_experts},
+    NaiveTable{"tensor", naive_tensors},
+    NaiveTable{"edge", naive_edges},
+    NaiveTable{"template", naive_templates},
+    NaiveTable{"token", naive_tokens},
+    NaiveTable{"session", naive_session},
+    NaiveTable{"model", naive_model},
+    NaiveTable{"metadata", naive_metadata},
+    NaiveTable{"fault", naive_faults_table},
+};
+
+}  // namespace
+
+std::span<const NaiveTable> naive_tables() { return kTables; }
+
+}  // namespace tt::test

@@ -1,0 +1,39 @@
+// Every row of every table of a session, found the naive way: every step read, every
+// access walked, every column formed by hand, without SQL and without what it stands on.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "tests/analysis/sql/sql_line.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+
+// Everything that the file says, as the reader has it.
+struct Everything {
+  explicit Everything(const std::filesystem::path& file)
+      : reader(SessionReader::open(file).value()), info(reader.info().value()) {
+    for (std::uint32_t i = 0; i < reader.step_count().value(); ++i)
+      steps.push_back(reader.step(StepId{i}).value());
+    for (const TemplateId id : reader.template_ids().value())
+      graphs[id] = *reader.graph(id).value();
+  }
+  const GraphTemplate* graph_of(const Step& step) const {
+    return step.graph.v == 0 ? nullptr : &graphs.at(step.graph);
+  }
+  SessionReader reader;
+  SessionInfo info;
+  std::vector<Step> steps;
+  std::map<TemplateId, GraphTemplate> graphs;
+};
+
+struct NaiveTable {
+  const char* name;
+  Lines (*rows)(const Everything& all);
+};
+std::span<const NaiveTable> naive_tables();
+
+}  // namespace tt::test

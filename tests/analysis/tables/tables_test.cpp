@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+
+#include "analysis/accesses/access_table.h"
+#include "analysis/tables/op_table.h"
+#include "analysis/tables/session_overview.h"
+#include "analysis/tables/step_summary.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt {
+namespace {
+
+using test::small_step;
+using test::SmallSession;
+
+constexpr PageRange kAll{.from = 0, .limit = 1000};
+
+std::vector<std::int64_t> numbers(const std::vector<Ns>& times) {
+  std::vector<std::int64_t> out;
+  for (const Ns t : times) out.push_back(t.v);
+  return out;
+}
+
+std::vector<std::uint64_t> numbers(const std::vector<Bytes>& bytes) {
+  std::vector<std::uint64_t> out;
+  for (const Bytes b : bytes) out.push_back(b.v);
+  return out;
+}
+
+TEST(StepSummary, SumsEveryOpIntoItsLayerAndTheRestIntoTheLastEntry) {
+  const SmallSession session({small_step(0)});
+  const auto page = step_summaries(session.reader(), kAll);
+  ASSERT_TRUE(page.has_value()) << page.error().message;
+  ASSERT_EQ(page->total, 1u);
+  const StepSummary& step = page->rows.at(0);
+  EXPECT_EQ(step.ops, 5u);
+  EXPECT_EQ(numbers(step.layer_ns), (std::vector<std::int64_t>{20 + 30, 40, 10 + 50}));
+  // Layer 0: the norm reads 64 + 32 and writes 64, Q reads 256 + 64 and writes 64.
+  // Layer 1: 256 + 64 + 64. Outside: rows 2 x 32 and ids 8, 64 written; 512 + 64, 128 written.
+  EXPECT_EQ(numbers(step.layer_bytes),
+            (std::vector<std::uint64_t>{64 + 32 + 64 + 256 + 64 + 64, 256 + 64 + 64,
+                                        64 + 8 + 64 + 512 + 64 + 128}));
+  EXPECT_EQ(step.read.v + step.written.v, 544u + 384u + 840u);
+  EXPECT_EQ(step.written.v, 64u + 64 + 64 + 64 + 128);
+  EXPECT_EQ(step.accesses, 16u);
+}
+
+TEST(StepSummary, ACancelledStepCountsOnlyWhatRan) {
+  Step step = small_step(0);
+  step.op_ends.resize(2);
+  step.aborted = true;
+  const SmallSession session({step});
+  const auto page = step_summaries(session.reader(), kAll);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_EQ(page->rows.at(0).ops, 2u);
+  EXPECT_TRUE(page->rows.at(0).aborted);
+  EXPECT_EQ(numbers(page->rows.at(0).layer_ns), (std::vector<std::int64_t>{20, 0, 10}));
+}
+
+TEST(StepSummary, AStepWithoutATemplateKeepsItsOwnFacts) {
+  Step step = small_step(0);
+  step.graph = {};
+  step.allocation = {};
+  step.op_ends.clear();
+  step.slots.clear();
+  step.timing = Timing::None;
+  step.dropped = true;
+  const SmallSession session({step});
+  const auto page = step_summaries(session.reader(), kAll);
+  ASSERT_TRUE(page.has_value());
+  EXPECT_EQ(page->rows.at(0).n_tokens, 2u);
+  EXPECT_TRUE(page->rows.at(0).dropped);
+  EXPECT_EQ(page->rows.at(0).ops, 0u);
+  EXPECT_EQ(page->rows.at(0).layer_ns.size(), 3u);
+}
+
+TEST(StepSummary, PagesByStep) {
+  const SmallSession session({small_step(0), small_step(1), small_step(2)});
+  const SessionReader reader = session.reader();
+  struct Case {
+    PageRange range;
+    std::vector<std::uint32_t> steps;
+  };
+  const Case cases[] = {{{0, 2}, {0, 1}},
+                        {{1, 1}, {1}},
+                        {{2, 10}, {2}},
+                        {{3, 10}, {}},
+                        {{4'294'967'295, 4'294'967'295}, {}},
+                        {{0, 0}, {}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.range.from);
+    const auto page = step_summaries(reader, c.range);
+    ASSERT_TRUE(page.has_value());
+    EXPECT_EQ(page->total, 3u);
+    std::vector<std::uint32_t> steps;
+    for (const StepSummary& step : page->rows) steps.push_back(step.step.v);
+    EXPECT_EQ(steps, c.steps);
+  }
+}
+
+TEST(StepSummary, RefusesANumberOfLayersThatNoModelHas) {
+  SessionInfo info = SmallSession::small_info();
+  info.n_layers = 4'000'000'000;
+  const SmallSession session({small_step(0)}, info);
+  const auto page = step_summaries(session.reader(), kAll);
+  ASSERT_FALSE(page.has_value());
+  EXPECT_EQ(page.error().kind, TraceError::Kind::Damaged);
+}
+
+TEST(OpTable, NamesWhatRanAndWhatItRead) {
+  const SmallSession session({small_step(0)});
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->page.total, 5u);
+  std::string text;
+  for (const OpRow& row : table->page.rows) {
+    const Tensor& output = table->graph->tensor(row.output);
+    text += row.name + " " + output.name + " " + to_text(row.component) + "/" + to_text(row.role) +
+            " " + std::to_string(row.begin.v) + ".." + std::to_string(row.end.v) + " r" +
+            std::to_string(row.read.v) + " w" + std::to_string(row.written.v) + " <-";
+    for (const TensorId source : row.sources) text += " " + table->graph->tensor(source).name;
+    text += "\n";
+  }
+  // A fused pair is one op; its inner norm is no source.
+  EXPECT_EQ(text,
+            "GET_ROWS embd embedding/ 100..110 r72 w64 <- token_embd.weight inp_tokens\n"
+            "RMS_NORM+MUL attn_norm-0 norm/norm 110..130 r96 w64 <- embd blk.0.attn_norm.weight\n"
+            "MUL_MAT Qcur-0 attention/Q 130..160 r320 w64 <- blk.0.attn_q.weight attn_norm-0\n"
+            "MUL_MAT ffn_out-1 ffn/down 160..200 r320 w64 <- blk.1.ffn_down.weight Qcur-0\n"
+            "MUL_MAT result_output output/logits 200..250 r576 w128 <- output.weight ffn_out-1\n");
+}
+
+TEST(OpTable, PagesGiveTheSameRows) {
+  const SmallSession session({small_step(0)});
+  const SessionReader reader = session.reader();
+  const auto whole = op_table(reader, StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(whole.has_value());
+  std::vector<OpRow> rows;
+  for (std::uint64_t from = 0; from < 6; from += 2) {
+    const auto page = op_table(reader, StepId{0}, {}, {}, {.from = from, .limit = 2});
+    ASSERT_TRUE(page.has_value());
+    EXPECT_EQ(page->page.total, 5u);
+    rows.insert(rows.end(), page->page.rows.begin(), page->page.rows.end());
+  }
+  EXPECT_EQ(rows, whole->page.rows);
+  const auto beyond = op_table(reader, StepId{0}, {}, {}, {.from = 4'294'967'295, .limit = 10'000});
+  ASSERT_TRUE(beyond.has_value());
+  EXPECT_TRUE(beyond->page.rows.empty());
+}
+
+TEST(OpTable, SaysWhatTheOutputsHeld) {
+  const ValueStats described{.op = OpId{2}, .min = -1, .max = 2, .mean = 0.5F, .std = 1, .nan = 3};
+  Step step = small_step(0);
+  step.stats = {described};
+  const SmallSession session({step});
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->page.rows.size(), 5u);
+  for (const OpRow& row : table->page.rows)
+    EXPECT_EQ(row.stats, row.op == OpId{2} ? std::optional(described) : std::nullopt);
+}
+
+TEST(OpTable, TimesThatWereNotKeptAreTheSteps) {
+  Step step = small_step(0);
+  step.op_ends.clear();
+  step.timing = Timing::None;
+  const SmallSession session({step});
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->page.rows.size(), 5u);
+  EXPECT_EQ(table->page.rows[3].begin, Ns{90});
+  EXPECT_EQ(table->page.rows[3].end, Ns{260});
+}
+
+TEST(OpTable, AnUnknownStepIsNotFound) {
+  const SmallSession session({small_step(0)});
+  const auto table = op_table(session.reader(), StepId{7}, {}, {}, kAll);
+  ASSERT_FALSE(table.has_value());
+  EXPECT_EQ(table.error().kind, TraceError::Kind::NotFound);
+}
+
+TEST(AccessTable, SaysWhereTheBytesLie) {
+  const SmallSession session({small_step(0)});
+  const auto table = access_table(session.reader(), StepId{0}, {.op = OpId{2}}, {}, kAll);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->total, 3u);
+  const AccessRow& weight = table->rows[0];
+  EXPECT_EQ(weight.name, "blk.0.attn_q.weight");
+  EXPECT_EQ(weight.access.range, (FileRange{.file = 0, .offset = 3000, .length = 256}));
+  EXPECT_EQ(weight.address, 0x3000u);  // the third tensor
+  EXPECT_EQ(weight.category, Category::Layer);
+  EXPECT_FALSE(weight.access.write);
+  EXPECT_TRUE(table->rows[2].access.write);
+}
+
+TEST(AccessTable, FiltersBeforeItPages) {
+  const SmallSession session({small_step(0)});
+  const SessionReader reader = session.reader();
+  const auto whole = access_table(reader, StepId{0}, {}, {}, kAll);
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->total, 16u);
+  std::uint64_t counted = 0;
+  for (std::uint32_t op = 0; op < 5; ++op) {
+    const auto page =
+        access_table(reader, StepId{0}, {.op = OpId{op}}, {}, {.from = 1, .limit = 1});
+    ASSERT_TRUE(page.has_value());
+    counted += page->total;
+    ASSERT_EQ(page->rows.size(), 1u);
+    EXPECT_EQ(page->rows[0].access.op, OpId{op});
+  }
+  EXPECT_EQ(counted, 16u);
+  const auto none = access_table(reader, StepId{0}, {.op = OpId{99}}, {}, kAll);
+  ASSERT_TRUE(none.has_value());
+  EXPECT_EQ(none->total, 0u);
+}
+
+TEST(SessionOverview, SaysWhatAListShows) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const auto overview = session_overview(session.reader());
+  ASSERT_TRUE(overview.has_value());
+  EXPECT_EQ(overview->info.title, "a b");
+  EXPECT_EQ(overview->info.state, SessionState::Done);
+  EXPECT_EQ(overview->steps, 2u);
+  EXPECT_EQ(overview->tokens, 2u);
+  EXPECT_EQ(overview->losses.steps_without_times, 1u);
+}
+
+}  // namespace
+}  // namespace tt

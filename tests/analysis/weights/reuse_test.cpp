@@ -1,0 +1,358 @@
+// Reuse against caches that are really simulated, read by read.
+#include "analysis/weights/reuse.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <ranges>
+
+#include "analysis/common/patience.h"
+#include "analysis/experts/expert_pinning.h"
+#include "tests/analysis/tables/order_check.h"
+#include "tests/support/sessions/plausible_session.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+ReadSequence sequence_of(const std::vector<std::uint64_t>& sizes,
+                         std::vector<std::uint32_t> reads) {
+  ReadSequence sequence;
+  for (const std::uint64_t size : sizes)
+    sequence.items.push_back({.tensor = "t", .file = {.file = 0, .offset = 0, .length = size}});
+  for (const std::uint32_t item : reads) ++sequence.items[item].reads;
+  sequence.reads = std::move(reads);
+  return sequence;
+}
+
+ReadSequence random_sequence(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> sizes(1 + random() % 12);
+  for (auto& size : sizes) size = 1 + random() % 40;
+  std::vector<std::uint32_t> reads(random() % 200);
+  for (auto& read : reads) {
+    // Now and then a walk through all, as a decode is.
+    read = static_cast<std::uint32_t>(seed % 3 == 0 ? static_cast<std::size_t>(&read - reads.data())
+                                                    : random()) %
+           static_cast<std::uint32_t>(sizes.size());
+  }
+  // Every item is read: weight_reads() makes no others.
+  for (std::uint32_t i = 0; i < sizes.size(); ++i) reads.push_back(i);
+  return sequence_of(sizes, std::move(reads));
+}
+
+std::vector<Bytes> twenty_sizes(const ReadSequence& sequence) {
+  std::vector<Bytes> sizes;
+  for (std::uint64_t i = 0; i < 20; ++i)
+    sizes.push_back(Bytes{sequence.distinct_bytes().v * (i + 1) / 19});
+  return sizes;
+}
+
+TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto curve = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
+    ASSERT_EQ(curve.size(), sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      EXPECT_EQ(curve[i], simulated_lru(sequence, sizes[i])) << sizes[i].v;
+  }
+}
+
+TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto best = belady_curve(sequence, sizes).value();
+    const auto pinned = pin_curve(sequence, sizes).value();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_EQ(best[i], simulated_belady(sequence, sizes[i])) << sizes[i].v;
+      EXPECT_EQ(pinned[i], simulated_pin(sequence, sizes[i])) << sizes[i].v;
+    }
+  }
+}
+
+TEST(Reuse, DistancesAreThoseOfAListOfItems) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_distances(random_sequence(seed));
+  }
+}
+
+TEST(Reuse, NothingBeatsBelady) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const ReadSequence sequence = random_sequence(seed);
+    const auto sizes = twenty_sizes(sequence);
+    const auto best = belady_curve(sequence, sizes).value();
+    const auto lru = lru_curve(sequence, reuse_distances(sequence).value(), sizes).value();
+    const auto pinned = pin_curve(sequence, sizes).value();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      EXPECT_GE(best[i].bytes, lru[i].bytes) << sizes[i].v;
+      EXPECT_GE(best[i].bytes, pinned[i].bytes) << sizes[i].v;
+    }
+    // With room for everything only first reads remain, whatever the policy.
+    const Bytes all{sequence.bytes().v - sequence.distinct_bytes().v};
+    EXPECT_EQ(best.back().bytes, all);
+    EXPECT_EQ(lru.back().bytes, all);
+    EXPECT_EQ(pinned.back().bytes, all);
+  }
+}
+
+// The most that any schedule saves with items of one byte: all schedules are tried.
+std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t from,
+                          std::uint32_t held, std::size_t room,
+                          std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t>& known) {
+  if (from == reads.size()) return 0;
+  const auto found = known.find({from, held});
+  if (found != known.end()) return found->second;
+  const std::uint32_t bit = 1U << reads[from];
+  const std::uint32_t with = held | bit;
+  std::uint64_t best = 0;
+  // What is kept: any subset of what there is that fits.
+  for (std::uint32_t kept = with;; kept = (kept - 1) & with) {
+    if (static_cast<std::size_t>(std::popcount(kept)) <= room)
+      best = std::max(best, best_of_all(reads, from + 1, kept, room, known));
+    if (kept == 0) break;
+  }
+  best += (held & bit) != 0;
+  known[{from, held}] = best;
+  return best;
+}
+
+TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::uint32_t> reads(14);
+    for (auto& read : reads) read = static_cast<std::uint32_t>(random() % 5);
+    const ReadSequence sequence = sequence_of({1, 1, 1, 1, 1}, reads);
+    for (std::size_t room = 0; room <= 5; ++room) {
+      std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> known;
+      const Bytes capacity{room};
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
+                best_of_all(reads, 0, 0, room, known))
+          << seed << ", room " << room;
+    }
+  }
+}
+
+// The most bytes that any schedule saves of items of several bytes, of which any number may
+// be held: a state is how many of each are. All ways from state to state are tried.
+class AllSchedules {
+ public:
+  AllSchedules(const ReadSequence& sequence, std::uint64_t room) : sequence_(sequence) {
+    std::vector<std::uint64_t> state(sequence.items.size());
+    for (;;) {
+      if (std::accumulate(state.begin(), state.end(), std::uint64_t{0}) <= room)
+        states_.push_back(state);
+      std::size_t item = 0;
+      while (item < state.size() && state[item] == sequence.size(static_cast<std::uint32_t>(item)))
+        state[item++] = 0;
+      if (item == state.size()) return;
+      ++state[item];
+    }
+  }
+  std::uint64_t best() const {
+    std::vector<std::uint64_t> saved(states_.size());  // from here on, by state
+    for (const std::uint32_t item : sequence_.reads | std::views::reverse) {
+      std::vector<std::uint64_t> before(states_.size());
+      for (std::size_t from = 0; from < states_.size(); ++from) {
+        for (std::size_t to = 0; to < states_.size(); ++to) {
+          if (!follows(from, to, item)) continue;
+          before[from] = std::max(before[from], states_[from][item] + saved[to]);
+        }
+      }
+      saved = std::move(before);
+    }
+    return saved.front();  // nothing is held
+  }
+
+ private:
+  // Only bytes that were held, or that `item` was just read with, can be held.
+  bool follows(std::size_t from, std::size_t to, std::uint32_t item) const {
+    for (std::uint32_t i = 0; i < sequence_.items.size(); ++i)
+      if (i != item && states_[to][i] > states_[from][i]) return false;
+    return true;
+  }
+  const ReadSequence& sequence_;
+  std::vector<std::vector<std::uint64_t>> states_;
+};
+
+TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> sizes(3 + random() % 2);
+    for (auto& size : sizes) size = 1 + random() % (sizes.size() == 3 ? 4 : 2);
+    std::vector<std::uint32_t> reads(10);
+    for (auto& read : reads) read = static_cast<std::uint32_t>(random() % sizes.size());
+    const ReadSequence sequence = sequence_of(sizes, reads);
+    const std::uint64_t all = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    for (std::uint64_t room = 0; room <= all; ++room) {
+      const Bytes capacity{room};
+      EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
+                AllSchedules(sequence, room).best())
+          << seed << ", room " << room;
+    }
+  }
+}
+
+// Sums of sizes that only a damaged file has run over.
+TEST(Reuse, SizesThatRunOverHaveABucketToo) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  const ReadSequence sequence = sequence_of({kHalf, kHalf}, {0, 1, 0});
+  const ReuseHistogram histogram =
+      reuse_histogram(sequence, reuse_distances(sequence).value()).value();
+  ASSERT_EQ(histogram.buckets.size(), 1U);
+  EXPECT_EQ(histogram.buckets[0].reads, 1U);
+  EXPECT_EQ(histogram.first.reads, 2U);
+}
+
+TEST(Reuse, TheHistogramCountsEveryReadOnce) {
+  const ReadSequence sequence = sequence_of({10, 20, 5}, {0, 1, 0, 0, 2, 1});
+  const auto distances = reuse_distances(sequence).value();
+  EXPECT_EQ(distances,
+            (std::vector<Bytes>{kNever, kNever, Bytes{30}, Bytes{10}, kNever, Bytes{20 + 10 + 5}}));
+  const ReuseHistogram histogram = reuse_histogram(sequence, distances).value();
+  EXPECT_EQ(histogram.first, (ReuseHistogram::Bucket{3, Bytes{35}}));
+  ASSERT_EQ(histogram.buckets.size(), 6U);
+  EXPECT_EQ(histogram.buckets[3], (ReuseHistogram::Bucket{1, Bytes{10}}));  // 8..15
+  EXPECT_EQ(histogram.buckets[4], (ReuseHistogram::Bucket{1, Bytes{10}}));  // 16..31
+  EXPECT_EQ(histogram.buckets[5], (ReuseHistogram::Bucket{1, Bytes{20}}));  // 32..63
+}
+
+TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const auto reader = SessionReader::open(session.path);
+  ASSERT_TRUE(reader.has_value());
+  const auto tensors = weight_reads(*reader, {.from = 0, .limit = 10}, Grain::Tensor);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  std::vector<std::string> names;
+  for (const std::uint32_t item : tensors->reads) names.push_back(tensors->items[item].tensor);
+  const std::vector<std::string> step = {"token_embd.weight", "blk.0.attn_norm.weight",
+                                         "blk.0.attn_q.weight", "blk.1.ffn_down.weight",
+                                         "output.weight"};
+  std::vector<std::string> twice = step;
+  twice.insert(twice.end(), step.begin(), step.end());
+  EXPECT_EQ(names, twice);
+  EXPECT_EQ(tensors->distinct_bytes(), Bytes{512 + 32 + 256 + 256 + 512});
+
+  // By parts, the two rows of the embedding are two items of 32 bytes.
+  const auto parts = weight_reads(*reader, {.from = 1, .limit = 1}, Grain::Part);
+  ASSERT_TRUE(parts.has_value());
+  EXPECT_EQ(parts->reads.size(), 6U);
+  EXPECT_EQ(parts->items[0].file, (FileRange{.file = 0, .offset = 1000 + 3 * 32, .length = 32}));
+  EXPECT_EQ(parts->items[1].file, (FileRange{.file = 0, .offset = 1000 + 5 * 32, .length = 32}));
+}
+
+TEST(Reuse, OfASessionIsWhatItsPartsAre) {
+  const SmallSession session({small_step(0), small_step(1), small_step(2)});
+  const SessionReader reader = session.reader();
+  for (const Grain grain : {Grain::Tensor, Grain::Part}) {
+    const std::vector<Bytes> capacities = {Bytes{0}, Bytes{600}, Bytes{1567}, Bytes{1568}};
+    const auto sequence = weight_reads(reader, {.from = 0, .limit = 10}, grain).value();
+    const auto distances = reuse_distances(sequence).value();
+    const auto found = reuse(reader, {.grain = grain, .capacities = capacities}).value();
+    EXPECT_EQ(found.lru, lru_curve(sequence, distances, capacities));
+    EXPECT_EQ(found.belady, belady_curve(sequence, capacities));
+    EXPECT_EQ(found.pin, pin_curve(sequence, capacities));
+    EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances)->first);
+    EXPECT_EQ(found.reads, sequence.reads.size());
+    EXPECT_EQ(reuse(reader, {.grain = grain}).value().lru.back().capacity, found.distinct);
+    int asked = 0;  // all of the steps are walked, then nobody wants the curves
+    const auto late = reuse(reader, {.grain = grain}, [&] { return ++asked <= 3; });
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().kind, TraceError::Kind::Cancelled);
+  }
+}
+
+// Each pass over the reads, and each of a curve over the items, asks all along.
+TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
+  constexpr std::uint32_t kItems = 20'000, kReads = 150'000;
+  std::mt19937_64 random(1);
+  std::vector<std::uint32_t> reads(kItems);
+  std::iota(reads.begin(), reads.end(), 0U);
+  while (reads.size() < kReads) reads.push_back(static_cast<std::uint32_t>(random() % kItems));
+  ReadSequence sequence = sequence_of(std::vector<std::uint64_t>(kItems, 3), std::move(reads));
+  for (ReuseItem& item : sequence.items) item.expert = 0;
+  const std::vector<Bytes> sizes = {Bytes{1500}, Bytes{15'000}, Bytes{45'000}};
+  const auto distances = reuse_distances(sequence).value();
+  const ReuseQuery query{.capacities = sizes};
+  struct Case {
+    const char* name;
+    std::uint64_t pieces;  // reads or items that are looked at
+    std::function<std::optional<TraceError>(const KeepGoing&)> ask;
+  };
+  const auto error_of = [](const auto& answer) {
+    return answer ? std::nullopt : std::optional(answer.error());
+  };
+  const Case cases[] = {
+      {"distances", kReads,
+       [&](const KeepGoing& wanted) { return error_of(reuse_distances(sequence, wanted)); }},
+      {"histogram", kReads,
+       [&](const KeepGoing& wanted) {
+         return error_of(reuse_histogram(sequence, distances, wanted));
+       }},
+      {"lru", kReads,
+       [&](const KeepGoing& wanted) {
+         return error_of(lru_curve(sequence, distances, sizes, wanted));
+       }},
+      {"belady", 4 * kReads,
+       [&](const KeepGoing& wanted) { return error_of(belady_curve(sequence, sizes, wanted)); }},
+      {"pin", 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(pin_curve(sequence, sizes, wanted)); }},
+      {"all of them", 7 * kReads + 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(reuse(sequence, query, wanted)); }},
+      {"of experts", 11 * kReads + 3 * kItems,
+       [&](const KeepGoing& wanted) { return error_of(expert_pinning(sequence, sizes, wanted)); }}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    std::uint64_t asked = 0;
+    EXPECT_FALSE(one.ask([&] { return ++asked > 0; }).has_value());
+    EXPECT_GE(asked, one.pieces / Patience::kPieces);
+    EXPECT_LE(Patience::kPieces, 1U << 14);
+    // Nobody wants it any more, at the first, in the middle, at the last.
+    for (const std::uint64_t last : {std::uint64_t{1}, asked / 2, asked}) {
+      std::uint64_t again = 0;
+      const auto error = one.ask([&] { return ++again < last; });
+      ASSERT_TRUE(error.has_value());
+      EXPECT_EQ(error->kind, TraceError::Kind::Cancelled);
+      EXPECT_EQ(again, last);
+    }
+  }
+}
+
+TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    ASSERT_TRUE(write_session(file, plausible_session(seed)).has_value());
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    EXPECT_GT(expect_reuse(*reader, 20), 100U);
+  }
+}
+
+// Whatever a file holds.
+TEST(Reuse, TakesAnySession) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    ASSERT_TRUE(write_session(file, random_session(seed)).has_value());
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    // Sums of sizes that are no sizes run over: the sequence alone is compared.
+    expect_reuse(*reader, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,350 @@
+// Out and in again: the same accesses, times, tokens and experts.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "analysis/report/validation.h"
+#include "api/exchange/import/import.h"
+#include "api/exchange/run_folder/run_folder.h"
+#include "api/json/json.h"
+#include "tests/api/exchange/export_check.h"
+#include "tests/api/exchange/round_trip_check.h"
+#include "tests/api/exchange/usual_models.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+using namespace tt::exchange;
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
+  for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
+    TracedModel model(path);
+    const auto run = model.run(greedy_tokens(9, 6));
+    const SessionReader reader = run.reader();
+    expect_round_trips(reader);
+  });
+}
+
+TEST(Import, FewTemplatesStandForManySteps) {
+  TracedModel model(generated_model({.shape = "moe"}));
+  const auto run = model.run(greedy_tokens(5, 30));
+  const TempFolder folder;
+  write_text(folder / "s.ndjson", exported(run.reader(), {.format = Format::Ndjson}));
+  ASSERT_TRUE(import_log(folder / "s.ndjson", folder / "s.ttrace").has_value());
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_LE(after.template_ids().value().size(), 2 * run.reader().template_ids().value().size());
+}
+
+TEST(Import, AMinimalLogHasStepsAndTokens) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const TempFolder folder;
+  write_text(folder / "s.ndjson",
+             exported(session.reader(), {.format = Format::Ndjson, .level = LogLevel::Minimal}));
+  const auto imported = import_log(folder / "s.ndjson", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  EXPECT_EQ(imported->accesses, 0U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.step(StepId{1}).value().end, Ns{260});
+}
+
+TEST(Import, AnOlderLogWithItsKindUnderType) {
+  const TempFolder folder;
+  write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-1","n_layers":2}
+{"type":"step_begin","timestamp_ns":1000,"token_id":0,"phase":"prompt"}
+{"type":"tensor_log","timestamp_ns":1010,"token_id":0,"layer_id":0,"operation_type":"MUL_MAT","tensor_name":"blk.0.attn_q.weight","tensor_ptr":4096,"file_offset":300,"size_bytes":256}
+{"type":"tensor_log","timestamp_ns":1020,"token_id":0,"layer_id":1,"operation_type":"MUL_MAT_ID","tensor_name":"blk.1.ffn_up_exps.weight","file_offset":1300,"size_bytes":100,"expert_id":3,"expert_rank":0,"routing_score":0.5}
+{"type":"step_end","timestamp_ns":1100}
+{"type":"step_begin","timestamp_ns":1200,"token_id":1,"phase":"generate"}
+{"type":"tensor_log","timestamp_ns":1210,"token_id":1,"layer_id":0,"operation_type":"MUL_MAT","tensor_name":"blk.0.attn_q.weight","tensor_ptr":4096,"file_offset":300,"size_bytes":256}
+{"type":"session_end"}
+)");
+  const auto imported = import_log(folder / "old.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.info().value().id, "old-1");
+  EXPECT_EQ(walked_totals(after),
+            (FiveTotals{.accesses = 3, .read = 612, .from_file = 612, .of_experts = 1}));
+  const auto lines = accesses_in(after);
+  EXPECT_TRUE(lines[0].contains("reads blk.0.attn_q.weight")) << lines[0];
+  EXPECT_TRUE(lines[0].contains("256 bytes at 1000, file 0 300+256")) << lines[0];
+  EXPECT_TRUE(lines[1].contains("file 0 1300+100, expert 3 rank 0 score 0.5")) << lines[1];
+  const Step prompt = after.step(StepId{0}).value(), generate = after.step(StepId{1}).value();
+  EXPECT_EQ(prompt.begin, Ns{1000});
+  EXPECT_EQ(prompt.first_op, Ns{1010});
+  EXPECT_EQ(prompt.op_ends, (std::vector{Ns{1020}, Ns{1100}}));
+  EXPECT_EQ(prompt.end, Ns{1100});
+  EXPECT_EQ(generate.begin, Ns{1200});
+  EXPECT_EQ(generate.op_ends, std::vector{Ns{1210}});
+  EXPECT_EQ(generate.end, Ns{1210}) << "no step_end: as long as its rows say";
+}
+
+// What is not in the line of a step is taken from its rows; a row's op ends with its step.
+TEST(Import, AnOlderStepIsWhatItsLinesSayTogether) {
+  const TempFolder folder;
+  write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-2"}
+{"type":"step_begin","timestamp_ns":100,"phase":"prompt"}
+{"type":"tensor_log","timestamp_ns":110,"duration_ns":5,"token_id":0,"tensor_name":"a","size_bytes":8}
+{"type":"tensor_log","timestamp_ns":120,"duration_ns":500,"token_id":0,"tensor_name":"b","size_bytes":8}
+{"type":"step_end","timestamp_ns":200,"aborted":true}
+{"type":"step_begin","phase":"generate","dropped":true}
+{"type":"tensor_log","timestamp_ns":310,"token_id":1,"tensor_name":"a","size_bytes":8}
+{"type":"step_end","timestamp_ns":400}
+{"type":"step_begin","timestamp_ns":500}
+{"type":"tensor_log","timestamp_ns":510,"tensor_name":"a","size_bytes":8}
+{"type":"step_end","timestamp_ns":450}
+{"type":"session_end"}
+)");
+  const auto imported = import_log(folder / "old.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  struct Expected {
+    Ns begin, first_op, end;
+    std::vector<Ns> op_ends;
+    std::uint32_t token;
+    bool dropped, aborted;
+  };
+  const Expected expected[] = {
+      {Ns{100}, Ns{110}, Ns{200}, {Ns{115}, Ns{200}}, 0, false, true},
+      {Ns{310}, Ns{310}, Ns{400}, {Ns{400}}, 1, true, false},
+      {Ns{500}, Ns{510}, Ns{510}, {Ns{510}}, 2, false, false},
+  };
+  for (std::uint32_t i = 0; i < std::size(expected); ++i) {
+    SCOPED_TRACE(i);
+    const Step step = after.step(StepId{i}).value();
+    EXPECT_EQ(step.begin, expected[i].begin);
+    EXPECT_EQ(step.first_op, expected[i].first_op);
+    EXPECT_EQ(step.end, expected[i].end);
+    EXPECT_EQ(step.op_ends, expected[i].op_ends);
+    EXPECT_EQ(step.first_token, expected[i].token);
+    EXPECT_EQ(step.n_tokens, 1U);
+    EXPECT_EQ(step.dropped, expected[i].dropped);
+    EXPECT_EQ(step.aborted, expected[i].aborted);
+  }
+  const auto validation = validate(folder / "s.ttrace");
+  ASSERT_TRUE(validation.has_value()) << validation.error().message;
+  EXPECT_TRUE(validation->passed());
+}
+
+TEST(Import, SaysWhereALogIsNone) {
+  const TempFolder folder;
+  struct Case {
+    const char* text;
+    const char* said;
+  };
+  for (const Case c :
+       {Case{"", "neither session_start"}, Case{"{\n", ":1: This is no line"},
+        Case{"{\"event\":\"session_start\",\"id\":\"a\"}\n[1]\n", ":2: "},
+        Case{"{\"event\":\"session_start\"}\n{\"event\":\"session_start\"}\n",
+             ":2: A second session"},
+        Case{"{\"event\":\"tensor_log\",\"op\":3,\"size_bytes\":1}\n"
+             "{\"event\":\"tensor_log\",\"op\":2,\"size_bytes\":1}\n",
+             ":2: Ops of a step"},
+        Case{"{\"type\":\"tensor_log\",\"tensor_name\":\"x\"}\n", ":1: A tensor_log says"},
+        Case{"{\"event\":\"tensor_log\",\"size_bytes\":1}\n"
+             "{\"event\":\"tensor_log\",\"size_bytes\":-1}\n",
+             ":2: A tensor_log says"},
+        Case{"{\"event\":\"tensor_log\",\"size_bytes\":null}\n", "\"size_bytes\""},
+        // What would cost as much as it says.
+        Case{"{\"event\":\"step_begin\",\"ops\":4000000000}\n"
+             "{\"event\":\"tensor_log\",\"size_bytes\":1}\n",
+             "Step 0 says it has 4000000000 ops, and has 1 accesses."},
+        Case{"{\"event\":\"tensor_log\",\"op\":4294967295,\"size_bytes\":1}\n",
+             "Step 0 says it has 4294967296 ops"},
+        Case{"{\"event\":\"step_begin\",\"token_count\":4000000000}\n",
+             "Step 0 evaluates token 3999999999; 4000000000 of those"},
+        Case{"{\"event\":\"tensor_log\",\"operation_type\":\"MUL_MAT_ID\","
+             "\"size_bytes\":8,\"expert_id\":1,\"expert_rank\":2147483647}\n",
+             "Step 0 says a token has 2147483648 experts."}}) {
+    write_text(folder / "bad.log", c.text);
+    const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
+    ASSERT_FALSE(imported.has_value()) << c.text;
+    EXPECT_TRUE(imported.error().message.contains(c.said)) << imported.error().message;
+    std::size_t left = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      ++left;
+    EXPECT_EQ(left, 1U) << "only the log is left";
+  }
+}
+
+TEST(Import, MoreCellsThanAreListedAreBytes) {
+  const TempFolder folder;
+  write_text(
+      folder / "wide.log",
+      R"({"event":"tensor_log","operation_type":"FLASH_ATTN_EXT","tensor_name":"cache_k_l0",)"
+      R"("tensor_kind":"kv","extent":"cells","unit_bytes":1,"size_bytes":1125899906842624})");
+  const auto imported = import_log(folder / "wide.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 1, .read = std::uint64_t{1} << 50}));
+}
+
+// A number that does not fit is as if it were not there.
+TEST(Import, NumbersThatAreNone) {
+  const TempFolder folder;
+  write_text(
+      folder / "odd.log",
+      R"({"event":"tensor_log","tensor_name":"a","size_bytes":1e300,"timestamp_ns":1e300})"
+      "\n"
+      R"({"event":"tensor_log","op":1,"tensor_name":"b","size_bytes":7.0,"expert_id":1e10})");
+  const auto imported = import_log(folder / "odd.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->bytes, 7U);
+}
+
+// Of another tracer, which says neither where the session nor where a step begins.
+TEST(Import, RowsAloneAreStepsByWhatTheySay) {
+  const TempFolder folder;
+  write_text(folder / "rows.log",
+             R"({"type":"tensor_log","tensor_name":"a","size_bytes":8,"token_id":40}
+{"type":"tensor_log","tensor_name":"nothing","size_bytes":0,"token_id":40}
+{"type":"tensor_log","tensor_name":"b","size_bytes":16,"token_id":40}
+{"type":"tensor_log","tensor_name":"a","size_bytes":8,"token_id":41,"phase":"generate"}
+)");
+  const auto imported = import_log(folder / "rows.log", folder / "s.ttrace");
+  ASSERT_TRUE(imported.has_value()) << imported.error().message;
+  EXPECT_EQ(imported->steps, 2U);
+  EXPECT_EQ(imported->accesses, 3U);
+  const SessionReader after = SessionReader::open(folder / "s.ttrace").value();
+  EXPECT_EQ(after.step_count().value(), 2U);
+  EXPECT_EQ(after.token_count().value(), 2U);
+  EXPECT_EQ(after.step(StepId{1}).value().phase, Phase::Generate);
+  // As many as are said to be there are there.
+  EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 3, .read = 32}));
+}
+
+TEST(Import, ADamagedRunFolderSaysWhere) {
+  const SmallSession session({small_step(0)});
+  const TempFolder folder;
+  ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+  EXPECT_EQ(std::filesystem::file_size(folder / "run/tensor_access.bin"), 16 * kRecordBytes);
+  ASSERT_FALSE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+
+  AccessRecord record;
+  record.access = 4000;
+  const auto bytes = bytes_of(record);
+  write_text(folder / "run/tensor_access.bin", {bytes.data(), bytes.size()});
+  const auto bad = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_TRUE(bad.error().message.contains("tensor_access.bin:1")) << bad.error().message;
+  std::filesystem::remove(folder / "run/accesses.csv");
+  const auto missing = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_TRUE(missing.error().message.contains("accesses.csv")) << missing.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+}
+
+// A run folder of two steps whose metadata another program wrote again.
+TEST(Import, MetadataMayBeFormattedInAnyWay) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const TempFolder folder;
+  ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
+  ASSERT_TRUE(import_run_folder(folder / "run", folder / "before.ttrace").has_value());
+  const auto before = accesses_in(SessionReader::open(folder / "before.ttrace").value());
+  std::ifstream in(folder / "run/trace_metadata.json");
+  Json metadata = Json::parse(in);
+  metadata["session"]["title"] = R"(a "steps":[{}, "]" \" title)";
+  int number = 0;
+  // Ordered by name, with blanks and without.
+  for (const int indent : {-1, 0, 4}) {
+    SCOPED_TRACE(indent);
+    write_text(folder / "run/trace_metadata.json", metadata.dump(indent, '\t'));
+    const auto path = folder.path() / std::format("{}.ttrace", ++number);
+    const auto imported = import_run_folder(folder / "run", path);
+    ASSERT_TRUE(imported.has_value()) << imported.error().message;
+    EXPECT_EQ(imported->steps, 2U);
+    const SessionReader after = SessionReader::open(path).value();
+    EXPECT_EQ(accesses_in(after), before);
+    EXPECT_EQ(after.info()->title, metadata["session"]["title"].get<std::string>());
+  }
+}
+
+TEST(Import, SaysWhereMetadataIsNone) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  write_text(folder / "run/accesses.csv", "op\n0\n");
+  write_text(folder / "run/tensor_access.bin", "");
+  const std::string large(17 << 20, 'x'), list(17 << 20, ',');
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "no metadata"},
+      {"[]", "no metadata"},
+      {R"({"session":{}})", "no metadata"},
+      {R"({"steps":[]})", "no metadata"},
+      {R"({"session":{},"steps":{}})", "no metadata"},
+      {R"({"session":{},"steps":[)", "no metadata"},
+      {R"({"session":{},"steps":[{})", "no metadata"},
+      {R"({"session":{},"steps":[{]})", "no metadata"},
+      {R"({"session":{},"steps":[]}})", "no metadata"},
+      {R"({"session":{},"st\u0065ps":[{}]})", "no metadata"},
+      {R"({"session":{},"steps":[{},]})", "A step is no object"},
+      {R"({"session":{},"steps":[,{}]})", "A step is no object"},
+      {R"({"session":{},"steps":[1]})", "A step is no object"},
+      {R"({"session":{},"steps":[[{}]]})", "A step is no object"},
+      {R"({"session":{},"steps":[{"step":}]})", "A step is no object"},
+      {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "more than 16 MiB"},
+      {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "more than 16 MiB"}};
+  for (const auto& [text, said] : cases) {
+    SCOPED_TRACE(text.substr(0, 60));
+    write_text(folder / "run/trace_metadata.json", text);
+    const auto imported = import_run_folder(folder / "run", folder / "s.ttrace");
+    ASSERT_FALSE(imported.has_value());
+    EXPECT_EQ(imported.error().kind, TraceError::Kind::Damaged);
+    EXPECT_TRUE(imported.error().message.contains(said)) << imported.error().message;
+    EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+  }
+}
+
+// 64 bytes of a record may stand for a name of a megabyte.
+TEST(Import, ARunFolderCostsWhatItHolds) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  write_text(folder / "run/trace_metadata.json", R"({"session":{},"steps":[{"step":0}]})");
+  write_text(folder / "run/accesses.csv", "op,tensor_name\n0," + std::string(1 << 20, 'n') + "\n");
+  write_text(folder / "run/tensor_access.bin", std::string(300 * kRecordBytes, '\0'));
+  const auto names = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(names.has_value());
+  EXPECT_TRUE(names.error().message.contains("MiB of names")) << names.error().message;
+  write_text(folder / "run/accesses.csv", "op\n" + std::string((1 << 20) + 1, '\n'));
+  const auto lines = import_run_folder(folder / "run", folder / "s.ttrace");
+  ASSERT_FALSE(lines.has_value());
+  EXPECT_TRUE(lines.error().message.contains("lines")) << lines.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
+}
+
+TEST(RunFolder, ARecordIsItsBytes) {
+  const AccessRecord record{.timestamp_ns = -5,
+                            .size_bytes = std::uint64_t{1} << 40,
+                            .file_offset = std::uint64_t{1} << 50,
+                            .tensor_ptr = 0x7fff12345678,
+                            .step = 1,
+                            .token_id = 2,
+                            .access = 3,
+                            .tensor = 4,
+                            .routing_score = 0.25f,
+                            .expert_id = 300,
+                            .expert_rank = 7,
+                            .attention_head = 511,
+                            .layer_id = 126,
+                            .operation_type = 9,
+                            .flags = 3};
+  const auto bytes = bytes_of(record);
+  EXPECT_EQ(bytes_of(record_from(bytes)), bytes);
+  // Where docs/exports.md says they are.
+  std::int16_t expert = 0, head = 0;
+  std::memcpy(&expert, bytes.data() + 52, 2);
+  std::memcpy(&head, bytes.data() + 56, 2);
+  EXPECT_EQ(expert, 300);
+  EXPECT_EQ(head, 511);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,133 @@
+#include "tests/api/exchange/round_trip_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <format>
+#include <fstream>
+
+#include "analysis/tables/op_table.h"
+#include "api/exchange/import/import.h"
+#include "api/exchange/run_folder/run_folder.h"
+#include "tests/api/exchange/export_check.h"
+#include "tests/support/temp_folder.h"
+
+namespace tt::test {
+
+using namespace tt::exchange;
+
+std::vector<std::string> accesses_in(const SessionReader& reader) {
+  std::vector<std::string> lines;
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    if (step.graph.v == 0) return true;
+    const auto graph = reader.graph(step.graph);
+    EXPECT_TRUE(graph.has_value());
+    const auto addresses = step.allocation.v == 0
+                               ? std::vector<std::uint64_t>{}
+                               : reader.allocation(step.allocation).value().addresses;
+    const auto accesses = accesses_of(**graph);
+    for_each_access(**graph, accesses, step, [&](const StepAccess& access) {
+      const Tensor& tensor = (*graph)->tensor(access.tensor);
+      const Op& op = (*graph)->op(access.op);
+      const std::uint32_t i = access.op.v;
+      const bool timed = i < step.op_ends.size();
+      std::uint64_t address = access.tensor.v < addresses.size() ? addresses[access.tensor.v] : 0;
+      if (address != 0 && access.expert >= 0)
+        address += static_cast<std::uint64_t>(access.expert) * accesses[access.access].stride;
+      lines.push_back(std::format(
+          "step {} op {} {} on '{}' layer {}: {} {} {} {} layer {} {} {} {}, {} bytes at {:x}, "
+          "file "
+          "{} {}+{}, expert {} rank {} score {}, {}..{}",
+          step.id.v, i, op_name(**graph, op), op.device, op.layer.v,
+          access.write ? "writes" : "reads", tensor.name, tensor.type, to_text(tensor.kind),
+          tensor.layer.v, to_text(tensor.component), to_text(tensor.role), to_text(tensor.source),
+          access.touched.v, address, access.range.empty() ? 0 : access.range.file,
+          access.range.empty() ? 0 : access.range.offset, access.range.length, access.expert,
+          access.rank, std::isnan(access.score) ? -1 : access.score,
+          !timed   ? -1
+          : i == 0 ? step.first_op.v
+                   : step.op_ends[i - 1].v,
+          timed ? step.op_ends[i].v : -1));
+    });
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return lines;
+}
+
+namespace {
+
+std::string without_end(const std::string& line) { return line.substr(0, line.rfind("..")); }
+
+// `expected`: the accesses in `before`.
+void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
+                 const SessionReader& after, Ends ends) {
+  EXPECT_EQ(walked_totals(after), walked_totals(before));
+  const auto got = accesses_in(after);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (ends == Ends::Known) {
+      ASSERT_EQ(got[i], expected[i]) << "access " << i;
+    } else {
+      ASSERT_EQ(without_end(got[i]), without_end(expected[i])) << "access " << i;
+    }
+  }
+
+  SessionInfo from = before.info().value(), to = after.info().value();
+  ASSERT_FALSE(to.facts.empty());
+  EXPECT_EQ(to.facts.back().first, "trace.imported_from");
+  to.facts.pop_back();
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(after.losses().value(), before.losses().value());
+  EXPECT_EQ(after.tokens(0, UINT32_MAX).value(), before.tokens(0, UINT32_MAX).value());
+  ASSERT_EQ(after.step_count().value(), before.step_count().value());
+  for (std::uint32_t i = 0; i < before.step_count().value(); ++i) {
+    Step a = before.step(StepId{i}).value(), b = after.step(StepId{i}).value();
+    // Times of ops stand with their accesses; an op that touched nothing has none to tell.
+    EXPECT_EQ(b.op_ends.size(), a.op_ends.size()) << "step " << i;
+    for (Step* step : {&a, &b}) {
+      step->graph = {};
+      step->allocation = {};
+      step->slots.clear();
+      step->op_ends.clear();
+      step->stats.clear();
+    }
+    EXPECT_EQ(b, a) << "step " << i;
+  }
+}
+
+}  // namespace
+
+void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends) {
+  expect_same(before, accesses_in(before), after, ends);
+}
+
+void expect_round_trips(const SessionReader& reader) {
+  const TempFolder folder;
+  const Written log =
+      export_session(reader, {.format = Format::Ndjson}, [&](std::string_view bytes) -> Written {
+        std::ofstream(folder / "s.ndjson", std::ios::app) << bytes;
+        return {};
+      });
+  ASSERT_TRUE(log.has_value()) << log.error().message;
+  const Written run = export_run_folder(reader, {}, folder / "run");
+  ASSERT_TRUE(run.has_value()) << run.error().message;
+  const FiveTotals walked = walked_totals(reader);
+  const std::vector<std::string> accesses = accesses_in(reader);
+  for (const char* way : {"log", "folder"}) {
+    SCOPED_TRACE(way);
+    const auto path = folder.path() / (std::string(way) + ".ttrace");
+    const auto imported = way == std::string("log") ? import_log(folder / "s.ndjson", path)
+                                                    : import_run_folder(folder / "run", path);
+    ASSERT_TRUE(imported.has_value()) << imported.error().message;
+    EXPECT_EQ(imported->accesses, walked.accesses);
+    EXPECT_EQ(imported->bytes, walked.read + walked.written);
+    const auto problems = check_session(path);
+    ASSERT_TRUE(problems.has_value());
+    EXPECT_TRUE(problems->empty()) << problems->front();
+    expect_same(reader, accesses, SessionReader::open(path).value(),
+                way == std::string("log") ? Ends::Known : Ends::Unknown);
+  }
+}
+
+}  // namespace tt::test

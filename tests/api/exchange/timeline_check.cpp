@@ -1,0 +1,257 @@
+#include "tests/api/exchange/timeline_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <format>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analysis/tables/op_table.h"
+#include "perfetto_trace.pb.h"
+#include "tests/api/exchange/export_check.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+namespace {
+
+using exchange::Format;
+using nlohmann::json;
+
+struct Slice {
+  std::int64_t begin = 0, end = 0;  // ns
+  std::string name;
+  friend auto operator<=>(const Slice&, const Slice&) = default;
+};
+struct Stop {  // of a flow: the slice that begins there
+  std::string track;
+  std::int64_t ns = 0;
+  friend auto operator<=>(const Stop&, const Stop&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Slice& s) {
+  return out << std::format("{} from {} to {}", s.name, s.begin, s.end);
+}
+std::ostream& operator<<(std::ostream& out, const Stop& s) {
+  return out << std::format("{} at {}", s.track, s.ns);
+}
+
+struct Timeline {
+  std::map<std::string, std::multiset<Slice>> tracks;  // "layers/layer 3"
+  std::map<std::string, std::vector<std::pair<std::int64_t, double>>> counters;
+  std::multiset<std::vector<Stop>> flows;
+};
+
+constexpr const char* kSteps = "steps/steps";
+
+// `step_name` is the format's; chained: its flow through all steps is one.
+template <class StepName>
+Timeline expected(const SessionReader& reader, StepName step_name, bool chained) {
+  Timeline line;
+  std::vector<Stop> steps;
+  std::uint64_t tokens = 0;
+  const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
+    line.tracks[kSteps].insert({step.begin.v, step.end.v, step_name(step)});
+    steps.push_back({kSteps, step.begin.v});
+    tokens += step.n_tokens;
+    const auto graph = reader.graph(step.graph).value();
+    std::uint64_t bytes[2] = {};
+    std::map<std::uint32_t, std::set<Source>> sources;  // of each op
+    for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
+      bytes[access.write] += access.touched.v;
+      if (access.touched.v > 0) sources[access.op.v].insert(graph->tensor(access.tensor).source);
+    });
+    std::vector<Stop> layers;
+    std::int64_t begin = step.first_op.v;
+    for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
+      const LayerId layer = graph->op(op).layer;
+      const Slice slice{begin, step.op_ends[op.v].v, op_name(*graph, graph->op(op))};
+      const std::string layer_track =
+          layer == kNoLayer ? "layers/outside layers" : std::format("layers/layer {}", layer.v);
+      line.tracks[kSteps].insert(slice);
+      line.tracks[layer_track].insert(slice);
+      line.tracks["op kinds/" + slice.name].insert(slice);
+      for (const Source source : sources[op.v])
+        line.tracks[std::string("memory sources/") + to_text(source)].insert(slice);
+      if (layers.empty() || layers.back().track != layer_track)
+        layers.push_back({layer_track, begin});
+      begin = slice.end;
+    }
+    if (layers.size() > 1) line.flows.insert(layers);
+    const auto seconds = static_cast<double>(step.end.v - step.begin.v) / 1e9;
+    const char* names[] = {"read", "written"};
+    for (int i = 0; i < 2; ++i) {
+      line.counters[names[i]].emplace_back(
+          step.begin.v, seconds > 0 ? static_cast<double>(bytes[i]) / seconds : 0);
+      line.counters[names[i]].emplace_back(step.end.v, 0);
+    }
+    line.counters["tokens"].emplace_back(step.end.v, static_cast<double>(tokens));
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  if (chained && steps.size() > 1) line.flows.insert(steps);
+  for (std::size_t i = 1; !chained && i < steps.size(); ++i)
+    line.flows.insert({steps[i - 1], steps[i]});
+  return line;
+}
+
+Timeline of_chrome(const std::string& text) {
+  Timeline line;
+  std::map<int, std::string> groups;
+  std::map<std::pair<int, int>, std::string> tracks;
+  std::map<std::pair<std::string, std::int64_t>, std::vector<Stop>> flows;
+  // Microseconds with three digits behind the point.
+  const auto ns = [](const json& v) { return std::llround(v.get<double>() * 1000); };
+  for (const json& event : json::parse(text)["traceEvents"]) {
+    const std::string phase = event["ph"], name = event["name"];
+    const int pid = event["pid"], tid = event["tid"];
+    if (phase == "M" && name == "process_name") groups[pid] = event["args"]["name"];
+    if (phase == "M" && name == "thread_name") {
+      const bool is_new =
+          tracks
+              .try_emplace({pid, tid}, groups[pid] + "/" + event["args"]["name"].get<std::string>())
+              .second;
+      EXPECT_TRUE(is_new) << event;
+    }
+    if (phase == "X")
+      line.tracks[tracks[{pid, tid}]].insert(
+          {ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]), name});
+    if (phase == "C") {
+      for (const auto& [of, value] : event["args"].items())
+        line.counters[of].emplace_back(ns(event["ts"]), value.get<double>());
+    }
+    if (phase == "s" || phase == "t" || phase == "f")
+      flows[{name, event["id"].get<std::int64_t>()}].push_back(
+          {tracks[{pid, tid}], ns(event["ts"])});
+  }
+  for (const auto& [id, stops] : flows) line.flows.insert(stops);
+  return line;
+}
+
+Timeline of_perfetto(const std::string& bytes) {
+  namespace proto = perfetto::protos;
+  Timeline line;
+  proto::Trace trace;
+  EXPECT_TRUE(trace.ParseFromString(bytes));
+  std::map<std::uint64_t, std::string> names, descriptors, tracks;
+  std::map<std::uint64_t, std::vector<Slice>> open;  // an end ends what began last
+  std::map<std::uint64_t, std::vector<Stop>> flows;
+  const std::map<std::string, std::string> counters = {{"bytes read per second", "read"},
+                                                       {"bytes written per second", "written"},
+                                                       {"tokens", "tokens"}};
+  for (const proto::TracePacket& packet : trace.packet()) {
+    for (const auto& name : packet.interned_data().event_names()) names[name.iid()] = name.name();
+    if (packet.has_track_descriptor()) {
+      const auto& of = packet.track_descriptor();
+      descriptors[of.uuid()] = of.name();
+      const std::string& group = descriptors[of.parent_uuid()];
+      tracks[of.uuid()] = (group.empty() ? of.name() : group) + "/" + of.name();
+    }
+    if (!packet.has_track_event()) continue;
+    const proto::TrackEvent& event = packet.track_event();
+    const std::uint64_t track = event.track_uuid();
+    const auto ns = static_cast<std::int64_t>(packet.timestamp());
+    switch (event.type()) {
+      case proto::TrackEvent::TYPE_SLICE_BEGIN:
+        open[track].push_back({ns, 0, names[event.name_iid()]});
+        for (const std::uint64_t flow : event.flow_ids())
+          flows[flow].push_back({tracks[track], ns});
+        break;
+      case proto::TrackEvent::TYPE_SLICE_END: {
+        EXPECT_FALSE(open[track].empty()) << tracks[track] << " at " << ns;
+        if (open[track].empty()) break;
+        Slice slice = std::move(open[track].back());
+        open[track].pop_back();
+        slice.end = ns;
+        line.tracks[tracks[track]].insert(std::move(slice));
+        break;
+      }
+      case proto::TrackEvent::TYPE_COUNTER:
+        line.counters[counters.at(descriptors[track])].emplace_back(ns,
+                                                                    event.double_counter_value());
+        break;
+      default:
+        ADD_FAILURE() << event.type();
+    }
+  }
+  for (const auto& [track, slices] : open) EXPECT_TRUE(slices.empty()) << tracks[track];
+  for (const auto& [id, stops] : flows)
+    if (stops.size() > 1) line.flows.insert(stops);
+  return line;
+}
+
+template <class All>
+void expect_equal(const All& found, const All& expected, const std::string& what) {
+  EXPECT_EQ(found.size(), expected.size()) << what;
+  const auto [a, b] = std::ranges::mismatch(found, expected);
+  if (a != found.end() && b != expected.end())
+    ADD_FAILURE() << what << ": " << ::testing::PrintToString(*a) << ", expected "
+                  << ::testing::PrintToString(*b);
+}
+
+void expect_same(const Timeline& found, const Timeline& expected) {
+  for (const auto& [track, slices] : expected.tracks) {
+    const auto at = found.tracks.find(track);
+    ASSERT_NE(at, found.tracks.end()) << track;
+    expect_equal(at->second, slices, track);
+  }
+  EXPECT_EQ(found.tracks.size(), expected.tracks.size());
+  for (const auto& [counter, values] : expected.counters) {
+    const auto at = found.counters.find(counter);
+    ASSERT_NE(at, found.counters.end()) << counter;
+    ASSERT_EQ(at->second.size(), values.size()) << counter;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(at->second[i].first, values[i].first) << counter;
+      // Chrome's are whole.
+      EXPECT_NEAR(at->second[i].second, values[i].second, 0.51 + 1e-9 * values[i].second)
+          << counter;
+    }
+  }
+  EXPECT_EQ(found.counters.size(), expected.counters.size());
+  expect_equal(found.flows, expected.flows, "flows");
+}
+
+// Ops of a track follow one another; those of the steps' track lie inside their step.
+void expect_apart(const Timeline& line) {
+  for (const auto& [track, slices] : line.tracks) {
+    std::vector<const Slice*> open;
+    std::vector<Slice> sorted(slices.begin(), slices.end());
+    std::ranges::sort(sorted, {}, [](const Slice& s) { return std::pair(s.begin, -s.end); });
+    const std::size_t deepest = track == kSteps ? 2 : 1;
+    for (const Slice& slice : sorted) {
+      while (!open.empty() && open.back()->end <= slice.begin) open.pop_back();
+      EXPECT_TRUE(open.empty() || slice.end <= open.back()->end) << track << ": " << slice;
+      open.push_back(&slice);
+      // One that takes no time stands beside whatever ends there.
+      EXPECT_TRUE(open.size() <= deepest || slice.begin == slice.end) << track << ": " << slice;
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t expect_timelines(const SessionReader& reader) {
+  std::uint64_t slices = 0;
+  for (const bool chrome : {true, false}) {
+    SCOPED_TRACE(chrome ? "Chrome" : "Perfetto");
+    const Timeline line = expected(
+        reader,
+        [&](const Step& step) {
+          return chrome ? std::format("step {} ({})", step.id.v, to_text(step.phase))
+                        : std::string(to_text(step.phase));
+        },
+        !chrome);
+    const std::string text =
+        exported(reader, {.format = chrome ? Format::Chrome : Format::Perfetto});
+    expect_same(chrome ? of_chrome(text) : of_perfetto(text), line);
+    expect_apart(line);
+    for (const auto& [track, of] : line.tracks) slices += chrome ? of.size() : 0;
+  }
+  return slices;
+}
+
+}  // namespace tt::test

@@ -1,0 +1,134 @@
+#include "api/json/generation_body.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "api/openapi/openapi.h"
+
+namespace tt {
+namespace {
+
+TEST(GenerationBody, TakesEveryField) {
+  const auto request = parse_generation_body(R"({
+    "prompt": "Grüße", "model": "pocket", "stream": true, "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
+    "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
+    "grammar": "root ::= \"a\"", "stop": ["\n", "END"], "ignore_eos": true,
+    "reuse_prefix": false, "level": "verbose", "timing": "exact", "stats_pattern": "ffn.*"})");
+  ASSERT_TRUE(request.has_value()) << request.error().detail;
+  EXPECT_EQ(std::get<std::string>(request->request.prompt), "Grüße");
+  EXPECT_EQ(request->request.max_tokens, 7u);
+  EXPECT_EQ(request->request.sampling.temperature, 0.0F);
+  EXPECT_EQ(request->request.sampling.top_k, 5);
+  EXPECT_EQ(request->request.sampling.top_p, 0.5F);
+  EXPECT_EQ(request->request.sampling.min_p, 0.0F);
+  EXPECT_EQ(request->request.sampling.repeat_penalty, 1.5F);
+  EXPECT_EQ(request->request.sampling.repeat_last_n, -1);
+  EXPECT_EQ(request->request.sampling.seed, 4294967294u);
+  EXPECT_EQ(request->request.sampling.grammar, "root ::= \"a\"");
+  EXPECT_EQ(request->request.stop, (std::vector<std::string>{"\n", "END"}));
+  EXPECT_TRUE(request->request.ignore_eos);
+  EXPECT_FALSE(request->request.reuse_prefix);
+  EXPECT_EQ(request->request.level, Level::Verbose);
+  EXPECT_TRUE(request->request.exact_timing);
+  EXPECT_EQ(request->request.stats_pattern, "ffn.*");
+  EXPECT_EQ(request->model, "pocket");
+  EXPECT_TRUE(request->stream);
+}
+
+TEST(GenerationBody, TakesThreeKindsOfPrompt) {
+  const auto messages = parse_generation_body(
+      R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})");
+  ASSERT_TRUE(messages.has_value());
+  EXPECT_EQ(std::get<std::vector<ChatMessage>>(messages->request.prompt),
+            (std::vector<ChatMessage>{{"system", "s"}, {"user", "u"}}));
+  const auto tokens = parse_generation_body(R"({"tokens": [0, 5, 2147483647]})");
+  ASSERT_TRUE(tokens.has_value());
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(tokens->request.prompt),
+            (std::vector<std::int32_t>{0, 5, 2147483647}));
+  // What is not said has llama.cpp's usual value.
+  EXPECT_EQ(tokens->request.max_tokens, GenerationRequest{}.max_tokens);
+  EXPECT_EQ(tokens->request.level, Level::Detailed);
+}
+
+// What the contract promises of a field that is left out.
+TEST(GenerationBody, HasTheContractsDefaults) {
+  const auto fields = nlohmann::json::parse(
+      openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
+  const GenerationRequest none;
+  EXPECT_EQ(fields["max_tokens"]["default"], none.max_tokens);
+  EXPECT_EQ(fields["temperature"]["default"].get<float>(), none.sampling.temperature);
+  EXPECT_EQ(fields["top_k"]["default"], none.sampling.top_k);
+  EXPECT_EQ(fields["top_p"]["default"].get<float>(), none.sampling.top_p);
+  EXPECT_EQ(fields["min_p"]["default"].get<float>(), none.sampling.min_p);
+  EXPECT_EQ(fields["repeat_penalty"]["default"].get<float>(), none.sampling.repeat_penalty);
+  EXPECT_EQ(fields["repeat_last_n"]["default"], none.sampling.repeat_last_n);
+  EXPECT_EQ(fields["ignore_eos"]["default"], none.ignore_eos);
+  EXPECT_EQ(fields["reuse_prefix"]["default"], none.reuse_prefix);
+  EXPECT_EQ(fields["level"]["default"], to_text(none.level));
+  EXPECT_EQ(fields["timing"]["default"], none.exact_timing ? "exact" : "fast");
+  EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
+}
+
+TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
+  struct Case {
+    const char* body;
+    const char* code;
+    const char* says;  // part of the detail
+  };
+  const Case cases[] = {
+      {"", "bad_json", "JSON object"},
+      {"{", "bad_json", "JSON object"},
+      {"[]", "bad_json", "JSON object"},
+      {"\"text\"", "bad_json", "JSON object"},
+      {"{\"prompt\": \"\xff\"}", "bad_json", "JSON object"},
+      {R"({})", "bad_request", "exactly one of"},
+      {R"({"prompt": "a", "tokens": [1]})", "bad_request", "exactly one of"},
+      {R"({"prompt": "a", "tempeature": 1})", "bad_request", "\"tempeature\""},
+      {R"({"prompt": "a", "tempeature": 1})", "bad_request", "temperature, top_k"},
+      {R"({"prompt": 1})", "bad_request", "\"prompt\" takes a string"},
+      {R"({"prompt": null})", "bad_request", "\"prompt\" takes a string"},
+      {R"({"messages": "a"})", "bad_request", "\"messages\" takes an array"},
+      {R"({"messages": [{"role": "robot", "content": ""}]})", "bad_request", "\"system\""},
+      {R"({"messages": [{"role": "user"}]})", "bad_request", "\"content\""},
+      {R"({"messages": [{"role": "user", "content": "", "x": 1}]})", "bad_request", "\"role\""},
+      {R"({"tokens": [1.5]})", "bad_request", "array of token ids"},
+      {R"({"tokens": [-1]})", "bad_request", "array of token ids"},
+      {R"({"tokens": [2147483648]})", "bad_request", "array of token ids"},
+      {R"({"prompt": "a", "model": ""})", "bad_request", "\"model\" takes the id"},
+      {R"({"prompt": "a", "model": 7})", "bad_request", "\"model\" takes the id"},
+      {R"({"prompt": "a", "stream": 1})", "bad_request", "true or false"},
+      {R"({"prompt": "a", "max_tokens": -1})", "bad_request", "integer from 0"},
+      {R"({"prompt": "a", "max_tokens": 1e3})", "bad_request", "integer from 0"},
+      {R"({"prompt": "a", "max_tokens": 18446744073709551615})", "bad_request", "integer from 0"},
+      {R"({"prompt": "a", "temperature": -0.1})", "bad_request", "number from 0"},
+      {R"({"prompt": "a", "temperature": "0"})", "bad_request", "number from 0"},
+      {R"({"prompt": "a", "top_p": 1.01})", "bad_request", "from 0 to 1"},
+      {R"({"prompt": "a", "repeat_penalty": 0})", "bad_request", "\"repeat_penalty\""},
+      {R"({"prompt": "a", "repeat_last_n": -2})", "bad_request", "from -1"},
+      {R"({"prompt": "a", "seed": 4294967296})", "bad_request", "to 4294967295"},
+      {R"({"prompt": "a", "stop": "x"})", "bad_request", "array of at most 32"},
+      {R"({"prompt": "a", "stop": [""]})", "bad_request", "non-empty"},
+      {R"({"prompt": "a", "ignore_eos": 1})", "bad_request", "true or false"},
+      {R"({"prompt": "a", "level": "high"})", "bad_request", "\"minimal\""},
+      {R"({"prompt": "a", "timing": true})", "bad_request", "\"fast\" or \"exact\""},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.body);
+    const auto request = parse_generation_body(c.body);
+    ASSERT_FALSE(request.has_value());
+    EXPECT_STREQ(code_of(request.error().fault), c.code);
+    EXPECT_EQ(status_of(request.error().fault), 400);
+    EXPECT_NE(request.error().detail.find(c.says), std::string::npos) << request.error().detail;
+  }
+}
+
+TEST(GenerationBody, DeepNestingIsNoWayIn) {
+  const std::string deep(100'000, '[');
+  EXPECT_FALSE(parse_generation_body(deep).has_value());
+  EXPECT_FALSE(parse_generation_body("{\"prompt\":" + deep).has_value());
+}
+
+}  // namespace
+}  // namespace tt

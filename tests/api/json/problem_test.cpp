@@ -1,0 +1,62 @@
+#include "api/json/problem.h"
+#include "tests/support/places.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+namespace tt {
+namespace {
+
+constexpr Fault kLast = Fault::Internal;
+
+TEST(Problem, EveryFaultHasAStatusAndACodeOfItsOwn) {
+  std::set<std::string> codes;
+  for (int i = 0; i <= static_cast<int>(kLast); ++i) {
+    const auto fault = static_cast<Fault>(i);
+    EXPECT_GE(status_of(fault), 400);
+    EXPECT_LT(status_of(fault), 600);
+    EXPECT_TRUE(codes.insert(code_of(fault)).second) << code_of(fault);
+  }
+}
+
+TEST(Problem, EveryCodeIsInTheDocumentation) {
+  std::ifstream file(in_tree("api/openapi.yaml"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for (int i = 0; i <= static_cast<int>(kLast); ++i) {
+    const std::string code = code_of(static_cast<Fault>(i));
+    EXPECT_NE(text.find("- " + code + "\n"), std::string::npos) << code;
+  }
+}
+
+TEST(Problem, IsWhatTheStandardSays) {
+  const auto json = nlohmann::json::parse(text_of(Problem{Fault::QueueFull, "wait"}));
+  EXPECT_EQ(json["type"], "about:blank");
+  EXPECT_EQ(json["status"], 503);
+  EXPECT_EQ(json["code"], "queue_full");
+  EXPECT_EQ(json["detail"], "wait");
+  EXPECT_FALSE(json["title"].get<std::string>().empty());
+}
+
+TEST(Problem, SaysTheStatusThatTheResponseHas) {
+  for (const int status : {400, 403, 404, 405, 408, 413, 415, 416, 426, 431, 500, 501}) {
+    const Problem problem = problem_of_status(status, "why");
+    EXPECT_EQ(status_of(problem), status);
+    EXPECT_EQ(nlohmann::json::parse(text_of(problem))["status"], status);
+  }
+}
+
+TEST(Problem, KeepsTheMessageOfTheErrorBelow) {
+  const Problem full =
+      problem_of(TraceError{TraceError::Kind::DiskFull, "free 3 MB on /data and try again"});
+  EXPECT_EQ(full, (Problem{Fault::DiskFull, "free 3 MB on /data and try again"}));
+  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::TooLong, ""}).fault), 413);
+  EXPECT_EQ(status_of(problem_of(SubmitError{SubmitError::Kind::NotReady, ""}).fault), 503);
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,391 @@
+// Every architecture that the installed libllama can build a model of, and ours
+// for the ones its generator leaves out: prompt and three decodes, through the
+// engine, the recorder and the file. And of what was recorded every question of
+// analysis/ against its second way (tests/analysis/*_check.h), every layer cut out of its
+// graph, each kind of layer laid out by Graphviz, every export with the ways back, every row of
+// SQL, and the same totals by every way to them (tests/exchange; as a server says: tests/server).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/attention/heads.h"
+#include "analysis/common/op_facts.h"
+#include "analysis/graph/graph_part.h"
+#include "analysis/report/validation.h"
+#include "api/json/compression_json.h"
+#include "api/text/graph_dot.h"
+#include "tests/analysis/accesses/access_check.h"
+#include "tests/analysis/aggregate/heat_check.h"
+#include "tests/analysis/aggregate/statistics_check.h"
+#include "tests/analysis/experts/expert_check.h"
+#include "tests/analysis/graph/layer_check.h"
+#include "tests/analysis/report/comparison_check.h"
+#include "tests/analysis/report/report_check.h"
+#include "tests/analysis/sql/sql_check.h"
+#include "tests/analysis/tables/order_check.h"
+#include "tests/analysis/weights/weight_check.h"
+#include "tests/api/exchange/export_check.h"
+#include "tests/api/exchange/round_trip_check.h"
+#include "tests/api/exchange/timeline_check.h"
+#include "tests/api/exchange/totals_check.h"
+#include "tests/integration/served_sessions_check.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tests/tracer/format/access/op_coverage.h"
+#include "tracer/format/access/access.h"
+#include "tracer/gguf/llama_handles.h"
+
+namespace tt::test {
+namespace {
+
+struct Counts {
+  int models = 0, layers = 0;
+  // By their best timing: fast ones were learned before.
+  std::map<Timing, int> templates, steps;
+  int anew = 0;                  // models that lay a known graph out at other addresses
+  int mixtures = 0;              // models that chose experts
+  int divided = 0;               // weights that are divided by heads
+  int undivided = 0;             // of layers without attention
+  int caching = 0;               // models that read what earlier steps left in a cache
+  std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
+  // A layer of each kind that some model has, by the kinds of its ops.
+  std::map<std::set<std::string>, std::string> kinds_of_layers;
+  TempFolder sessions;  // a copy of each
+};
+
+void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
+                           std::set<std::int32_t>& layers) {
+  const SessionReader reader = run.reader();
+  const auto graph = graph_of(reader, step);
+  ASSERT_EQ(step.op_ends.size(), graph->ops.size()) << "executed ops differ from the template's";
+  EXPECT_TRUE(std::ranges::is_sorted(step.op_ends, {}, &Ns::v));
+  for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+    const Tensor& tensor = graph->tensor(graph->slots[i].tensor);
+    const bool empty = std::ranges::contains(tensor.ne, 0);  // gathers nothing in this step
+    EXPECT_EQ(step.slots[i].ints.empty() && step.slots[i].floats.empty(), empty)
+        << to_text(graph->slots[i].kind) << " of " << tensor.name;
+  }
+  const auto accesses = accesses_of(*graph);
+  for_each_access(*graph, accesses, step, [&](const StepAccess& access) {
+    const Tensor& tensor = graph->tensor(access.tensor);
+    if (tensor.kind != TensorKind::Weight) return;
+    ASSERT_LT(access.range.file, run.info.model_files.size());
+    ASSERT_FALSE(access.range.empty()) << tensor.name << " has no file range";
+    ASSERT_LE(access.range.offset + access.range.length,
+              run.info.model_files[access.range.file].size)
+        << tensor.name << " ends behind the file";
+    if (tensor.layer != kNoLayer) layers.insert(tensor.layer.v);
+  });
+}
+
+// A graph is learned once: every later evaluation of it in the same memory is recognised
+// and timed fast. (At other addresses it is learned again: recognition compares memory.)
+class Learned {
+ public:
+  void add(const SessionReader& reader, const Step& step) {
+    const std::uint64_t graph = graph_of(reader, step)->fingerprint;
+    const auto allocation = reader.allocation(step.allocation);
+    ASSERT_TRUE(allocation.has_value()) << allocation.error().message;
+    EXPECT_NE(step.timing, Timing::Exact) << "counts differed from what was learned";
+    const bool same_memory = !seen_.emplace(graph, allocation->addresses).second;
+    EXPECT_EQ(step.timing, same_memory ? Timing::Fast : Timing::Learned)
+        << "step " << step.id.v << ", template " << step.graph.v;
+    const auto [best, is_new] = best_.try_emplace(graph, step.timing);
+    anew_ = anew_ || (!is_new && !same_memory);
+    if (step.timing == Timing::Fast) best->second = Timing::Fast;
+    steps_.push_back(step.timing);
+  }
+  void tell(Counts& counts) const {
+    for (const auto& [id, timing] : best_) ++counts.templates[timing];
+    for (const Timing timing : steps_) ++counts.steps[timing];
+    counts.anew += anew_;
+  }
+
+ private:
+  std::set<std::pair<std::uint64_t, std::vector<std::uint64_t>>> seen_;  // graph, addresses
+  std::map<std::uint64_t, Timing> best_;                                 // by graph
+  std::vector<Timing> steps_;
+  bool anew_ = false;
+};
+
+void print(const Counts& counts) {
+  const auto of = [](const std::map<Timing, int>& by_timing) {
+    const auto count = [&](Timing timing) {
+      const auto found = by_timing.find(timing);
+      return found == by_timing.end() ? 0 : found->second;
+    };
+    return std::format("{} fast, {} learned, {} exact", count(Timing::Fast), count(Timing::Learned),
+                       count(Timing::Exact));
+  };
+  std::printf(
+      "%d models, %d with experts; %d layers whole\ntemplates: %s\nsteps: %s\n"
+      "%d models lay a known graph out anew\n",
+      counts.models, counts.mixtures, counts.layers, of(counts.templates).c_str(),
+      of(counts.steps).c_str(), counts.anew);
+}
+
+// Each question once, against its second way; of pictures and breakdowns others for
+// every model.
+void expect_questions_answered(const TracedModel::Run& run, const SessionReader& reader,
+                               int model) {
+  const auto index = SessionIndex::build(reader);
+  ASSERT_TRUE(index.has_value()) << index.error().message;
+  Dice dice(static_cast<std::uint64_t>(model));
+  for (int i = 0; i < 5; ++i) expect_picture(reader, *index, random_picture(dice, *index));
+  constexpr Axis kAxes[] = {Axis::Token,  Axis::Layer,  Axis::Component, Axis::OpKind,
+                            Axis::Tensor, Axis::Expert, Axis::Op};
+  const Axis by = kAxes[static_cast<std::size_t>(model) % std::size(kAxes)];
+  expect_breakdown(reader, *index, by);
+  expect_hot_and_cold(*index, {.by = by, .value = Value::Touched});
+  expect_statistics(reader, *index);
+  expect_statistics(reader, *index, {.steps = {1, 3}, .layer = LayerId{0}});
+  expect_read_order(reader, *index, {}, kUsualGap);
+  expect_pattern(reader);
+  expect_reuse(reader, 3);
+  expect_accesses(reader, static_cast<std::uint64_t>(model), 1);
+  const ComparedSession self{.index = *index, .reader = reader};
+  expect_compared(self, self);
+  expect_report(run.file, *index, reader);
+  expect_totals_agree(run.file);
+  EXPECT_GT(expect_tables(run.file), 0U);
+  EXPECT_GT(expect_views(run.file), 0U);
+}
+
+// The layers of a graph that are made of other ops than all seen so far.
+void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) {
+  const auto graph = reader.graph(id).value();
+  std::map<LayerId, std::set<std::string>> kinds;
+  for (const Op& op : graph->ops)
+    if (op.layer != kNoLayer) kinds[op.layer].insert(op_name(*graph, op));
+  for (const auto& [layer, kind] : kinds) {
+    std::string& dot = counts.kinds_of_layers[kind];
+    if (!dot.empty()) continue;
+    const auto part = part_of_template(reader, id, LayerSet::one(layer));
+    ASSERT_TRUE(part.has_value()) << part.error().message;
+    dot = to_dot(*part);
+  }
+}
+
+// What the byte rules say about them was held against the kernels (op_cases.h).
+void expect_ops_have_cases(const SessionReader& reader) {
+  for (const TemplateId id : reader.template_ids().value())
+    EXPECT_EQ(ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
+}
+
+// Attention made of single ops has others.
+void expect_ops_without_flash_attention_have_cases(const std::filesystem::path& model) {
+  ContextOptions context = TracedModel::small_context();
+  context.flash_attention = FlashAttention::Off;
+  TracedModel traced(model, context);
+  const auto run = traced.run(greedy_tokens(17, 2));
+  ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
+  expect_ops_have_cases(run.reader());
+}
+
+// What the model's file says under the key: a number for all layers, or one for each.
+std::optional<std::uint32_t> number_of_layer(const gguf_context* file, const std::string& key,
+                                             LayerId layer) {
+  const std::int64_t id = gguf_find_key(file, key.c_str());
+  if (id < 0) return std::nullopt;
+  if (gguf_get_kv_type(file, id) == GGUF_TYPE_UINT32) return gguf_get_val_u32(file, id);
+  if (gguf_get_kv_type(file, id) != GGUF_TYPE_ARRAY ||
+      std::cmp_greater_equal(layer.v, gguf_get_arr_n(file, id)))
+    return std::nullopt;
+  // Of 32 bits, whether signed or not.
+  return static_cast<const std::uint32_t*>(gguf_get_arr_data(file, id))[layer.v];
+}
+
+// Heads are counted by the shapes in the graph; the file says it in numbers. How many weights
+// of layers without attention there were: none of them is divided.
+int expect_heads_as_the_file_says(const std::filesystem::path& model, const ModelFacts& facts,
+                                  const SessionReader& reader) {
+  const GgufContext file(gguf_init_from_file(model.c_str(), {.no_alloc = true, .ctx = nullptr}));
+  const std::string prefix = facts.architecture + ".attention.";
+  int undivided = 0;
+  for (const HeadWeight& weight : head_table(reader).value().weights) {
+    const bool keys = weight.role == Role::K || weight.role == Role::V;
+    // MLA's slices (attn_k_b) are as many as the queries' heads.
+    if (weight.name.contains("_b.")) continue;
+    const auto told =
+        number_of_layer(file.get(), prefix + (keys ? "head_count_kv" : "head_count"), weight.layer);
+    if (!told || (weight.heads.empty() && *told > 0)) continue;
+    EXPECT_EQ(weight.heads.size(), *told) << weight.name;
+    undivided += *told == 0;
+  }
+  return undivided;
+}
+
+void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
+  SCOPED_TRACE(model.filename().string());
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 2;  // the clock ticks on one of them
+  TracedModel traced(model, context);
+  const ModelFacts& facts = traced.engine().facts();
+  // Models without memory (BERT, diffusion) evaluate everything anew each time.
+  const int runs = facts.embedding_only ? 4 : 1;
+  std::set<std::int32_t> layers;
+  std::vector<Step> steps;
+  Learned learned;
+  for (int i = 0; i < runs; ++i) {
+    const auto run = traced.run(greedy_tokens(prompt, 4));
+    ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
+    ASSERT_TRUE(run.recording.error.empty()) << run.recording.error;
+    EXPECT_EQ(run.recording.losses, LossCounters{});
+    const auto validation = validate(run.file);
+    ASSERT_TRUE(validation.has_value()) << validation.error().message;
+    for (const CheckResult& check : validation->checks)
+      EXPECT_NE(check.verdict, Verdict::Failed)
+          << to_text(check.check) << ": " << check.evidence.front();
+    for (const Step& step : run.steps()) {
+      expect_sound_accesses(run, step, layers);
+      learned.add(run.reader(), step);
+      steps.push_back(step);
+    }
+    std::filesystem::copy_file(
+        run.file, counts.sessions.path() / std::format("{}-{}.ttrace", model.stem().string(), i));
+    const SessionReader reader = run.reader();
+    expect_ops_have_cases(reader);
+    if (i == 0) {
+      const bool chose = expect_experts_counted(reader) > 0;
+      EXPECT_TRUE(!chose ||
+                  facts.n_experts > 0);  // some begin with dense layers, and have only those
+      counts.mixtures += chose;
+      expect_compression(reader, weights_of(traced.engine().gguf()));
+      counts.divided += expect_heads(reader);
+      counts.undivided += expect_heads_as_the_file_says(model, facts, reader);
+      counts.caching += expect_kv_use(reader) > 0;
+      expect_questions_answered(run, reader, counts.models);
+      expect_exports_agree(reader);
+      EXPECT_GT(expect_timelines(reader), 0U);
+      expect_round_trips(reader);
+    }
+    for (const TemplateId id : reader.template_ids().value()) {
+      counts.layers += expect_whole_layers(**reader.graph(id));
+      if (i > 0 || id != TemplateId{1}) continue;
+      keep_new_kinds(reader, id, counts);
+      const auto part = part_of_template(reader, id, LayerSet::all());
+      ASSERT_TRUE(part.has_value()) << part.error().message;
+      counts.dot.push_back(exported(reader, {.format = exchange::Format::Dot}));
+      counts.dot.push_back(collapsed_dot(*part));
+    }
+    for (const auto& [name, value] : run.info.facts) {
+      // Mapped weights are found by address, too, and both ways agree.
+      if (name == "trace.offsets_agree" || name == "trace.offsets_by_address") {
+        EXPECT_NE(value, "0") << name;
+      }
+    }
+    const auto& coverage = traced.engine().probe().coverage();
+    EXPECT_EQ(coverage.by_name, coverage.weights);
+    EXPECT_EQ(coverage.agree, coverage.by_address);
+  }
+  const std::size_t expected = facts.has_encoder ? 5 : 4;  // encoder, prompt, three decodes
+  EXPECT_EQ(steps.size(), expected);
+  for (std::uint32_t layer = 0; layer < facts.n_layers; ++layer) {
+    EXPECT_TRUE(layers.contains(static_cast<std::int32_t>(layer))) << "layer " << layer;
+  }
+  expect_ops_without_flash_attention_have_cases(model);
+  learned.tell(counts);
+  ++counts.models;
+}
+
+// Graphviz reads each of them and says nothing. (Several at once end 14.1 with a signal.)
+void expect_drawable(const TempFolder& folder, const std::vector<std::string>& graphs) {
+  for (std::size_t i = 0; i < graphs.size(); ++i)
+    std::ofstream(folder.path() / std::format("{}.dot", i)) << graphs[i];
+  const std::string command = std::format(
+      "cd {} && for graph in *.dot; do {} -Tcanon $graph; done "
+      ">canonical 2>complaints",
+      folder.path().string(), kPlaces.dot);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(std::filesystem::file_size(folder / "complaints"), 0U);
+  std::ifstream canonical(folder / "canonical");
+  std::size_t drawn = 0;
+  for (std::string line; std::getline(canonical, line);) drawn += line.starts_with("digraph ");
+  EXPECT_EQ(drawn, graphs.size());
+}
+
+// Graphviz places every box and edge of each, one process a graph, and says nothing.
+void expect_laid_out(const TempFolder& folder,
+                     const std::map<std::set<std::string>, std::string>& layers) {
+  const auto count = [](const std::string& text, std::string_view what) {
+    std::size_t lines = 0;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines += line.contains(what);
+    return lines;
+  };
+  for (const auto& [kinds, dot] : layers) {
+    std::ofstream(folder / "layer.dot") << dot;
+    const std::string command =
+        std::format("cd {} && {} -Tplain layer.dot >layer.plain 2>layer.complaints",
+                    folder.path().string(), kPlaces.dot);
+    ASSERT_EQ(std::system(command.c_str()), 0) << dot;
+    EXPECT_EQ(std::filesystem::file_size(folder / "layer.complaints"), 0U) << dot;
+    std::stringstream plain;
+    plain << std::ifstream(folder / "layer.plain").rdbuf();
+    const std::string laid_out = '\n' + plain.str();
+    EXPECT_TRUE(laid_out.starts_with("\ngraph ")) << laid_out.substr(0, 80);
+    EXPECT_TRUE(laid_out.ends_with("\nstop\n")) << dot;
+    EXPECT_GT(count(dot, " -> "), 0U) << dot;
+    EXPECT_EQ(count(plain.str(), "edge "), count(dot, " -> ")) << dot;
+  }
+}
+
+TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
+  const TempFolder folder;
+  const std::string command = std::format("{} -o {} > {}/log 2>&1", kPlaces.llama_archs,
+                                          folder.path().string(), folder.path().string());
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  std::vector<std::filesystem::path> models;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().extension() == ".gguf") models.push_back(entry.path());
+  }
+  std::ranges::sort(models);
+  ASSERT_GE(models.size(), 131U);  // Debian's program writes so many
+  Counts counts;
+  for (const auto& model : models) {
+    trace(model, 17, counts);
+    std::filesystem::remove(model);
+  }
+  expect_drawable(folder, counts.dot);
+  expect_laid_out(folder, counts.kinds_of_layers);
+  std::printf("%zu kinds of layers laid out\n", counts.kinds_of_layers.size());
+  EXPECT_GT(counts.kinds_of_layers.size(), 20U);
+  EXPECT_GE(expect_served_sessions(counts.sessions.path()), counts.models);
+  print(counts);
+  EXPECT_EQ(counts.models, static_cast<int>(models.size()));
+  EXPECT_GE(counts.layers, 2 * counts.models);
+  EXPECT_GT(counts.mixtures, 20);
+  EXPECT_GT(counts.divided, 4 * counts.models);
+  EXPECT_GT(counts.undivided, 10);
+  EXPECT_GT(counts.caching, counts.models / 2);
+  // Of three decodes the first shows the graph, but in models that lay it out anew.
+  EXPECT_GE(counts.steps[Timing::Fast], 2 * (counts.models - counts.anew));
+  EXPECT_EQ(counts.steps[Timing::Exact] + counts.steps[Timing::None], 0);
+  EXPECT_LT(counts.anew, counts.models / 4);
+}
+
+TEST(Architectures, OurShapesThatTheSetLacks) {
+  Counts counts;
+  for (const char* shape : {"t5", "bert", "rwkv"}) {
+    trace(generated_model({.shape = shape}), 17, counts);
+  }
+  print(counts);
+  EXPECT_GE(expect_served_sessions(counts.sessions.path()), 3);
+  EXPECT_EQ(counts.models, 3);
+}
+
+}  // namespace
+}  // namespace tt::test

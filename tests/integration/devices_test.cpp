@@ -1,0 +1,275 @@
+// A graph on more than one device. Without a GPU the second one is an RPC server
+// of llama.cpp's own on this machine: its ops do not tick, so they are timed exactly.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <format>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "analysis/report/report.h"
+#include "tests/analysis/report/report_check.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+// The system's choice. It is free again before the server takes it: good enough for a test.
+std::uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket, generic, size), 0);
+  EXPECT_EQ(::getsockname(socket, generic, &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+class RpcServer {
+ public:
+  RpcServer() : port_(free_port()), pid_(::fork()) {
+    if (pid_ == 0) {
+      const int nowhere = ::open("/dev/null", O_RDWR);
+      for (const int fd : {0, 1, 2}) ::dup2(nowhere, fd);
+      ::execl(kPlaces.rpc_server, kPlaces.rpc_server, "-H", "127.0.0.1", "-p",
+              std::to_string(port_).c_str(), "-d", "CPU", "-t", "1", nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 600 && !answers(); ++i) std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(answers());
+  }
+  ~RpcServer() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  RpcServer(const RpcServer&) = delete;
+  RpcServer& operator=(const RpcServer&) = delete;
+  std::string endpoint() const { return std::format("127.0.0.1:{}", port_); }
+
+ private:
+  bool answers() const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = loopback(port_);
+    const bool connected =
+        ::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(socket);
+    return connected;
+  }
+  std::uint16_t port_;
+  pid_t pid_;
+};
+
+// One server for all tests: a registered device stays until the process ends.
+class Devices : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server = std::make_unique<RpcServer>(); }
+  static void TearDownTestSuite() { server.reset(); }
+
+  static TracedModel on_rpc(const char* shape, int layers) {
+    return TracedModel(generated_model({.shape = shape}), TracedModel::small_context(),
+                       {.gpu_layers = layers, .rpc_servers = {server->endpoint()}});
+  }
+  static std::map<std::string, int> ops_by_device(const GraphTemplate& graph) {
+    std::map<std::string, int> ops;
+    for (const Op& op : graph.ops) ++ops[op.device];
+    return ops;
+  }
+  static std::unique_ptr<RpcServer> server;
+};
+std::unique_ptr<RpcServer> Devices::server;
+
+void expect_complete(const TracedModel::Run& run, std::size_t steps) {
+  ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
+  EXPECT_EQ(run.recording.losses, LossCounters{});
+  EXPECT_TRUE(check_session(run.file).value().empty());
+  ASSERT_EQ(run.steps().size(), steps);
+  for (const Step& step : run.steps()) {
+    SCOPED_TRACE(step.id.v);
+    const auto graph = graph_of(run.reader(), step);
+    EXPECT_TRUE(step.timing == Timing::Exact || step.timing == Timing::Learned)
+        << to_text(step.timing);
+    EXPECT_EQ(step.op_ends.size(), graph->ops.size());
+    EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
+    for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+      EXPECT_FALSE(step.slots[i].ints.empty() && step.slots[i].floats.empty())
+          << to_text(graph->slots[i].kind) << " of " << graph->tensor(graph->slots[i].tensor).name;
+    }
+  }
+}
+
+TEST_F(Devices, AWholeModelOnAnotherDevice) {
+  TracedModel traced = on_rpc("small", 99);
+  TracedModel on_cpu(generated_model({.shape = "small"}));
+  const auto request = greedy_tokens(20, 6);
+  const auto run = traced.run(request);
+  expect_complete(run, 6);
+  const auto graph = graph_of(run.reader(), run.steps().at(3));
+  const auto ops = ops_by_device(*graph);
+  int remote = 0;
+  for (const auto& [device, count] : ops) {
+    if (device.starts_with("RPC")) remote += count;
+  }
+  EXPECT_GT(remote, 150);
+  // The weights' place in the file is known, though their memory is elsewhere.
+  std::map<Source, int> sources;
+  for (const Tensor& tensor : graph->tensors) {
+    if (tensor.kind != TensorKind::Weight || tensor.view_of != kNoTensor) continue;
+    ++sources[tensor.source];
+    EXPECT_EQ(tensor.file, traced.engine().gguf().find(tensor.name)->file);
+  }
+  EXPECT_GT(sources[Source::Device], 100);
+  // The same kernels on the same numbers; a repack may round differently, so only the work counts.
+  const auto cpu = on_cpu.run(request);
+  const auto cpu_graph = graph_of(cpu.reader(), cpu.steps().at(3));
+  EXPECT_EQ(graph->nodes.size(), cpu_graph->nodes.size());
+  EXPECT_EQ(run.result.generated, cpu.result.generated);
+  for (const auto& [device, count] : ops)
+    std::printf("whole: %d ops on %s\n", count, device.c_str());
+}
+
+TEST_F(Devices, AModelSpreadOverTwo) {
+  TracedModel traced = on_rpc("small", 6);
+  const auto run = traced.run(greedy_tokens(20, 6));
+  expect_complete(run, 6);
+  const Step decode = run.steps().at(3);
+  const auto graph = graph_of(run.reader(), decode);
+  const auto ops = ops_by_device(*graph);
+  ASSERT_TRUE(ops.contains("CPU"));
+  EXPECT_EQ(ops.size(), 2U);
+  for (const auto& [device, count] : ops) {
+    EXPECT_GT(count, 50) << device;
+    std::printf("spread: %d ops on %s\n", count, device.c_str());
+  }
+  // Layers run where their weights are.
+  std::map<std::int32_t, std::string> device_of_layer;
+  for (const Op& op : graph->ops) {
+    if (op.layer != kNoLayer) device_of_layer[op.layer.v] = op.device;
+  }
+  EXPECT_EQ(device_of_layer[0], "CPU");
+  EXPECT_TRUE(device_of_layer[11].starts_with("RPC")) << device_of_layer[11];
+  // Positions are those of the step, on whichever side they were read.
+  for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+    if (graph->slots[i].kind != SlotKind::Positions) continue;
+    EXPECT_EQ(decode.slots[i].ints, (std::vector<std::int64_t>{22}));
+  }
+}
+
+// The report says what the CPU did beside the device, or that the device did nothing.
+TEST_F(Devices, TheReportAdvisesByWhoComputed) {
+  for (const int layers : {0, 6, 99}) {
+    SCOPED_TRACE(layers);
+    TracedModel traced = on_rpc("small", layers);
+    const auto run = traced.run(greedy_tokens(20, 6));
+    const auto reader = run.reader();
+    EXPECT_TRUE(reader.info()->fact("host.devices").starts_with("RPC"));
+    const auto index = SessionIndex::build(reader);
+    ASSERT_TRUE(index.has_value());
+    auto figures = report_figures(run.file, *index, reader);
+    ASSERT_TRUE(figures.has_value()) << figures.error().message;
+    expect_figures(*figures, reader);  // whatever share the CPU had of the time
+    EXPECT_EQ(figures->devices.size(), layers == 0 ? 1U : 2U);
+    const auto advises = [&](const char* what) {
+      return std::ranges::any_of(advice_of(*figures),
+                                 [&](const Advice& one) { return one.advice.starts_with(what); });
+    };
+    EXPECT_EQ(advises("Let the device compute"), layers == 0);
+    if (layers != 6) continue;
+    // What took how long is the load's of this machine: here with times that are given.
+    for (const double of_cpu : {0.0, 4.0, 6.0, 60.0}) {
+      SCOPED_TRACE(of_cpu);
+      for (DeviceTime& device : figures->devices)
+        device.ns = device.name == "CPU" ? of_cpu : 100 - of_cpu;
+      EXPECT_EQ(advises("Give the device more layers"), of_cpu >= 5);
+    }
+  }
+}
+
+TEST_F(Devices, RoutedExpertsAreReadFromTheOtherDevice) {
+  TracedModel traced = on_rpc("moe", 99);
+  const auto run = traced.run(greedy_tokens(9, 4));
+  expect_complete(run, 4);
+  const Step decode = run.steps().at(2);
+  const auto graph = graph_of(run.reader(), decode);
+  std::map<SlotKind, int> slots;
+  for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+    ++slots[graph->slots[i].kind];
+    for (const std::int64_t expert : decode.slots[i].ints) {
+      if (graph->slots[i].kind == SlotKind::Experts) {
+        EXPECT_GE(expert, 0);
+        EXPECT_LT(expert, 8);
+      }
+    }
+  }
+  EXPECT_EQ(slots[SlotKind::Experts], 8);
+  EXPECT_EQ(slots[SlotKind::ExpertScores], 8);
+}
+
+TEST_F(Devices, CancelWorksThereToo) {
+  for (const int layers : {6, 99}) {
+    SCOPED_TRACE(layers);
+    TracedModel traced = on_rpc("small", layers);
+    GenerationRequest request = greedy_tokens(20, 400);
+    traced.run(greedy_tokens(20, 3));
+    std::atomic<bool> done{false};
+    std::thread canceller([&] {
+      while (!done) {
+        const StepBuffer* step = traced.engine().probe().in_flight();
+        if (step != nullptr && step->step_id.load() > 3 && step->ops_done.load() > 40) {
+          traced.engine().cancel();
+          return;
+        }
+        std::this_thread::yield();
+      }
+    });
+    const auto run = traced.run(request);
+    done = true;
+    canceller.join();
+    EXPECT_EQ(run.result.reason, StopReason::Cancelled);
+    EXPECT_LT(run.result.generated, 400U);
+    EXPECT_TRUE(check_session(run.file).value().empty());
+
+    GenerationRequest next = greedy_tokens(20, 5);
+    next.reuse_prefix = true;
+    const auto after = traced.run(next);
+    TracedModel fresh = on_rpc("small", layers);
+    EXPECT_EQ(after.heard.tokens.back().id, fresh.run(next).heard.tokens.back().id);
+  }
+}
+
+TEST(DevicesErrors, AServerThatIsNotThereIsNamed) {
+  need_backends();
+  const std::string endpoint = std::format("127.0.0.1:{}", free_port());
+  auto engine = Engine::load(
+      {.path = generated_model({.shape = "small"}), .gpu_layers = 99, .rpc_servers = {endpoint}},
+      TracedModel::small_context(), {});
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().kind, EngineError::Kind::BadOption);
+  EXPECT_TRUE(engine.error().message.contains(endpoint)) << engine.error().message;
+}
+
+}  // namespace
+}  // namespace tt::test

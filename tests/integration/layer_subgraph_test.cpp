@@ -1,0 +1,106 @@
+// Layers 0, 5 and 21 of the tinyllama shape as text, from a graph that the real
+// engine ran. The model is narrower than TinyLlama 1.1B, with its 22 layers: the
+// full width was run once, and the texts differed in nothing but shapes.
+//
+// UPDATE_GOLDEN=1 rewrites the files; whoever reads the diff checks it by hand.
+// They were, line by line against the graph that llama.cpp builds (the loop of
+// src/models/llama.cpp, build_qkv, build_attn and build_ffn of llama-graph.cpp,
+// cpy_k, cpy_v, get_k and get_v of the cache):
+//   - Input norm: RMS_NORM of the layer's input, times attn_norm.
+//   - Q, K, V: a product with one weight each, reshaped to heads; Q and K turned
+//     by ROPE with inp_pos, V not. No rope factors: this shape has none. In the
+//     order in which build_attn expands them: Q, V, K.
+//   - Cache: K and V, viewed as rows, are set into cache_k and cache_v at the
+//     positions of their own index inputs. What attention reads are views of the
+//     caches, permuted, each behind the SET_ROWS that fills it: edges from both.
+//   - Attention: FLASH_ATTN_EXT of permuted Q, K, V and the mask, reshaped, times
+//     attn_output.
+//   - Residual: ffn_inp adds the layer's input, past everything between.
+//   - Feed-forward: norm times ffn_norm; gate and up from it; SWIGLU of both;
+//     down; l_out adds ffn_inp.
+//   - Layer 0 takes embd from outside (the embedding), twice: norm and residual.
+//     Its neighbours behind are the norm and the residual sum of layer 1.
+//   - Layer 5 takes l_out-4, twice, and gives l_out-5 to norm and residual sum of
+//     layer 6. All edges to other layers carry their mark.
+//   - Layer 21, the last, picks the rows of out_ids: of its attention's output
+//     and of its input (which skips to there), so l_out-20 is read twice, and
+//     ffn_inp adds the picked ones. Behind it is the output's norm alone.
+//   - 49, 49 and 51 nodes, 56, 56 and 59 edges; the sum of all sources, and two
+//     more for the caches.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <format>
+#include <fstream>
+#include <map>
+
+#include "analysis/graph/layer_subgraph.h"
+#include "tests/analysis/graph/layer_check.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kLayers = in_tree("tests/data/layers");
+
+std::string shape_text(const Tensor& tensor) {
+  std::string text = std::to_string(tensor.ne[0]);
+  for (std::size_t i = 1; i < tensor.ne.size(); ++i) {
+    if (i > 1 && tensor.ne[i] == 1 && (i == 3 || tensor.ne[3] == 1)) break;
+    text += std::format("x{}", tensor.ne[i]);
+  }
+  return text;
+}
+
+// One line per node: number, category, op, name, type, shape, what the input
+// means; and the numbers of what it needs, with * where another layer is involved.
+std::string to_text(const GraphTemplate& graph, LayerId layer, const LayerSubgraph& subgraph) {
+  std::map<TensorId, std::size_t> numbers;
+  for (const LayerNode& node : subgraph.nodes) numbers.emplace(node.tensor, numbers.size() + 1);
+  std::string text = std::format("layer {}: {} nodes, {} edges\n", layer.v, subgraph.nodes.size(),
+                                 subgraph.edges.size());
+  for (const LayerNode& node : subgraph.nodes) {
+    const Tensor& tensor = graph.tensor(node.tensor);
+    const std::string label = to_text(tensor.input);
+    text += std::format("{:3} {:18} {:14} {} {} {}{}", numbers[node.tensor], to_text(node.category),
+                        node.node == kNoNode ? to_text(tensor.kind) : graph.node(node.node).op,
+                        tensor.name, tensor.type, shape_text(tensor),
+                        label.empty() ? "" : " (" + label + ")");
+    std::string sources;
+    for (const LayerEdge& edge : subgraph.edges) {
+      if (edge.to == node.tensor)
+        sources += std::format(" {}{}", numbers[edge.from], edge.cross_layer ? "*" : "");
+    }
+    text += (sources.empty() ? "" : " <-" + sources) + "\n";
+  }
+  return text;
+}
+
+TEST(LayerSubgraph, OfTinyLlamaIsAsCheckedByHand) {
+  modelgen::ModelSpec spec;
+  spec.shape = "tinyllama-1.1b";
+  spec.dims = {.layers = 22, .embd = 512, .heads = 8, .kv_heads = 2, .ff = 768, .vocab = 1000};
+  TracedModel traced(generated_model(spec));
+  const auto run = traced.run(greedy_tokens(5, 2));
+  ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
+  const auto steps = run.steps();
+  ASSERT_EQ(steps.size(), 2U);
+  ASSERT_EQ(steps[1].phase, Phase::Generate);
+  const auto graph = graph_of(run.reader(), steps[1]);
+  EXPECT_EQ(expect_whole_layers(*graph), 22);
+  for (const int layer : {0, 5, 21}) {
+    SCOPED_TRACE(layer);
+    const std::string actual =
+        to_text(*graph, LayerId{layer}, layer_subgraph(*graph, LayerSet::one(LayerId{layer})));
+    const fs::path file = kLayers / std::format("tinyllama_{}.txt", layer);
+    if (std::getenv("UPDATE_GOLDEN")) std::ofstream(file, std::ios::binary) << actual;
+    std::ifstream in(file, std::ios::binary);
+    EXPECT_EQ(actual, std::string(std::istreambuf_iterator<char>(in), {}));
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,366 @@
+// The real tt-server on a bad day: each time a message for the person, and
+// nothing lost that was recorded.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "tests/server/door/raw_client.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/places.h"
+#include "tests/support/read_only_folder.h"
+#include "tests/support/small_disk.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+namespace {
+
+using namespace test;
+namespace fs = std::filesystem;
+
+// No reserve: the disks here are smaller than the usual one, and are to get full.
+const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1"};
+
+std::vector<std::string> one_thread_and(std::vector<std::string> more) {
+  more.insert(more.end(), kOneThread.begin(), kOneThread.end());
+  return more;
+}
+
+// The id that an accepted request got; empty when it was refused.
+std::string generate(Running& server, const json& body) {
+  httplib::Client client = http_client(server.url);
+  const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
+  return accepted && accepted->status == 202 ? json::parse(accepted->body)["id"].get<std::string>()
+                                             : "";
+}
+
+json endless() { return {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}}; }
+
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto deadline = Clock::now() + 60s;
+  while (!condition()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+// The lines of a JSON log about a session.
+std::vector<json> log_of(const Running& server, const std::string& session) {
+  std::vector<json> lines;
+  std::istringstream said(server.program.said());
+  for (std::string line; std::getline(said, line);) {
+    json parsed = json::parse(line, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << line;
+    if (parsed.value("session", "") == session) lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+// Nobody was told otherwise than that this session's recording ended early: not
+// who asks, not who listened, not who reads the log.
+void expect_told_that_it_is_full(Running& server, const std::string& id, WsClient& listener) {
+  const json status = server.ended(id);
+  const std::string error = status.value("error", json()).is_string() ? status["error"] : "";
+  EXPECT_NE(error.find("full"), std::string::npos) << status;
+
+  json last;
+  for (;;) {
+    const WsFrame frame = listener.read();
+    if (frame.opcode == -1 || frame.opcode == kClose) break;
+    if (frame.opcode != kText) continue;
+    const json event = json::parse(frame.payload);
+    if (event["type"] == "state" && event["session"] == id) last = event;
+    if (last.is_object() && last["state"] != "running" && last["state"] != "queued") break;
+  }
+  ASSERT_TRUE(last.is_object());
+  EXPECT_EQ(last["error"], error);
+
+  std::vector<json> lines;
+  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines.back()["level"], "warning");
+  EXPECT_EQ(lines.back()["model"], status["model"]);
+  EXPECT_EQ(lines.back()["error"], error);
+}
+
+TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
+  const test::SmallDisk folder(2);
+  ASSERT_EQ(folder.problem(), "");
+  // Without the reserve it would not come to this: the next test.
+  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
+  ASSERT_TRUE(server.loaded());
+  WsClient listener(server.port());
+  listener.send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
+  const json body = endless();
+  std::string id;
+  // One after the other until one does not fit.
+  for (int i = 0; i < 50; ++i) {
+    id = generate(server, body);
+    ASSERT_FALSE(id.empty());
+    if (!server.ended(id)["error"].is_null()) break;
+  }
+  const json status = server.ended(id);
+  ASSERT_FALSE(status["error"].is_null()) << "it never got full";
+  EXPECT_EQ(status["state"], "done") << "the answer does not need the disk";
+  EXPECT_EQ(status["generated"], 900);
+  expect_told_that_it_is_full(server, id, listener);
+
+  // What had been committed is there, and the file says what is not.
+  const json session = server.get("/api/v1/sessions/" + id);
+  EXPECT_EQ(session["state"], "failed") << session;
+  EXPECT_GT(session["losses"]["steps_not_written"], 0) << session;
+  for (const auto& file : fs::directory_iterator(folder.path())) {
+    if (file.path().extension() != ".ttrace") continue;
+    const auto faults = check_session(file.path());
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << file.path() << ": " << faults->front();
+  }
+
+  // With room again the next one is recorded; nobody need start anything anew.
+  for (const auto& file : fs::directory_iterator(folder.path())) fs::remove(file.path());
+  const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  EXPECT_EQ(server.get("/api/v1/sessions/" + next)["state"], "done");
+}
+
+// The code and the words of a refused request.
+json refusal_of(Running& server, int status) {
+  httplib::Client client = http_client(server.url);
+  const auto refused = client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
+  if (!refused) return json::object();
+  EXPECT_EQ(refused->status, status) << refused->body;
+  EXPECT_EQ(refused->get_header_value("Content-Type"), "application/problem+json");
+  return json::parse(refused->body, nullptr, false);
+}
+
+TEST(BadDay, TheDiskIsNearlyFull) {
+  const test::SmallDisk folder(4);
+  ASSERT_EQ(folder.problem(), "");
+  std::string recorded;
+  {
+    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
+    ASSERT_TRUE(before.loaded());
+    recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
+    EXPECT_EQ(before.ended(recorded)["state"], "done");
+  }
+  Running server(folder.path(), kOneThread);
+  ASSERT_TRUE(server.loaded());
+  const json problem = refusal_of(server, 507);
+  EXPECT_EQ(problem["code"], "quota_reached");
+  EXPECT_NE(problem.value("detail", "").find("Delete sessions"), std::string::npos) << problem;
+  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done") << "nothing is lost";
+}
+
+TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
+  const test::TempFolder folder;
+  Running server(folder.path(), one_thread_and({"--keep-bytes", "10000"}));
+  ASSERT_TRUE(server.loaded());
+  const std::string running = server.start_endless();
+  ASSERT_FALSE(running.empty());
+  EXPECT_TRUE(eventually(
+      [&] { return server.get("/api/v1/sessions/" + running).value("file_bytes", 0) > 10'000; }));
+  const json problem = refusal_of(server, 507);
+  EXPECT_EQ(problem["code"], "quota_reached");
+  EXPECT_NE(problem.value("detail", "").find("--keep-bytes"), std::string::npos) << problem;
+  http_client(server.url).Delete("/api/v1/generate/" + running);
+  EXPECT_EQ(server.ended(running)["state"], "cancelled") << "it goes on until it is told to end";
+  EXPECT_EQ(server.ended(running)["error"], nullptr);
+  const auto faults = check_session(folder.path() / (running + ".ttrace"));
+  ASSERT_TRUE(faults.has_value()) << faults.error().message;
+  EXPECT_TRUE(faults->empty()) << faults->front();
+}
+
+// What is mapped stays while the step runs; a later request would be about another model.
+TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
+  for (const bool replaced : {false, true}) {
+    SCOPED_TRACE(replaced ? "replaced" : "removed");
+    const test::TempFolder folder;
+    const fs::path model = folder / "model.gguf";
+    fs::copy_file(kPlaces.bundled_model, model);
+    Running server(folder / "data", one_thread_and({"--model", model.string()}));
+    ASSERT_TRUE(server.loaded());
+    const std::string running = server.start_endless();
+    ASSERT_FALSE(running.empty());
+    if (replaced) {
+      std::ofstream(folder / "other") << "no model at all";
+      fs::rename(folder / "other", model);
+    } else {
+      fs::remove(model);
+    }
+    const json problem = refusal_of(server, 409);
+    EXPECT_EQ(problem["code"], "model_changed");
+    EXPECT_NE(problem.value("detail", "").find(model.string()), std::string::npos) << problem;
+    const int steps = server.get("/api/v1/sessions/" + running)["steps"];
+    EXPECT_TRUE(eventually([&] {
+      return server.get("/api/v1/sessions/" + running).value("steps", 0) > steps + 5;
+    })) << "the running one is not touched";
+    http_client(server.url).Delete("/api/v1/generate/" + running);
+    EXPECT_EQ(server.ended(running)["state"], "cancelled");
+    EXPECT_EQ(server.ended(running)["error"], nullptr);
+    const auto faults = check_session(folder.path() / "data" / (running + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+  }
+}
+
+TEST(BadDay, TheModelsFileMayNotBeRead) {
+  const test::TempFolder folder;
+  const fs::path model = folder / "model.gguf";
+  fs::copy_file(kPlaces.bundled_model, model);
+  fs::permissions(model, fs::perms::none);
+  ASSERT_TRUE(test::obey_permissions());
+  Running server(folder / "data", one_thread_and({"--model", model.string()}));
+  EXPECT_FALSE(server.loaded());
+  const json health = server.get("/api/v1/health");
+  EXPECT_EQ(health["model_state"], "failed") << health;
+  const json entry = server.get("/api/v1/models/model");
+  const std::string error = entry.value("error", "");
+  EXPECT_NE(error.find(model.string()), std::string::npos) << entry;
+  EXPECT_NE(error.find("ermission"), std::string::npos) << entry;
+  EXPECT_TRUE(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}).empty());
+  // Given back, it loads without a restart.
+  fs::permissions(model, fs::perms::owner_read);
+  httplib::Client client = http_client(server.url);
+  const auto loading = client.Post("/api/v1/models/model/load");
+  ASSERT_TRUE(loading);
+  EXPECT_EQ(loading->status, 202) << loading->body;
+  EXPECT_TRUE(eventually([&] { return server.get("/api/v1/models/model")["state"] == "loaded"; }))
+      << server.get("/api/v1/models/model");
+  EXPECT_EQ(server.ended(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}))["state"],
+            "done");
+}
+
+TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
+  const test::TempFolder folder;
+  std::string recorded;
+  {
+    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
+    ASSERT_TRUE(before.loaded());
+    recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
+    EXPECT_EQ(before.ended(recorded)["state"], "done");
+  }
+  const test::ReadOnlyFolder read_only(folder.path());
+  ASSERT_EQ(read_only.problem(), "");
+  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
+  ASSERT_TRUE(server.loaded());
+  EXPECT_TRUE(eventually([&] { return server.program.said().contains("written"); }))
+      << "the person who starts it is told: " << server.program.said();
+  // What is there can be read.
+  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done");
+  EXPECT_GT(server.get("/api/v1/sessions/" + recorded + "/steps")["total"], 0);
+  // An answer can be had, and says that it is not recorded.
+  const std::string id = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  const json status = server.ended(id);
+  EXPECT_EQ(status["state"], "done");
+  EXPECT_EQ(status["generated"], 4);
+  ASSERT_TRUE(status["error"].is_string()) << status;
+  EXPECT_NE(status["error"].get<std::string>().find("recording"), std::string::npos) << status;
+  std::vector<json> lines;
+  EXPECT_TRUE(eventually([&] { return (lines = log_of(server, id)).size() >= 2; }));
+  EXPECT_EQ(lines.back()["error"], status["error"]);
+}
+
+TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
+  const test::TempFolder folder;
+  const fs::path back = folder / "back";
+  Running server(
+      folder / "data", kOneThread,
+      {std::string("LD_PRELOAD=") + kPlaces.set_clock, "TT_TEST_CLOCK_BACK=" + back.string()});
+  ASSERT_TRUE(server.loaded());
+  const std::string first = server.start_endless();
+  ASSERT_FALSE(first.empty());
+  std::ofstream(back) << "now";
+  const int steps = server.get("/api/v1/sessions/" + first)["steps"];
+  EXPECT_TRUE(eventually(
+      [&] { return server.get("/api/v1/sessions/" + first).value("steps", 0) > steps + 20; }));
+  http_client(server.url).Delete("/api/v1/generate/" + first);
+  const json ended = server.ended(first);
+  EXPECT_EQ(ended["state"], "cancelled");
+  EXPECT_EQ(ended["error"], nullptr);
+  const std::string second = generate(server, {{"prompt", "Then"}, {"max_tokens", 4}});
+  EXPECT_EQ(server.ended(second)["error"], nullptr);
+  // It went back, or this shows nothing: ids begin with the date.
+  ASSERT_LT(second.substr(0, 8), first.substr(0, 8));
+
+  for (const std::string& id : {first, second}) {
+    SCOPED_TRACE(id);
+    const auto faults = check_session(folder.path() / "data" / (id + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+    const json listed = server.get("/api/v1/sessions/" + id + "/steps?limit=10000");
+    ASSERT_FALSE(listed["steps"].empty());
+    std::int64_t before = 0;
+    for (const json& step : listed["steps"]) {
+      EXPECT_GE(step["begin_ns"], before) << step["step"];
+      EXPECT_GE(step["end_ns"], step["begin_ns"]) << step["step"];
+      EXPECT_LT(step["end_ns"], 3'600'000'000'000) << "a day does not pass in a test";
+      before = step["end_ns"];
+    }
+  }
+  const json sessions = server.get("/api/v1/sessions");
+  EXPECT_EQ(sessions["total"], 2);
+}
+
+TEST(BadDay, ThePortIsTaken) {
+  const test::TempFolder folder;
+  Running first(folder / "first");
+  Program second(
+      {"--port", std::to_string(first.port()), "--data-dir", (folder / "second").string()});
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_NE(second.said().find("is taken by another program; choose another port"),
+            std::string::npos)
+      << second.said();
+  EXPECT_EQ(first.get("/api/v1/health")["version"], TT_VERSION) << "the first goes on";
+}
+
+TEST(BadDay, FileHandlesAreExhausted) {
+  const test::TempFolder folder;
+  constexpr int kHandles = 64;
+  Running server(folder.path(), one_thread_and({"--log-json", "-c", "512"}), {},
+                 std::format("ulimit -n {}", kHandles));
+  ASSERT_TRUE(server.loaded());
+  const std::string running = server.start_endless();
+  ASSERT_FALSE(running.empty());
+  {
+    std::vector<RawClient> clients;
+    for (int i = 0; i < 3 * kHandles; ++i) clients.emplace_back(server.port());
+    // Idle ones make room for who has something to say, and nobody is left hanging.
+    for (int i = 0; i < 5; ++i) {
+      RawClient late(server.port());
+      EXPECT_EQ(late.exchange(get_request("/api/v1/health")).status, 200);
+    }
+    // What needs a handle of its own says that there is none, or gets one.
+    RawClient asking(server.port());
+    const auto answer = asking.exchange(get_request("/api/v1/sessions/" + running));
+    if (answer.status != 200) {
+      const json problem = json::parse(answer.body, nullptr, false);
+      EXPECT_TRUE(answer.status == 500 || answer.status == 503) << answer.status;
+      EXPECT_NE(problem.value("detail", ""), "") << answer.body;
+    }
+  }
+  EXPECT_TRUE(eventually([&] {
+    return server.get("/api/v1/sessions/" + running).value("steps", 0) > 0;
+  })) << "it recovers";
+  const json status = server.ended(running);
+  EXPECT_EQ(status["error"], nullptr);
+  EXPECT_EQ(status["generated"], server.get("/api/v1/sessions/" + running)["steps"]);
+  const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
+  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  for (const std::string& id : {running, next}) {
+    const auto faults = check_session(folder.path() / (id + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+  }
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,219 @@
+// tt-server, killed at any moment of its life and started again on the same folder: every
+// session opens, is sound, and holds what was committed.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <print>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/places.h"
+#include "tests/support/temp_folder.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Moment { Starting, Loading, InThePrompt, InADecode, InTheEnd, Idle };
+
+const char* name_of(Moment moment) {
+  constexpr const char* kNames[] = {"starting",    "loading",    "in the prompt",
+                                    "in a decode", "in the end", "idle"};
+  return kNames[static_cast<std::size_t>(moment)];
+}
+
+// What the list of sessions said of one.
+struct Known {
+  int steps = 0, tokens = 0;
+  std::string state;
+};
+using Sessions = std::map<std::string, Known>;
+
+// For LD_PRELOAD. It lies beside the other one.
+std::string kill_points() {
+  return fs::path(kPlaces.set_clock).replace_filename("libkill_points_module.so").string();
+}
+
+const std::vector<std::string> kSmallSteps = {"-t", "1", "-c", "1024", "-b", "32", "-ub", "32"};
+
+class KilledServer : public ::testing::Test {
+ protected:
+  std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(dice_() % count); }
+  void wait_up_to(Clock::duration most) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(most).count();
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(below(static_cast<std::uint32_t>(us) + 1)));
+  }
+
+  static Sessions listed(Running& server) {
+    Sessions out;
+    for (const json& session : server.get("/api/v1/sessions?limit=1000")["sessions"])
+      out[session["id"]] = {session["steps"], session["tokens"], session["state"]};
+    return out;
+  }
+
+  static std::string generate(Running& server, const json& body) {
+    const auto accepted =
+        http_client(server.url).Post("/api/v1/generate", body.dump(), "application/json");
+    EXPECT_TRUE(accepted && accepted->status == 202);
+    return json::parse(accepted->body)["id"];
+  }
+
+  void expect_sound(Running& server, const std::string& id, int steps) const {
+    SCOPED_TRACE(id);
+    EXPECT_EQ(server.get("/api/v1/sessions/" + id)["steps"], steps);
+    EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"], steps);
+    if (steps > 0) {
+      const json ops =
+          server.get("/api/v1/sessions/" + id + "/steps/" + std::to_string(steps - 1) + "/ops");
+      EXPECT_TRUE(ops.contains("ops")) << ops;
+    }
+    const auto faults = check_session(data_.path() / (id + ".ttrace"));
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+  }
+
+  // Of a server that has just been started: what the one before it was heard to have is there.
+  void expect_recovered(Running& server) const {
+    const Sessions now = listed(server);
+    for (const auto& [id, was] : known_) {
+      SCOPED_TRACE(id);
+      ASSERT_TRUE(now.contains(id));
+      const Known& is = now.at(id);
+      if (was.state == "running") {
+        EXPECT_GE(is.steps, was.steps);
+        EXPECT_GE(is.tokens, was.tokens);
+        EXPECT_TRUE(is.state == "recovered" || is.state == "done") << is.state;
+      } else {
+        EXPECT_EQ(is.steps, was.steps);
+        EXPECT_EQ(is.tokens, was.tokens);
+        EXPECT_EQ(is.state, was.state);
+      }
+    }
+    for (const auto& [id, is] : now)
+      if (!known_.contains(id) || known_.at(id).state == "running")
+        expect_sound(server, id, is.steps);
+    for (const auto& entry : fs::directory_iterator(data_.path())) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_FALSE(name.contains(".ttrace-") && !name.ends_with("-new")) << name;
+    }
+  }
+
+  // Brings the server to the moment; true: there it dies by itself.
+  bool reach(Moment moment, Running& server) {
+    const json some_tokens = std::vector<int>(700, 5);
+    switch (moment) {
+      case Moment::Starting:
+        return false;
+      case Moment::Loading:
+        wait_up_to(loading_);
+        return false;
+      case Moment::InThePrompt: {
+        const std::string id = generate(server, {{"tokens", some_tokens}, {"max_tokens", 4}});
+        const auto most = static_cast<int>(below(600));
+        json status;
+        do {
+          status = server.get("/api/v1/generate/" + id);
+        } while (status["state"] == "queued" || status["prompt_done"] < most);
+        EXPECT_EQ(status["generated"], 0);
+        return false;
+      }
+      case Moment::InADecode: {
+        server.start_endless();
+        wait_up_to(300ms);
+        return false;
+      }
+      case Moment::InTheEnd:
+        generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}});
+        return true;
+      case Moment::Idle:
+        server.ended(
+            generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}}));
+        wait_up_to(20ms);
+        return false;
+    }
+    return false;
+  }
+
+  const TempFolder data_;
+  Sessions known_;
+  Clock::duration loading_{};
+  std::mt19937 dice_{17};
+};
+
+TEST_F(KilledServer, AtAnyMomentLeavesSessionsThatTheNextOneOpens) {
+  std::vector<Moment> moments;
+  for (int i = 0; i < 4; ++i)
+    moments.insert(moments.end(),
+                   {Moment::InThePrompt, Moment::Starting, Moment::Loading, Moment::InADecode,
+                    Moment::Starting, Moment::InTheEnd, Moment::Idle, Moment::InTheEnd});
+  {
+    Running first(data_.path(), kSmallSteps);
+    const auto began = Clock::now();
+    ASSERT_TRUE(first.loaded());
+    loading_ = Clock::now() - began;
+    first.program.signal(SIGTERM);
+    ASSERT_EQ(first.program.wait(), 0);
+  }
+  std::map<std::string, int> ends;  // sessions by how they ended
+  std::map<Moment, int> kills;
+  std::uint32_t change = 1;
+  for (const Moment moment : moments) {
+    SCOPED_TRACE(name_of(moment));
+    ++kills[moment];
+    if (moment == Moment::Starting) {  // while it recovers what the one before left
+      Program program(Running::arguments(data_.path(), kSmallSteps));
+      wait_up_to(60ms);
+      program.signal(SIGKILL);
+      EXPECT_EQ(program.wait(), -SIGKILL);
+      continue;
+    }
+    std::vector<std::string> environment;
+    if (moment == Moment::InTheEnd) {
+      environment = {"LD_PRELOAD=" + kill_points(),
+                     "TT_TEST_DIE_IN_FINISH=" + std::to_string(change)};
+      change += 3;
+    }
+    Running server(data_.path(), kSmallSteps, environment);
+    ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+    expect_recovered(server);
+    ASSERT_FALSE(HasFailure());
+    if (moment != Moment::Loading) {
+      ASSERT_TRUE(server.loaded());
+    }
+    known_ = listed(server);
+    if (!reach(moment, server)) {
+      if (moment != Moment::Loading) known_ = listed(server);
+      server.program.signal(SIGKILL);
+    }
+    EXPECT_EQ(server.program.wait(), -SIGKILL);
+  }
+  Running last(data_.path(), kSmallSteps);
+  expect_recovered(last);
+  for (const auto& [id, is] : listed(last)) {
+    expect_sound(last, id, is.steps);
+    ++ends[is.state];
+  }
+  for (const auto& [moment, count] : kills) std::println("{:>3} kills {}", count, name_of(moment));
+  for (const auto& [end, count] : ends) std::println("{:>3} sessions {}", count, end);
+  // Of each prompt, decode and end; those that were idle are whole.
+  EXPECT_GE(ends["recovered"], 8);
+  EXPECT_GE(ends["done"], 4);
+  EXPECT_TRUE(last.loaded());
+  last.program.signal(SIGTERM);
+  EXPECT_EQ(last.program.wait(), 0);
+}
+
+}  // namespace
+}  // namespace tt::test

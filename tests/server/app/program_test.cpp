@@ -1,0 +1,344 @@
+// tt-server as a program: what it prints, how it ends, what it leaves behind.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/help_options.h"
+#include "tests/support/places.h"
+
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+namespace {
+
+using namespace test;
+
+TEST(Program, PrintsItsAddressAndNothingElse) {
+  const test::TempFolder folder;
+  Running server(folder.path());
+  EXPECT_TRUE(server.url.starts_with("http://127.0.0.1:")) << server.url;
+  EXPECT_TRUE(server.loaded());  // the bundled model
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+  EXPECT_EQ(server.program.read_all(), "");
+}
+
+TEST(Program, ASignalInTheMiddleOfAnAnswerLeavesAWholeFile) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    SCOPED_TRACE(signal);
+    const test::TempFolder folder;
+    Running server(folder.path() / "made" / "by it");
+    ASSERT_TRUE(server.loaded());
+    const std::string id = server.start_endless();
+    ASSERT_FALSE(id.empty());
+    const auto began = Clock::now();
+    server.program.signal(signal);
+    EXPECT_EQ(server.program.wait(), 0);
+    EXPECT_LT(Clock::now() - began, 5s);
+
+    const auto file = folder.path() / "made" / "by it" / (id + ".ttrace");
+    EXPECT_FALSE(std::filesystem::exists(file.string() + "-wal"));
+    const auto faults = check_session(file);
+    ASSERT_TRUE(faults.has_value()) << faults.error().message;
+    EXPECT_TRUE(faults->empty()) << faults->front();
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value());
+    EXPECT_EQ(reader->info()->state, SessionState::Cancelled);
+    EXPECT_GE(reader->step_count().value(), 5u);
+  }
+}
+
+TEST(Program, RecoversWhatAKilledOneLeft) {
+  const test::TempFolder folder;
+  std::string id;
+  {
+    Running killed(folder.path());
+    ASSERT_TRUE(killed.loaded());
+    id = killed.start_endless();
+    killed.program.signal(SIGKILL);
+    EXPECT_EQ(killed.program.wait(), -SIGKILL);
+  }
+  Running next(folder.path());
+  const json session = next.get("/api/v1/sessions/" + id);
+  EXPECT_EQ(session["state"], "recovered");
+  EXPECT_GT(session["steps"], 0);
+}
+
+TEST(Program, ListensBeforeTheModelIsThereAndLivesWithoutOne) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"--model", "/nonexistent/model.gguf"});
+  ASSERT_TRUE(server.url.starts_with("http://"));
+  EXPECT_FALSE(server.loaded());
+  EXPECT_EQ(server.get("/api/v1/models")["models"].at(0)["state"], "failed");
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+}
+
+TEST(Program, OpensSessionsWithoutAModel) {
+  const test::TempFolder folder;
+  std::string id;
+  {
+    Running server(folder.path() / "first");
+    ASSERT_TRUE(server.loaded());
+    id = server.start_endless();
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  const auto file = folder.path() / "first" / (id + ".ttrace");
+  const std::vector<std::string> cases[] = {
+      {file.string()}, {"--no-model", file.string()}, {(folder.path() / "first").string()}};
+  for (const auto& arguments : cases) {
+    SCOPED_TRACE(arguments.front());
+    Running server(folder.path() / "second", arguments);
+    ASSERT_TRUE(server.url.starts_with("http://")) << server.url;
+    const json list = server.get("/api/v1/sessions");
+    ASSERT_EQ(list["total"], 1);
+    EXPECT_EQ(list["sessions"].at(0)["id"], id);
+    EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"],
+              list["sessions"].at(0)["steps"]);
+    const auto refused =
+        http_client(server.url).Post("/api/v1/generate", R"({"prompt": "a"})", "application/json");
+    ASSERT_TRUE(static_cast<bool>(refused));
+    EXPECT_GE(refused->status, 400) << refused->body;
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "second"));
+}
+
+TEST(Program, KeepsNoMoreThanItIsTold) {
+  const test::TempFolder folder;
+  {
+    Running server(folder.path());
+    ASSERT_TRUE(server.loaded());
+    server.start_endless();
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+  ASSERT_FALSE(std::filesystem::is_empty(folder.path()));
+  Running server(folder.path(), {"--no-model", "--keep-bytes", "1K", "--disk-reserve", "1M"});
+  const auto deadline = Clock::now() + 60s;
+  while (server.get("/api/v1/sessions")["total"] != 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(10ms);
+  const json facts = server.get("/api/v1/server");
+  EXPECT_EQ(facts["data_bytes"], 0);
+  EXPECT_EQ(facts["data_quota_bytes"], 1024);
+}
+
+TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"--host", "0.0.0.0", "--model", "/nonexistent/model.gguf"});
+  const auto path_of = [](const std::string& line) {
+    const auto at = line.find("/login?code=");
+    return at == std::string::npos ? "" : line.substr(at);
+  };
+  const std::string first = path_of(server.url);
+  ASSERT_FALSE(first.empty()) << server.url;
+  httplib::Client client = http_client(server.url.substr(0, server.url.size() - first.size()));
+  EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
+  server.program.signal(SIGUSR1);
+  const std::string second = path_of(server.program.read_line());
+  ASSERT_FALSE(second.empty());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(client.Get(first)->status, 401);  // the newer one is the one
+  const auto login = client.Get(second);
+  EXPECT_EQ(login->status, 200);
+  const std::string cookie = login->get_header_value("Set-Cookie");
+  const httplib::Headers known = {{"Cookie", cookie.substr(0, cookie.find(';'))}};
+  EXPECT_EQ(client.Get("/api/v1/sessions", known)->status, 200);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+}
+
+TEST(Program, NobodySeesTheKeyThatItWasGiven) {
+  const std::string key = "a-key-that-nobody-sees";
+  const test::TempFolder folder;
+  const std::string key_file = (folder.path() / "key").string();
+  std::ofstream(key_file) << key << "\n";
+  struct Case {
+    std::vector<std::string> arguments, environment;
+  };
+  const Case cases[] = {
+      {{"--api-key", key}, {}},
+      {{"--api-key=" + key}, {}},
+      {{"--api-key-file", key_file}, {}},
+      {{}, {"TT_API_KEY=" + key}},
+      {{}, {"TT_API_KEY_FILE=" + key_file}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.empty() ? c.environment.front() : c.arguments.front());
+    std::vector<std::string> arguments = Running::arguments(folder.path() / "data", c.arguments);
+    arguments.insert(arguments.end(), {"--model", "/nonexistent/model.gguf"});
+    Program program(arguments, c.environment);
+    const std::string line = program.read_line();  // with a link: there is a key
+    ASSERT_TRUE(line.contains("/login?code=")) << line;
+    EXPECT_FALSE(line.contains(key));
+    std::ifstream file("/proc/" + std::to_string(program.pid()) + "/cmdline");
+    const std::string shown(std::istreambuf_iterator<char>(file), {});
+    EXPECT_TRUE(shown.contains("/nonexistent/model.gguf"));
+    EXPECT_FALSE(shown.contains(key));
+    httplib::Client client = http_client(line.substr(0, line.find("/login")));
+    EXPECT_EQ(client.Get("/api/v1/sessions")->status, 401);
+    client.set_bearer_token_auth(key);
+    EXPECT_EQ(client.Get("/api/v1/sessions")->status, 200);
+    program.signal(SIGTERM);
+    EXPECT_EQ(program.wait(), 0);
+    EXPECT_FALSE(program.read_all().contains(key));
+    EXPECT_FALSE(program.said().contains(key));
+    EXPECT_TRUE(program.said().contains("listening"));
+  }
+  Program help({"--help"}, {"TT_API_KEY=" + key});
+  EXPECT_FALSE(help.read_all().contains(key));
+  EXPECT_EQ(help.wait(), 0);
+}
+
+TEST(Program, NeedsNoModel) {
+  const test::TempFolder folder, models;
+  std::filesystem::copy(kPlaces.bundled_model, models.path() / "mine.gguf");
+  struct Case {
+    std::vector<std::string> arguments;
+    std::size_t listed;
+    std::string state;
+  };
+  const Case cases[] = {
+      {{"--no-model"}, 0, "none"},
+      {{"--models-dir", models.path().string()}, 1, "none"},
+      {{"--models-dir", models.path().string(), "--no-model"}, 1, "none"},
+      {{"--models-dir", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.back());
+    Running server(folder.path(), c.arguments);
+    EXPECT_EQ(server.loaded(), c.state == "loaded");
+    EXPECT_EQ(server.get("/api/v1/health")["model_state"], json(c.state));
+    EXPECT_EQ(server.get("/api/v1/models")["models"].size(), c.listed);
+    EXPECT_EQ(server.get("/api/v1/sessions")["total"], 0);
+    server.program.signal(SIGTERM);
+    EXPECT_EQ(server.program.wait(), 0);
+  }
+}
+
+TEST(Program, RefusesWhatItDoesNotKnow) {
+  struct Case {
+    std::vector<std::string> arguments, environment;
+    int code;
+  };
+  const Case cases[] = {
+      {{"--colour"}, {}, 2},
+      {{"surplus"}, {}, 2},
+      {{"-ngl", "x"}, {}, 2},
+      {{"--no-model", "--model", kPlaces.bundled_model}, {}, 2},
+      {{}, {"TT_NO_MODEL=true", "TT_MODEL=x.gguf"}, 2},
+      {{"--api-key", "short"}, {}, 2},
+      {{}, {"TT_API_KEY=short"}, 2},
+      {{"--api-key-file", "/nonexistent/key"}, {}, 2},
+      {{}, {"TT_API_KEY_FILE=/nonexistent/key"}, 2},
+      {{"--help"}, {}, 0},
+      {{"--help"}, {"TT_PORT=70000"}, 0},
+      {{"--version"}, {}, 0},
+      {{"--data-dir", "/proc/nothing"}, {}, 1},
+      {{"--host", "nowhere.invalid", "--data-dir", "/tmp"}, {}, 1},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments.empty() ? c.environment.front() : c.arguments.front());
+    Program program(c.arguments, c.environment);
+    EXPECT_EQ(program.wait(), c.code);
+  }
+}
+
+// What was said of `where`, without it.
+std::string refusal_of(const std::string& where, const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& environment) {
+  Program program(arguments, environment);
+  EXPECT_EQ(program.wait(), 2);
+  const std::string said = program.said(), before = "tt-server: " + where + ": ";
+  EXPECT_TRUE(said.starts_with(before)) << said;
+  return said.starts_with(before) ? said.substr(before.size()) : said;
+}
+
+TEST(Program, RefusesValuesOfOptionsAndOfVariablesAlike) {
+  struct Case {
+    std::string option, value;
+  };
+  const Case cases[] = {
+      {"--port", "70000"},
+      {"--n-gpu-layers", "-1"},
+      {"--mmap", "maybe"},
+      {"--rpc", "nowhere"},
+      {"--ctx-size", "many"},
+      {"--ctx-size", "4000000000"},
+      {"--batch-size", "0"},
+      {"--ubatch-size", "0"},
+      {"--threads", "513"},
+      {"--threads-batch", "100000"},
+      {"--flash-attn", "maybe"},
+      {"--cache-type-k", "q9"},
+      {"--cache-type-v", "q9"},
+      {"--models-dir", "/nonexistent"},
+      {"--models-max", "0"},
+      {"--public-url", "trace.example"},
+      {"--cors-origins", "null"},
+      {"--cors-origins", "*"},
+      {"--cors-origins", "https://a.example,b"},
+      {"--max-connections", "1"},
+      {"--max-live-clients", "x"},
+      {"--keep-days", "0"},
+      {"--keep-days", "1e300"},
+      {"--keep-bytes", "much"},
+      {"--disk-reserve", "-1"},
+      {"--max-import", "99999999999999G"},
+      {"--path", "/nonexistent"},
+      {"--log-level", "loud"},
+      {"--log-json", "maybe"},
+  };
+  for (const auto& [option, value] : cases) {
+    SCOPED_TRACE(option + "=" + value);
+    const std::string variable = variable_of(option);
+    EXPECT_EQ(refusal_of(option, {option + "=" + value}, {}),
+              refusal_of(variable, {}, {variable + "=" + value}));
+  }
+}
+
+TEST(Program, VariablesGiveWayToArgumentsThatExcludeThem) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"--no-model"}, {"TT_MODEL=/nonexistent/model.gguf"});
+  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+  EXPECT_EQ(server.get("/api/v1/health")["model_state"], json("none"));
+}
+
+TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
+  const test::TempFolder folder;
+  Program program({"-c", "256", "-ub", "128", "-b", "128", "-t", "1", "-tb", "1", "-ngl", "0",
+                   "-fa", "on", "-ctk", "f16", "-ctv", "f16", "--no-mmap"},
+                  {"TT_PORT=0", "TT_DATA_DIR=" + folder.path().string()});
+  const std::string url = program.read_line();
+  ASSERT_TRUE(url.starts_with("http://127.0.0.1:")) << url;
+  httplib::Client client = http_client(url);
+  json model = json::object();
+  for (int i = 0; i < 1000 && model.value("state", "loading") == "loading"; ++i) {
+    std::this_thread::sleep_for(10ms);
+    const auto models = client.Get("/api/v1/models");
+    ASSERT_TRUE(static_cast<bool>(models));
+    model = json::parse(models->body)["models"].at(0);
+  }
+  EXPECT_EQ(model["context"], 256);
+  EXPECT_EQ(model["threads"], 1);
+}
+
+TEST(Program, EveryOptionIsDocumentedAndHasAVariable) {
+  Program program({"--help"});
+  const std::vector<HelpOption> options = options_in(program.read_all());
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_GE(options.size(), 34u);
+  for (const HelpOption& option : options) {
+    EXPECT_EQ(option.variable, variable_of(option.name));
+    EXPECT_NE(option.text, "") << option.name;
+  }
+}
+
+}  // namespace
+}  // namespace tt

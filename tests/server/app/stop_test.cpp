@@ -1,0 +1,233 @@
+// tt-server told to stop in the middle of things: it ends by itself within its
+// 5 s (exit code 0 says so; it gives 1 otherwise), and what it leaves is whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "program/second_signal.h"
+#include "tests/server/door/raw_client.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/places.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt {
+namespace {
+
+using namespace test;
+
+void expect_whole(const std::filesystem::path& file, SessionState state) {
+  EXPECT_FALSE(std::filesystem::exists(file.string() + "-wal"));
+  const auto faults = check_session(file);
+  ASSERT_TRUE(faults.has_value()) << faults.error().message;
+  EXPECT_TRUE(faults->empty()) << faults->front();
+  const auto reader = SessionReader::open(file);
+  ASSERT_TRUE(reader.has_value());
+  EXPECT_EQ(reader->info()->state, state);
+}
+
+// The id of a request with a prompt that takes long to read.
+std::string start_long_prompt(Running& server) {
+  json body = {{"max_tokens", 1}, {"tokens", json::array()}};
+  for (int i = 0; i < 30'000; ++i) body["tokens"].push_back(300 + i % 700);
+  httplib::Client client = http_client(server.url);
+  const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
+  if (!accepted || accepted->status != 202) {
+    ADD_FAILURE() << (accepted ? accepted->body : "no answer");
+    return "";
+  }
+  return json::parse(accepted->body)["id"];
+}
+
+TEST(Stop, WhileTheModelLoads) {
+  const test::TempFolder folder;
+  Running server(folder.path());
+  ASSERT_TRUE(server.url.starts_with("http://"));
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+}
+
+TEST(Stop, WhileALongPromptIsRead) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-c", "32768", "-ub", "512", "-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  const std::string id = start_long_prompt(server);
+  ASSERT_FALSE(id.empty());
+  const auto deadline = Clock::now() + 60s;
+  json status = json::object();
+  while (status.value("prompt_done", 0) < 512 && Clock::now() < deadline) {
+    status = server.get("/api/v1/generate/" + id);
+    std::this_thread::sleep_for(5ms);
+  }
+  ASSERT_GE(status.value("prompt_done", 0), 512);
+  ASSERT_EQ(status["state"], "running");
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+  // llama.cpp calls it a failure that its graph was stopped.
+  EXPECT_FALSE(server.program.said().contains(" warning ")) << server.program.said();
+}
+
+TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  std::vector<WsClient> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back(server.port());
+    ASSERT_EQ(clients.back().handshake().status, 101);
+    clients.back().send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
+  }
+  const std::string running = server.start_endless();
+  ASSERT_FALSE(running.empty());
+  const std::string waiting = [&] {
+    httplib::Client client = http_client(server.url);
+    const auto accepted =
+        client.Post("/api/v1/generate", R"({"prompt": "Then"})", "application/json");
+    return accepted ? json::parse(accepted->body)["id"].get<std::string>() : "";
+  }();
+  server.program.signal(SIGTERM);
+  for (WsClient& client : clients) {
+    std::set<std::string> cancelled;
+    int close_code = 0;
+    for (;;) {
+      const WsFrame frame = client.read();
+      if (frame.opcode == kText) {
+        const json event = json::parse(frame.payload);
+        if (event["type"] == "state" && event["state"] == "cancelled")
+          cancelled.insert(event["session"]);
+      } else if (frame.opcode == kClose) {
+        close_code = (static_cast<unsigned char>(frame.payload.at(0)) << 8) |
+                     static_cast<unsigned char>(frame.payload.at(1));
+        client.send(kClose, frame.payload);
+        break;
+      } else if (frame.opcode == -1) {
+        break;
+      }
+    }
+    EXPECT_EQ(cancelled, (std::set{running, waiting}));
+    EXPECT_EQ(close_code, 1001);
+  }
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  expect_whole(folder.path() / (running + ".ttrace"), SessionState::Cancelled);
+}
+
+// One does not read what it asked for, one does not send what it announced.
+struct StuckClients {
+  StuckClients(Running& server, const std::string& session)
+      : reader(server.port(), 4096), writer(server.port()) {
+    reader.send(get_request("/api/v1/sessions/" + session + "/file"));
+    writer.send(
+        "POST /api/v1/generate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        "Content-Length: 1000\r\n\r\n{");
+    std::this_thread::sleep_for(200ms);  // both are with a worker
+  }
+  RawClient reader, writer;
+};
+
+TEST(Stop, DoesNotWaitForStuckHttpClients) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  const std::string id = server.start_endless();
+  const StuckClients stuck(server, id);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+}
+
+// timeout(1) signals the process and then its group; two that differ are never one already.
+TEST(Stop, TwoSignalsInOneBreathAreOne) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  const std::string id = server.start_endless();
+  server.program.signal(SIGINT);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
+}
+
+TEST(Stop, TheSecondSignalEndsAtOnce) {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.loaded());
+  const std::string id = server.start_endless();
+  const StuckClients stuck(server, id);
+  server.program.signal(SIGTERM);
+  const auto deadline = Clock::now() + 30s;
+  while (server.program.said().find("stopping") == std::string::npos && Clock::now() < deadline)
+    std::this_thread::sleep_for(5ms);
+  std::this_thread::sleep_for(kOneSignal + 50ms);
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.said();
+
+  // What was running is whole, or the next start makes it so.
+  Running next(folder.path());
+  const json session = next.get("/api/v1/sessions/" + id);
+  EXPECT_TRUE(session["state"] == "cancelled" || session["state"] == "recovered") << session;
+  EXPECT_GT(session["steps"], 0);
+}
+
+// A pipe that holds one page, and that nobody reads.
+class UnreadPipe {
+ public:
+  explicit UnreadPipe(const std::filesystem::path& path) {
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    EXPECT_GT(fcntl(fd_, F_SETPIPE_SZ, 4096), 0);
+  }
+  ~UnreadPipe() { close(fd_); }
+  UnreadPipe(const UnreadPipe&) = delete;
+  UnreadPipe& operator=(const UnreadPipe&) = delete;
+  int bytes() const {
+    int count = 0;
+    EXPECT_EQ(ioctl(fd_, FIONREAD, &count), 0);
+    return count;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
+  const test::TempFolder folder;
+  const UnreadPipe pipe(folder / "stderr");
+  const std::string data = (folder / "data").string();
+  Program program(
+      {"-c", std::string("exec ") + kPlaces.server + " --port 0 -t 1 -tb 1 --log-level trace" +
+                 " --data-dir " + data + " 2> " + (folder / "stderr").string()},
+      {"PATH=/usr/bin:/bin"}, "/bin/sh");
+  httplib::Client client = http_client(program.read_line());
+  const auto get = [&](const std::string& path) {
+    const auto answer = client.Get(path);
+    return answer ? json::parse(answer->body) : json::object();
+  };
+  const auto until = [&](const std::string& path, const char* field, const char* wanted) {
+    const auto deadline = Clock::now() + 60s;
+    while (get(path).value(field, "") != wanted && Clock::now() < deadline)
+      std::this_thread::sleep_for(10ms);
+    return get(path).value(field, "");
+  };
+  EXPECT_EQ(until("/api/v1/health", "model_state", "loaded"), "loaded");
+  EXPECT_GT(pipe.bytes(), 3500) << "it is not full: this shows nothing";
+  const auto accepted =
+      client.Post("/api/v1/generate", R"({"prompt": "Once", "max_tokens": 4})", "application/json");
+  ASSERT_TRUE(accepted && accepted->status == 202);
+  const std::string id = json::parse(accepted->body)["id"];
+  EXPECT_EQ(until("/api/v1/generate/" + id, "state", "done"), "done");
+
+  // The last lines cannot be written, so it does not end by itself; but it ends.
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 1);
+  expect_whole(std::filesystem::path(data) / (id + ".ttrace"), SessionState::Done);
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,295 @@
+#include "tests/server/http/mutator.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tt::test {
+
+namespace {
+
+using nlohmann::json;
+
+// What a parameter, a path's segment or a header may be filled with.
+constexpr std::array<std::string_view, 26> kTexts = {
+    "",       "0",          "-1",        "4294967295", "4294967296", "18446744073709551616",
+    "1e3",    "0x10",       "%00",       "%ff%fe",     "%",          "%2",
+    "%2e%2e", "..%2f..%2f", "\xc3\x28",  "true",       "null",       "none",
+    "*",      "a b",        "%0d%0aX:y", "[]",         "'\"<>",      "\xf0\x9f\x90\xb8",
+    "NaN",    "-time"};
+
+constexpr std::array<std::string_view, 12> kMethods = {"GET",   "HEAD",    "POST",  "PUT",
+                                                       "PATCH", "DELETE",  "TRACE", "OPTIONS",
+                                                       "get",   "CONNECT", "PRI",   "G@T"};
+
+using Header = std::pair<std::string_view, std::string_view>;
+constexpr std::array<Header, 40> kHeaders = {{
+    {"Host", "127.0.0.1"},
+    {"Host", "evil.example"},
+    {"Host", ""},
+    {"Origin", "http://evil.example"},
+    {"Origin", "null"},
+    {"Content-Length", "0"},
+    {"Content-Length", "-1"},
+    {"Content-Length", "3"},
+    {"Content-Length", "+5"},
+    {"Content-Length", "99999999"},
+    {"Content-Length", "18446744073709551616"},
+    {"Content-Length", "1, 1"},
+    {"Transfer-Encoding", "chunked"},
+    {"Transfer-Encoding", "gzip, chunked"},
+    {"Transfer-Encoding", "identity"},
+    {"Content-Type", "text/plain"},
+    {"Content-Type", "application/json; charset=utf-16"},
+    {"Content-Type", "multipart/form-data; boundary=x"},
+    {"Content-Type", "application/x-www-form-urlencoded"},
+    {"Content-Encoding", "gzip"},
+    {"Content-Encoding", "br"},
+    {"Accept-Encoding", "gzip;q=0, zstd, *"},
+    {"Accept-Encoding", "\xff"},
+    {"Range", "bytes=0-0"},
+    {"Range", "bytes=5-1"},
+    {"Range", "bytes=-1,0-,99999999999999999999-"},
+    {"Range", "lines=1"},
+    {"If-None-Match", "*"},
+    {"If-None-Match", "\"x\", W/\"y\", \""},
+    {"If-Range", "\"x\""},
+    {"Expect", "100-continue"},
+    {"Expect", "tea"},
+    {"Connection", "close"},
+    {"Connection", "keep-alive, Upgrade"},
+    {"Upgrade", "websocket"},
+    {"Upgrade", "h2c"},
+    {"Authorization", "Bearer \xff\xfe"},
+    {"Cookie", "tt_session=;;=; tt_session=x"},
+    {"X-Request-Id", "a b\tc"},
+    {"X-Forwarded-For", "::1, 10.0.0.1"},
+}};
+
+// Any place inside of the document, the document itself included.
+json& some_place(json& document, Mutator& mutator) {
+  json* at = &document;
+  while ((at->is_object() || at->is_array()) && !at->empty() && !mutator.once_in(4)) {
+    auto next = at->begin();
+    std::advance(next, static_cast<std::ptrdiff_t>(mutator.below(at->size())));
+    at = &*next;
+  }
+  return *at;
+}
+
+std::string chunked(std::string_view body, std::string_view end) {
+  constexpr std::size_t kChunk = 11;
+  std::string out;
+  for (; !body.empty(); body.remove_prefix(std::min(kChunk, body.size()))) {
+    const std::string_view piece = body.substr(0, kChunk);
+    out += std::string(1, "0123456789ab"[piece.size()]) + "\r\n" + std::string(piece) + "\r\n";
+  }
+  return out + std::string(end);
+}
+
+}  // namespace
+
+std::string RequestParts::text() const {
+  std::string out = method + " " + target + " HTTP/1.1\r\n";
+  for (const auto& [name, value] : headers) out += name + ": " + value + "\r\n";
+  return out + "\r\n" + body;
+}
+
+std::string Mutator::nasty_text() {
+  if (once_in(20)) return std::string(1 + below(9000), 'a');
+  return std::string(one_of(std::span<const std::string_view>(kTexts)));
+}
+
+json Mutator::nasty_value() {
+  switch (below(14)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return once_in(2);
+    case 2:
+      return -1;
+    case 3:
+      return std::uint64_t{18446744073709551615u};
+    case 4:
+      return 1e308;
+    case 5:
+      return -0.0;
+    case 6:
+      return json::array();
+    case 7:
+      return json::object();
+    case 8: {
+      json nested = 1;
+      for (std::size_t depth = below(300); depth > 0; --depth) nested = json::array({nested});
+      return nested;
+    }
+    case 9:
+      return std::string(below(20'000), 'x');
+    case 10:
+      return std::string("\0\x01\x7f", 3);
+    case 11:
+      return 2147483648;
+    case 12:
+      return json::array({1, "a", nullptr});
+    default:
+      return std::string(one_of(std::span<const std::string_view>(kTexts).first(8)));
+  }
+}
+
+std::string Mutator::bytes(std::string text, std::string_view other) {
+  for (std::size_t left = 1 + below(3); left > 0; --left) {
+    const std::size_t at = below(text.size() + 1);
+    const std::size_t length = 1 + below(once_in(4) ? 400 : 8);
+    switch (below(7)) {
+      case 0:
+        if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        if (at < text.size()) text[at] = static_cast<char>(below(256));
+        break;
+      case 2:
+        text.erase(at, length);
+        break;
+      case 3:
+        text.insert(at, text.substr(at, length));
+        break;
+      case 4:
+        text.insert(at, length, static_cast<char>(below(256)));
+        break;
+      case 5:
+        text.resize(at);
+        break;
+      default:
+        text.insert(at, other.substr(below(other.size() + 1), length));
+        break;
+    }
+  }
+  return text;
+}
+
+json Mutator::document(json from) {
+  json& place = some_place(from, *this);
+  switch (below(5)) {
+    case 0:
+      if (place.is_object() && !place.empty()) place.erase(place.begin());
+      break;
+    case 1:
+      if (place.is_object()) place[nasty_text().substr(0, 300)] = nasty_value();
+      break;
+    case 2:
+      place = json::array({place, place});
+      break;
+    default:
+      place = nasty_value();
+      break;
+  }
+  return from;
+}
+
+void Mutator::change_target(std::string& target) {
+  const std::size_t question = target.find('?');
+  if (question != std::string::npos && !once_in(3)) {
+    // A value of the query, or one more parameter.
+    const std::size_t equals = target.find('=', question);
+    if (once_in(4) || equals == std::string::npos) {
+      target += "&" + nasty_text() + "=" + nasty_text();
+    } else {
+      target.resize(equals + 1);
+      target += nasty_text();
+    }
+    return;
+  }
+  // A segment of the path.
+  const std::size_t end = std::min(question, target.size());
+  const std::size_t slash = target.rfind('/', below(end));
+  if (slash == std::string::npos) {
+    target = "/" + nasty_text();
+    return;
+  }
+  const std::size_t next = std::min(target.find('/', slash + 1), end);
+  target.replace(slash + 1, next - slash - 1, nasty_text());
+}
+
+void Mutator::change_headers(RequestParts& parts) {
+  const auto& [name, value] = one_of(std::span<const Header>(kHeaders));
+  if (once_in(30)) {
+    for (int i = 0; i < 120; ++i) parts.headers.emplace_back("X-" + std::to_string(i), "y");
+  } else if (once_in(30)) {
+    parts.headers.emplace_back("X-Long", std::string(below(20'000), 'z'));
+  } else if (once_in(8) && !parts.headers.empty()) {
+    parts.headers.erase(parts.headers.begin() +
+                        static_cast<std::ptrdiff_t>(below(parts.headers.size())));
+  } else {
+    const auto same =
+        std::ranges::find(parts.headers, name, &std::pair<std::string, std::string>::first);
+    if (same != parts.headers.end() && !once_in(3)) {
+      same->second = value;
+    } else {
+      parts.headers.emplace_back(name, value);
+    }
+  }
+}
+
+void Mutator::change_body(RequestParts& parts, std::string_view other) {
+  const json whole = json::parse(parts.body, nullptr, false);
+  const auto say_length = [&] {
+    for (auto& [name, value] : parts.headers) {
+      if (name == "Content-Length") value = std::to_string(parts.body.size());
+    }
+  };
+  if (!whole.is_discarded() && !once_in(4)) {
+    parts.body = document(whole).dump(-1, ' ', false, json::error_handler_t::replace);
+    say_length();
+    return;
+  }
+  switch (below(5)) {
+    case 0:
+      parts.body = std::string(below(100'000), '[');
+      break;
+    case 1: {
+      const auto lengths = std::ranges::remove_if(
+          parts.headers, [](const auto& header) { return header.first == "Content-Length"; });
+      parts.headers.erase(lengths.begin(), lengths.end());
+      parts.headers.emplace_back("Transfer-Encoding", "chunked");
+      constexpr std::array<std::string_view, 4> kEnds = {"0\r\n\r\n", "0\r\nX: y\r\n\r\n",
+                                                         "ffffffffffffffffff\r\n", "-1\r\n"};
+      parts.body = chunked(parts.body, one_of(std::span<const std::string_view>(kEnds)));
+      return;
+    }
+    case 2:
+      parts.body += parts.body;
+      break;
+    default:
+      parts.body = bytes(parts.body, other);
+      break;
+  }
+  if (!once_in(4)) say_length();
+}
+
+std::string Mutator::request(RequestParts parts, std::string_view other) {
+  for (std::size_t left = 1 + below(2); left > 0; --left) {
+    switch (below(8)) {
+      case 0:
+        parts.method = one_of(std::span<const std::string_view>(kMethods));
+        break;
+      case 1:
+      case 2:
+        change_target(parts.target);
+        break;
+      case 3:
+      case 4:
+        change_headers(parts);
+        break;
+      default:
+        if (parts.body.empty()) {
+          change_target(parts.target);
+        } else {
+          change_body(parts, other);
+        }
+        break;
+    }
+  }
+  const std::string text = parts.text();
+  return once_in(4) ? bytes(text, other) : text;
+}
+
+}  // namespace tt::test

@@ -1,0 +1,106 @@
+#include "server/http/route_contract.h"
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include "api/openapi/openapi.h"
+#include "tests/server/support/test_server.h"
+
+namespace tt {
+namespace {
+
+constexpr std::string_view kContract = R"({
+  "components": {"parameters": {"limit": {"name": "limit", "in": "query"},
+                                "id": {"name": "id", "in": "path"}}},
+  "paths": {
+    "/a": {"get": {"parameters": [{"name": "q", "in": "query"}]}, "post": {}},
+    "/a/{id}": {"parameters": [{"$ref": "#/components/parameters/id"},
+                               {"$ref": "#/components/parameters/limit"}],
+                "get": {"parameters": [{"name": "sort", "in": "query"}]}, "delete": {}},
+    "/a/{id}/b": {"post": {}}}})";
+
+TEST(RouteContract, KnowsTheMethodsOfAPath) {
+  const RouteContract contract(kContract);
+  struct Case {
+    const char* path;
+    const char* methods;
+  };
+  const Case cases[] = {
+      {"/a", "GET, HEAD, POST"},
+      {"/a/x", "DELETE, GET, HEAD"},
+      {"/a/x/b", "POST"},
+      {"/a/", ""},
+      {"/a/x/", ""},
+      {"/a/x/c", ""},
+      {"/", ""},
+      {"", ""},
+      {"/a//b", ""},
+      {"/A", ""},
+  };
+  for (const auto& [path, methods] : cases) EXPECT_EQ(contract.methods_of(path), methods) << path;
+}
+
+TEST(RouteContract, RefusesParametersThatAnOperationDoesNotHave) {
+  const RouteContract contract(kContract);
+  struct Case {
+    const char* method;
+    const char* target;
+    const char* why;  // null: it is taken
+  };
+  const Case cases[] = {
+      {"GET", "/a?q=1", nullptr},
+      {"HEAD", "/a?q=1", nullptr},
+      {"GET", "/a?q=1&q=2", "\"q\" is given twice."},
+      {"GET", "/a?Q=1", "There is no parameter \"Q\" here; there are q."},
+      {"POST", "/a?q=1", "There is no parameter \"q\" here; this route takes none."},
+      {"GET", "/a/x?limit=1&sort=y", nullptr},
+      {"GET", "/a/x?limit=1&id=y", "There is no parameter \"id\" here; there are limit, sort."},
+      {"DELETE", "/a/x?limit=1", nullptr},
+      {"DELETE", "/a/x?sort=1", "There is no parameter \"sort\" here; there are limit."},
+      {"PATCH", "/a/x?any=1", nullptr},
+      {"GET", "/elsewhere?any=1", nullptr},
+  };
+  for (const auto& [method, target, why] : cases) {
+    SCOPED_TRACE(std::string(method) + " " + target);
+    httplib::Request request;
+    request.method = method;
+    const std::string_view text(target);
+    const auto query = text.find('?');
+    request.path = text.substr(0, query);
+    httplib::detail::parse_query_text(std::string(text.substr(query + 1)), request.params);
+    const auto refused = contract.refuse_query(request);
+    EXPECT_EQ(refused.has_value(), why != nullptr);
+    EXPECT_EQ(refused.value_or(Problem{}).detail, why == nullptr ? "" : why);
+  }
+}
+
+TEST(RouteContract, ReadsTheRealOne) {
+  const RouteContract contract(openapi_json());
+  EXPECT_EQ(contract.methods_of("/api/v1/health"), "GET, HEAD");
+  EXPECT_EQ(contract.methods_of("/api/v1/sessions/x"), "DELETE, GET, HEAD, PATCH");
+}
+
+TEST(RouteContract, IsWhatTheServerHoldsRequestsTo) {
+  test::TestServerOptions options;
+  options.model = "/nonexistent/model.gguf";
+  test::TestServer server(options);
+
+  const auto unknown = server.get("/api/v1/health?verbose=1");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(unknown.body["code"], "bad_request");
+
+  for (const char* path : {"/api/v1/health", "/api/v1/sessions/x/tokens"}) {
+    const auto refused = server.client().Post(path, "{}", "application/json");
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 405) << path;
+    EXPECT_EQ(refused->get_header_value("Allow"), "GET, HEAD") << path;
+  }
+  const auto wrong_get = server.client().Get("/api/v1/sessions/x/restore");
+  ASSERT_TRUE(wrong_get);
+  EXPECT_EQ(wrong_get->status, 405);
+  EXPECT_EQ(wrong_get->get_header_value("Allow"), "POST");
+  EXPECT_EQ(server.get("/api/v1/nothing").status, 404);
+}
+
+}  // namespace
+}  // namespace tt

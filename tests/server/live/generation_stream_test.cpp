@@ -1,0 +1,298 @@
+// POST /api/v1/generate with "stream": server-sent events, and clients that do
+// not behave.
+#include "server/live/generation_streams.h"
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/test_server.h"
+
+namespace tt::test {
+namespace {
+
+struct SentEvent {
+  std::string name;
+  json data;
+};
+
+// Throws nothing away: what is no event fails the test.
+std::vector<SentEvent> parse_events(const std::string& text) {
+  std::vector<SentEvent> events;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = text.find("\n\n", at);
+    if (end == std::string::npos) {
+      ADD_FAILURE() << "half an event: " << text.substr(at);
+      break;
+    }
+    const std::string one = text.substr(at, end - at);
+    at = end + 2;
+    if (one.starts_with(":")) continue;  // a comment
+    const std::size_t line = one.find('\n');
+    EXPECT_TRUE(one.starts_with("event: ") && one.compare(line + 1, 6, "data: ") == 0) << one;
+    events.push_back({.name = one.substr(7, line - 7),
+                      .data = json::parse(one.substr(line + 7), nullptr, false)});
+    EXPECT_EQ(events.back().data["type"], json(events.back().name));
+  }
+  return events;
+}
+
+json streamed(int tokens) {
+  return {{"prompt", "The sea"}, {"max_tokens", tokens}, {"temperature", 0}, {"ignore_eos", true},
+          {"seed", 1},           {"stream", true}};
+}
+
+// Reads an answer until `enough` says so (then hangs up) or it ends.
+struct Reader {
+  explicit Reader(const TestServer& server, const json& body,
+                  std::function<bool(const std::string&)> enough = {})
+      : thread([this, port = server.port, text_of_body = body.dump(), enough] {
+          httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
+          httplib::Request request;
+          request.method = "POST";
+          request.path = "/api/v1/generate";
+          request.set_header("Content-Type", "application/json");
+          request.body = text_of_body;
+          request.response_handler = [&](const httplib::Response& response) {
+            status = response.status;
+            type = response.get_header_value("Content-Type");
+            location = response.get_header_value("Location");
+            return true;
+          };
+          request.content_receiver = [&](const char* data, std::size_t size, std::size_t,
+                                         std::size_t) {
+            const std::scoped_lock lock(mutex);
+            text.append(data, size);
+            return !enough || !enough(text);
+          };
+          (void)client.send(request);
+          ended = true;
+        }) {}
+  ~Reader() {
+    if (thread.joinable()) thread.join();
+  }
+  std::string so_far() {
+    const std::scoped_lock lock(mutex);
+    return text;
+  }
+  std::string id() { return location.substr(location.rfind('/') + 1); }
+
+  std::mutex mutex;
+  std::string text, type, location;
+  std::atomic<int> status = 0;
+  std::atomic<bool> ended = false;
+  std::thread thread;
+};
+
+class Stream : public ::testing::Test {
+ protected:
+  Stream() { need_backends(); }
+};
+
+TEST_F(Stream, TellsASessionFromItsFirstStateToItsLast) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  Reader reader(server, streamed(8));
+  reader.thread.join();
+  EXPECT_EQ(reader.status, 200);
+  EXPECT_EQ(reader.type, "text/event-stream");
+  const std::string id = reader.id();
+  const json status = server.state_of(id);
+  EXPECT_EQ(status["state"], "done");
+
+  const auto events = parse_events(reader.text);
+  ASSERT_GT(events.size(), 10U);
+  EXPECT_EQ(events.front().name, "state");
+  EXPECT_EQ(events.front().data["state"], "queued");
+  EXPECT_EQ(events.back().name, "state");
+  EXPECT_EQ(events.back().data["state"], "done");
+  std::string text;
+  int steps = 0, tokens = 0, generated = 0;
+  for (const SentEvent& event : events) {
+    EXPECT_EQ(event.data["session"], json(id));
+    if (event.name == "token" && event.data["generated"]) text += event.data["text"];
+    if (event.name == "text") text += event.data["text"];
+    if (event.name == "token") {
+      EXPECT_EQ(event.data["index"], tokens++);
+    }
+    if (event.name == "step") {
+      EXPECT_EQ(event.data["step"], steps++);
+    }
+    if (event.name == "progress") generated = event.data["generated"];
+  }
+  EXPECT_EQ(text, status["text"].get<std::string>());
+  EXPECT_EQ(generated, 8);
+  const json session = server.get("/api/v1/sessions/" + id).body;
+  EXPECT_EQ(steps, session["steps"]);
+  EXPECT_EQ(tokens, session["tokens"]);
+  // Its steps are told as the interface tells them afterwards.
+  const json recorded = server.get("/api/v1/sessions/" + id + "/steps").body["steps"];
+  for (const SentEvent& event : events) {
+    if (event.name != "step") continue;
+    json step = event.data;
+    step.erase("type");
+    step.erase("session");
+    EXPECT_EQ(step, recorded[step["step"].get<std::size_t>()]);
+  }
+}
+
+TEST_F(Stream, AClientThatGoesAwayCancels) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const auto tokens_seen = [](const std::string& text) {
+    return text.find("\"generated\":true") != std::string::npos;
+  };
+  Reader reader(server, streamed(900), tokens_seen);
+  reader.thread.join();
+  const json ended = server.when_ended(reader.id());
+  EXPECT_EQ(ended["state"], "cancelled");
+  EXPECT_LT(ended["generated"], 900);
+  EXPECT_GT(ended["generated"], 0);
+  EXPECT_EQ(server.get("/api/v1/sessions/" + reader.id()).body["state"], "cancelled");
+}
+
+TEST_F(Stream, ARequestThatWaitsIsToldItsPositionAndGoesWithItsClient) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string first =
+      server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
+  ASSERT_TRUE(eventually([&] { return server.state_of(first)["state"] == "running"; }));
+  const auto queued = [](const std::string& text) {
+    return text.find("\"queued\"") != std::string::npos;
+  };
+  Reader waits(server, streamed(3));
+  ASSERT_TRUE(eventually([&] { return queued(waits.so_far()); }));
+  // One behind it hangs up while it waits.
+  Reader leaves(server, streamed(3), queued);
+  leaves.thread.join();
+  const json left = server.when_ended(leaves.id());
+  EXPECT_EQ(left["state"], "cancelled");
+  EXPECT_EQ(left["generated"], 0);
+
+  server.del("/api/v1/generate/" + first);
+  waits.thread.join();
+  const auto events = parse_events(waits.so_far());
+  ASSERT_GT(events.size(), 3U);
+  EXPECT_EQ(events[0].data["state"], "queued");
+  EXPECT_EQ(events[0].data["position"], 1);
+  std::vector<std::string> states;
+  for (const SentEvent& event : events)
+    if (event.name == "state") states.push_back(event.data["state"]);
+  EXPECT_EQ(states, (std::vector<std::string>{"queued", "running", "done"}));
+}
+
+TEST_F(Stream, WhatIsRefusedIsNoStream) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  json body = streamed(3);
+  body["colour"] = 1;
+  Answer answer = server.post("/api/v1/generate", body.dump());
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.type, "application/problem+json");
+  body = streamed(3);
+  body["model"] = "nobody";
+  answer = server.post("/api/v1/generate", body.dump());
+  EXPECT_EQ(answer.status, 400);
+  body = streamed(3);
+  body["prompt"] = "";
+  answer = server.post("/api/v1/generate", body.dump());
+  EXPECT_EQ(answer.status, 422);
+
+  // As many as there may be at a time, and one more.
+  const std::string first =
+      server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (std::size_t i = 0; i < GenerationStreams::kMost; ++i) {
+    readers.push_back(std::make_unique<Reader>(server, streamed(1)));
+    Reader& reader = *readers.back();
+    ASSERT_TRUE(eventually([&] { return reader.status != 0; }));
+    EXPECT_EQ(reader.status, 200);
+  }
+  answer = server.post("/api/v1/generate", streamed(1).dump());
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.body["code"], "queue_full");
+  EXPECT_EQ(server.get("/api/v1/health").status, 200) << "others are served";
+  server.del("/api/v1/generate/" + first);
+  for (auto& reader : readers) {
+    reader->thread.join();
+    EXPECT_EQ(parse_events(reader->text).back().data["state"], "done");
+  }
+}
+
+TEST_F(Stream, EndsWhenTheServerStops) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  Reader running(server, streamed(900));
+  ASSERT_TRUE(
+      eventually([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
+  server.stop();
+  running.thread.join();
+  const auto events = parse_events(running.text);
+  EXPECT_EQ(events.back().data["state"], "cancelled");
+}
+
+// ---------------------------------------------------------------- without a server
+
+JobStatus status_of(JobState state) {
+  JobStatus status;
+  status.id = "a";
+  status.state = state;
+  return status;
+}
+
+TEST(GenerationStreams, AReaderThatIsSlowLosesAndIsTold) {
+  GenerationStreams streams;
+  const auto stream = streams.open("a");
+  streams.on_state(status_of(JobState::Queued));
+  streams.on_state(status_of(JobState::Running));
+  const std::string large(100'000, 'x');
+  constexpr std::uint64_t kTokens = 100;  // more than fit
+  for (std::uint64_t i = 0; i < kTokens; ++i) streams.on_token("a", Token{}, large);
+  streams.on_state(status_of(JobState::Done));
+  EXPECT_FALSE(stream->ended());
+  const auto events = parse_events(stream->read(1ms));
+  EXPECT_TRUE(stream->ended());
+  std::uint64_t lost = 0, tokens = 0, states = 0;
+  for (const SentEvent& event : events) {
+    if (event.name == "loss") lost = event.data["tokens"];
+    tokens += event.name == "token" ? 1u : 0u;
+    states += event.name == "state" ? 1u : 0u;
+  }
+  EXPECT_EQ(states, 3U) << "always told";
+  EXPECT_GT(lost, 0U);
+  EXPECT_LE(tokens * large.size(), GenerationStream::kMostBytes);
+  EXPECT_EQ(tokens + lost, kTokens);
+  EXPECT_EQ(events.back().data["state"], "done");
+  EXPECT_EQ(stream->read(1ms), "");
+}
+
+TEST(GenerationStreams, ALongSilenceIsBrokenByAComment) {
+  GenerationStreams streams(20ms);
+  const auto stream = streams.open("a");
+  streams.on_state(status_of(JobState::Queued));
+  EXPECT_TRUE(stream->read(1ms).starts_with("event: state"));
+  std::string beat;
+  ASSERT_TRUE(eventually([&] { return !(beat = stream->read(5ms)).empty(); }));
+  EXPECT_TRUE(beat.starts_with(":"));
+  EXPECT_TRUE(beat.ends_with("\n\n"));
+}
+
+TEST(GenerationStreams, OtherSessionsAreNotHeard) {
+  GenerationStreams streams;
+  const auto stream = streams.open("a");
+  streams.on_token("b", Token{}, "x");
+  EXPECT_EQ(stream->read(1ms), "");
+  streams.close("a");
+  streams.on_token("a", Token{}, "x");
+  EXPECT_EQ(stream->read(1ms), "");
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,174 @@
+// Pieces of a session's file, one after the other, are all of it.
+#include "server/live/live_archive.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/sessions/small_session.h"
+#include "tests/support/temp_folder.h"
+#include "tracer/format/file/sqlite_handle.h"
+
+namespace tt::test {
+namespace {
+
+using nlohmann::json;
+
+// An archive that is asked one thing at a time.
+class Asker {
+ public:
+  explicit Asker(std::filesystem::path file)
+      : archive_([file = std::move(file)](const std::string&) { return SessionReader::open(file); },
+                 [this](ArchivePiece piece) {
+                   const std::scoped_lock lock(mutex_);
+                   piece_ = std::move(piece);
+                   there_.notify_one();
+                 }) {}
+  ArchivePiece ask(ArchiveRequest request) {
+    archive_.read(std::move(request));
+    std::unique_lock lock(mutex_);
+    there_.wait(lock, [this] { return piece_.has_value(); });
+    return *std::exchange(piece_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable there_;
+  std::optional<ArchivePiece> piece_;
+  LiveArchive archive_;
+};
+
+struct Tale {
+  std::vector<json> tokens;
+  std::vector<std::uint32_t> steps;
+  std::string text;
+  std::size_t pieces = 0;
+  std::vector<std::uint32_t> damaged_steps;
+};
+
+Tale whole(Asker& asker, LiveKinds kinds, LivePosition at = {}) {
+  Tale tale;
+  std::shared_ptr<AnswerSoFar> answer;
+  for (bool end = false; !end && tale.pieces < 10'000; ++tale.pieces) {
+    ArchivePiece piece = asker.ask({.client = ClientId{1},
+                                    .ticket = 7,
+                                    .session = "s",
+                                    .kinds = kinds,
+                                    .from = at,
+                                    .answer = answer});
+    EXPECT_FALSE(piece.error.has_value());
+    EXPECT_EQ(piece.ticket, 7u);
+    answer = piece.answer;
+    end = piece.at_end;
+    for (const LiveRecord& record : piece.records) {
+      if (const auto* token = std::get_if<TokenRecord>(&record)) {
+        EXPECT_EQ(token->index, at.token++);
+        tale.tokens.push_back(json::parse(token->message));
+        tale.text += tale.tokens.back()["text"];
+      } else if (const auto* step = std::get_if<StepRecordPtr>(&record)) {
+        EXPECT_EQ((*step)->index(), at.step++);
+        tale.steps.push_back((*step)->index());
+        // The tokens that it evaluated came before.
+        if (kinds.token) {
+          EXPECT_GE(at.token, (*step)->first_token() + 1);
+        }
+      } else {
+        tale.damaged_steps.push_back(std::get<DamagedRecord>(record).index);
+        ++at.step;
+      }
+    }
+  }
+  return tale;
+}
+
+// 3000 steps of a token each: the answer counts, in characters that need two tokens.
+std::filesystem::path long_session(const TempFolder& folder, std::uint32_t steps,
+                                   SessionState state) {
+  SessionInfo info = SmallSession::small_info();
+  info.facts = {{"request.stop.0", "never"}};
+  const auto path = folder / "s.ttrace";
+  auto writer = SessionWriter::create(path, info);
+  EXPECT_TRUE(writer.has_value());
+  const auto graph = small_graph();
+  EXPECT_TRUE((*writer)->add_template(TemplateId{1}, graph).has_value());
+  const Allocation allocation{.id = AllocationId{1},
+                              .graph = TemplateId{1},
+                              .addresses = std::vector<std::uint64_t>(graph.tensors.size(), 0)};
+  EXPECT_TRUE((*writer)->add_allocation(allocation).has_value());
+  for (std::uint32_t i = 0; i < steps; ++i) {
+    const Token token{.index = i, .generated = true, .text = i % 2 == 0 ? "\xC3" : "\xA9"};
+    EXPECT_TRUE((*writer)->add_tokens({&token, 1}).has_value());
+    Step step = small_step(i);
+    step.first_token = i;
+    step.n_tokens = 1;
+    EXPECT_TRUE((*writer)->add_step(step).has_value());
+  }
+  // Held back to the end, as it might have become a stop string.
+  const Token last{.index = steps, .generated = true, .text = "nev"};
+  EXPECT_TRUE((*writer)->add_tokens({&last, 1}).has_value());
+  info.state = state;
+  if (state == SessionState::Running) {
+    EXPECT_TRUE((*writer)->commit().has_value());
+  } else {
+    EXPECT_TRUE((*writer)->finish(info, {}).has_value());
+  }
+  return path;
+}
+
+TEST(LiveArchive, TellsAllOfASessionInPieces) {
+  const TempFolder folder;
+  Asker asker(long_session(folder, 3000, SessionState::Done));
+  const Tale tale = whole(asker, {.token = true, .step = true, .op = true});
+  EXPECT_GT(tale.pieces, 3u);
+  EXPECT_EQ(tale.steps.size(), 3000u);
+  ASSERT_EQ(tale.tokens.size(), 3002u);
+  std::string text;
+  for (int i = 0; i < 1500; ++i) text += "\xC3\xA9";
+  EXPECT_EQ(tale.text, text + "nev");
+  EXPECT_EQ(tale.tokens[0]["text"], "");
+  EXPECT_EQ(tale.tokens[1]["text"], "\xC3\xA9");
+  EXPECT_EQ(tale.tokens[3001]["type"], "text");
+  EXPECT_EQ(tale.tokens[3001]["index"], 3001);
+
+  // From anywhere the same, in the middle of a character, too.
+  for (const std::uint32_t from : {1u, 777u, 2999u, 3001u, 3002u}) {
+    const Tale part = whole(asker, {.token = true}, {.token = from});
+    EXPECT_EQ(part.tokens, std::vector<json>(tale.tokens.begin() + from, tale.tokens.end()))
+        << from;
+    EXPECT_TRUE(part.steps.empty());
+  }
+  EXPECT_EQ(whole(asker, {.routing = true}, {.step = 2990}).steps.size(), 10u);
+}
+
+TEST(LiveArchive, OfARunningSessionTellsWhatIsWritten) {
+  const TempFolder folder;
+  Asker asker(long_session(folder, 10, SessionState::Running));
+  const Tale tale = whole(asker, {.token = true, .step = true});
+  EXPECT_EQ(tale.tokens.size(), 11u);  // and no rest: more may follow
+  EXPECT_EQ(tale.tokens.back()["text"], "");
+  EXPECT_EQ(tale.steps.size(), 10u);
+}
+
+TEST(LiveArchive, SaysWhatCannotBeRead) {
+  const TempFolder folder;
+  Asker nothing(folder / "none.ttrace");
+  EXPECT_TRUE(nothing.ask({.client = ClientId{1}, .session = "s"}).error);
+
+  const auto path = long_session(folder, 5, SessionState::Done);
+  {
+    auto db = Database::open(path, Database::Mode::ReadWrite);
+    ASSERT_TRUE(db.has_value());
+    ASSERT_TRUE(db->run("UPDATE tt_step SET packed = x'00' WHERE id = 2").has_value());
+  }
+  Asker asker(path);
+  const Tale tale = whole(asker, {.step = true});
+  EXPECT_EQ(tale.steps, (std::vector<std::uint32_t>{0, 1, 3, 4}));
+  EXPECT_EQ(tale.damaged_steps, (std::vector<std::uint32_t>{2}));
+}
+
+}  // namespace
+}  // namespace tt::test

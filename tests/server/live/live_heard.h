@@ -1,0 +1,62 @@
+// What one live client heard of one session, over all of its connections: rows
+// put together as api/live.md says, and the position to go on from. Fails the
+// test for a gap, a duplicate, or what comes in the wrong order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "api/live/live_frames.h"
+
+namespace tt::test {
+
+struct HeardOps {
+  std::vector<Ns> begin, end;
+  bool complete = false;
+  friend bool operator==(const HeardOps&, const HeardOps&) = default;
+};
+// Layer, token, expert, rank, score; a score that was not recorded as -1.
+using HeardRoute = std::tuple<std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t, float>;
+
+class LiveHeard {
+ public:
+  using json = nlohmann::json;
+
+  // Every row; equal for two clients that heard the same.
+  std::vector<json> tokens, steps;  // without "type"
+  std::string text;                 // the answer
+  std::map<std::uint32_t, HeardOps> ops;
+  std::map<std::uint32_t, std::vector<HeardRoute>> routing;
+
+  std::vector<std::string> states;
+  std::vector<json> progress;
+  json lost = json::object();  // the last loss
+  std::uint32_t number = 0;    // of the subscription
+  json at;                     // the position
+  int partial_frames = 0, withdrawn = 0;
+  bool holes_allowed = false;  // a client that chose to be thinned
+
+  bool ended() const;
+  bool same_rows(const LiveHeard& other) const;
+
+  void add(const json& event);
+
+  void add_frame(std::span<const std::byte> bytes);
+  void add_frame(const std::string& payload) { add_frame(std::as_bytes(std::span(payload))); }
+
+ private:
+  void expect_next(const char* place, std::uint32_t index);
+  void reach(std::uint32_t step);
+
+  void add(const OpsFrame& frame);
+
+  void add(const RoutingFrame& frame);
+};
+
+}  // namespace tt::test

@@ -1,0 +1,62 @@
+// A live client that a test plays on a stage.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/server/live/live_stage.h"
+
+namespace tt::test {
+
+inline constexpr ClientId kMe{1}, kOther{2};
+inline const json kAllKinds = {"token", "step", "op", "routing", "progress"};
+
+inline json subscribe(const json& kinds, const json& more = json::object()) {
+  json command = {{"type", "subscribe"}, {"session", "a"}, {"kinds", kinds}};
+  command.update(more);
+  return command;
+}
+
+// A client of the stage over several connections, that reads when it likes.
+struct LiveReader {
+  LiveStage& stage;
+  std::uint32_t connections;  // so far, from a number of its own
+  ClientId id{};
+  bool connected = false;
+  std::uint64_t received = 0;
+  LiveHeard heard{};
+
+  void connect(const json& kinds, const json& more) {
+    id = ClientId{++connections};
+    connected = true;
+    received = 0;
+    stage.clients.opened(id);
+    json command = subscribe(kinds, more);
+    if (!heard.at.is_null()) command["from"] = heard.at;
+    stage.say(id, command);
+  }
+  // Takes up to `most` messages of what was sent.
+  void read(std::size_t most) {
+    auto& box = stage.outbox[id];
+    const std::size_t count = std::min(most, box.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      received += box[i].bytes.size();
+      if (box[i].opcode == Opcode::Binary) {
+        heard.add_frame(box[i].bytes);
+      } else {
+        heard.add(LiveStage::event_of(box[i]));
+      }
+    }
+    box.erase(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  void acknowledge() { stage.say(id, {{"type", "ack"}, {"bytes", received}}); }
+  // What was on its way is lost with the connection.
+  void vanish() {
+    stage.clients.closed(id);
+    stage.outbox.erase(id);
+    connected = false;
+  }
+};
+
+}  // namespace tt::test

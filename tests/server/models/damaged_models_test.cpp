@@ -1,0 +1,111 @@
+// Damaged models in the folder of the real program: each is loaded and answers, or is
+// refused in words, and the server lives on.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <map>
+#include <print>
+#include <string>
+#include <thread>
+
+#include "tests/server/models/damaged_model.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/temp_folder.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+namespace {
+
+class DamagedModels : public ::testing::TestWithParam<SoundModel::Kind> {};
+
+TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
+  const TempFolder folder, data;
+  const SoundModel sound(GetParam());
+  // Every kind of damage fourteen times: the kind is the seed's remainder.
+  constexpr std::uint32_t kMutations = 84;
+  const auto id_of = [&](std::uint32_t n) { return n == 0 ? "sound" : std::format("m{}", n - 1); };
+  sound.write(folder.path(), "sound");
+  for (std::uint32_t seed = 0; seed < kMutations; ++seed)
+    sound.write_mutated(folder.path(), id_of(seed + 1), seed);
+  Running server(data.path(), {"--no-model", "--models-dir", folder.path().string(), "-t", "1",
+                               "-c", "256", "-b", "64", "-ub", "32"});
+  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+
+  std::map<std::string, int> ends;  // by what became of it
+  std::uint32_t ran = 0;
+  for (std::uint32_t n = 0; n <= kMutations; ++n) {
+    const std::string id = id_of(n);
+    SCOPED_TRACE(id);
+    httplib::Client client = http_client(server.url);
+    const auto accepted = client.Post("/api/v1/models/" + id + "/load", "", "application/json");
+    ASSERT_TRUE(accepted) << "the server is gone: " << server.program.said();
+    std::string error;
+    if (accepted->status == 202) {
+      const auto deadline = Clock::now() + 60s;
+      json model;
+      do {
+        std::this_thread::sleep_for(2ms);
+        model = server.get("/api/v1/models/" + id);
+      } while (model.value("state", "") == "loading" && Clock::now() < deadline);
+      if (model.value("state", "") != "loaded") error = model.value("error", "");
+    } else {
+      EXPECT_LT(accepted->status, 600);
+      EXPECT_EQ(accepted->get_header_value("Content-Type"), "application/problem+json");
+      error = json::parse(accepted->body).value("detail", "");
+    }
+    if (error.empty()) {
+      // A prompt of two ubatches and some decodes, with what the file made of the model.
+      json tokens = json::array();
+      for (int i = 0; i < 40; ++i) tokens.push_back(1 + i % 3);
+      const json body = {
+          {"model", id}, {"tokens", tokens}, {"max_tokens", 4}, {"ignore_eos", true}};
+      const auto started = client.Post("/api/v1/generate", body.dump(), "application/json");
+      ASSERT_TRUE(started) << "the server is gone: " << server.program.said();
+      if (started->status == 202) {
+        const std::string session = json::parse(started->body)["id"];
+        const json status = server.ended(session);
+        const std::string state = status.value("state", "gone");
+        EXPECT_TRUE(state == "done" || (state == "failed" && !status["error"].is_null())) << status;
+        const auto faults = check_session(data.path() / (session + ".ttrace"));
+        ASSERT_TRUE(faults.has_value()) << faults.error().message;
+        EXPECT_TRUE(faults->empty()) << faults->front();
+        ++ends["ran: " + state];
+        ++ran;
+      } else {
+        // Its vocabulary became smaller, as one.
+        EXPECT_EQ(started->get_header_value("Content-Type"), "application/problem+json");
+        ++ends["loaded, the request refused: " + json::parse(started->body).value("code", "")];
+      }
+    } else {
+      EXPECT_TRUE(error.contains(id)) << error << ": names the file";
+      ++ends["refused"];
+    }
+    const auto health = client.Get("/api/v1/health");
+    ASSERT_TRUE(health) << "the server is gone: " << server.program.said();
+    EXPECT_EQ(health->status, 200) << health->body;
+    if (n == 0) {
+      EXPECT_EQ(ends["ran: done"], 1) << "the sound one";
+    }
+  }
+  for (const auto& [end, count] : ends) std::println("{:>4} {}", count, end);
+  EXPECT_GT(ran, 10U);
+  EXPECT_GT(ends["refused"], 10);
+
+  // And a sound one still does as it did.
+  httplib::Client client = http_client(server.url);
+  ASSERT_EQ(client.Post("/api/v1/models/sound/load", "", "application/json")->status, 202);
+  EXPECT_TRUE(server.loaded());
+  server.program.signal(SIGTERM);
+  EXPECT_EQ(server.program.wait(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModels, ::testing::ValuesIn(SoundModel::kKinds),
+                         [](const auto& made) { return name_of(made.param); });
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,454 @@
+// Several models over HTTP: found, loaded, exchanged, removed under our feet.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/models/model_files.h"
+#include "tests/server/support/test_server.h"
+#include "tests/support/places.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+class Models : public ::testing::Test {
+ protected:
+  Models() { need_backends(); }
+
+  static TestServerOptions of(const TempFolder& folder, std::size_t loaded = 1) {
+    return {.model = {}, .models = folder.path(), .models_loaded = loaded, .checker = {}};
+  }
+};
+
+json entry(TestServer& server, const std::string& id) {
+  return server.get("/api/v1/models/" + id).body;
+}
+
+Answer load(TestServer& server, const std::string& id) {
+  return server.post("/api/v1/models/" + id + "/load", "");
+}
+Answer unload(TestServer& server, const std::string& id) {
+  return server.post("/api/v1/models/" + id + "/unload", "");
+}
+
+bool comes_to(TestServer& server, const std::string& id, const std::string& state) {
+  json last;
+  const bool came = eventually([&] {
+    last = entry(server, id);
+    return last["state"] == state || last["state"] == "failed";
+  });
+  EXPECT_EQ(last["state"], json(state)) << last;
+  return came && last["state"] == state;
+}
+
+bool is_loaded(TestServer& server, const std::string& id) {
+  const Answer answer = load(server, id);
+  EXPECT_EQ(answer.status, 202) << answer.body;
+  return answer.status == 202 && comes_to(server, id, "loaded");
+}
+
+json tokens(std::vector<int> ids, int more) {
+  return {{"tokens", std::move(ids)}, {"max_tokens", more}, {"ignore_eos", true}};
+}
+const json kEndless = {{"tokens", {1, 2, 3}}, {"max_tokens", 1000}, {"ignore_eos", true}};
+
+std::string run(TestServer& server, const std::string& model, const json& body) {
+  json with = body;
+  if (!model.empty()) with["model"] = model;
+  const std::string id = server.generate(with);
+  const json ended = server.when_ended(id);
+  EXPECT_EQ(ended["state"], "done") << ended;
+  EXPECT_EQ(ended["model"], model.empty() ? ended["model"] : json(model));
+  return id;
+}
+
+std::size_t open_files() {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{}));
+}
+
+// Without the door's workers: it keeps as many as were once needed at the same time.
+std::size_t threads_at_work() {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(fs::directory_iterator("/proc/self/task"), [](const auto& task) {
+        std::string name;
+        std::getline(std::ifstream(task.path() / "comm"), name);
+        return name != "door-http";
+      }));
+}
+
+// Of this process, backed by no file.
+double anonymous_megabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kib = 0;
+    if (word == "RssAnon:" && status >> kib) return kib * 1024 / 1e6;
+  }
+  ADD_FAILURE() << "/proc/self/status does not say RssAnon";
+  return 0;
+}
+
+TEST_F(Models, AreListedWithAnIdAndWhatIsWrong) {
+  const TempFolder folder;
+  put_model(folder.path(), "dense", "small");
+  put_model(folder.path() / "other", "dense", "moe");
+  put_model(folder.path(), "with space, & more", "bert");
+  for (const fs::path& part : model_files("small", 3)) fs::copy(part, folder.path());
+  std::ofstream(folder.path() / "broken.gguf") << "GGUF, but not really";
+  TestServer server(of(folder));
+
+  const json list = server.get("/api/v1/models").body;
+  EXPECT_EQ(list["folder"].get<std::string>(), folder.path().string());
+  std::set<std::string> ids;
+  for (const json& model : list["models"]) ids.insert(model["id"]);
+  EXPECT_EQ(ids, (std::set<std::string>{"broken", "dense", "dense-2", "small-3-2",
+                                        "with_space____more"}));
+  EXPECT_EQ(entry(server, "dense")["state"], "available");
+  EXPECT_EQ(entry(server, "dense")["files"], 1);
+  EXPECT_EQ(entry(server, "dense")["path"], json((folder.path() / "dense.gguf").string()));
+  EXPECT_EQ(entry(server, "dense-2")["path"],
+            json((folder.path() / "other" / "dense.gguf").string()));
+  EXPECT_EQ(entry(server, "small-3-2")["files"], 3);
+  EXPECT_FALSE(entry(server, "dense").contains("n_layers")) << "only when it is loaded";
+  EXPECT_EQ(entry(server, "broken")["state"], "failed");
+  EXPECT_NE(entry(server, "broken")["error"].get<std::string>().find("broken.gguf"),
+            std::string::npos);
+  const Answer no = load(server, "broken");
+  EXPECT_EQ(no.status, 503);
+  EXPECT_EQ(no.body["code"], "model_failed");
+
+  const Answer none = server.get("/api/v1/models/nobody");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_EQ(none.body["code"], "not_found");
+  EXPECT_EQ(load(server, "nobody").status, 404);
+  EXPECT_EQ(unload(server, "nobody").status, 404);
+  EXPECT_EQ(server.get("/api/v1/models/..%2fdense").status, 404);
+
+  // New ones are there when they are asked for; an id stays with its file.
+  put_model(folder.path(), "new", "t5");
+  EXPECT_EQ(entry(server, "new")["state"], "available");
+  fs::remove(folder.path() / "dense.gguf");
+  EXPECT_EQ(server.get("/api/v1/models").body["models"].size(), 5U);
+  EXPECT_EQ(entry(server, "dense-2")["state"], "available");
+  EXPECT_EQ(entry(server, "dense").value("status", 0), 404);
+}
+
+TEST_F(Models, ARequestWithoutALoadedModelSaysWhatToDo) {
+  const TempFolder folder;
+  {
+    TestServer server(of(folder));
+    EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "none");
+    EXPECT_EQ(server.get("/api/v1/health").body["status"], "ok");
+    const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    EXPECT_EQ(refused.status, 409);
+    EXPECT_EQ(refused.body["code"], "model_not_loaded");
+    EXPECT_NE(refused.body["detail"].get<std::string>().find("--model"), std::string::npos);
+  }
+  put_model(folder.path(), "a", "small");
+  put_model(folder.path(), "b", "small");
+  TestServer server(of(folder));
+  const auto refused = [&](const json& body, int status, const char* code, const char* says) {
+    const Answer answer = server.post("/api/v1/generate", body.dump());
+    EXPECT_EQ(answer.status, status);
+    EXPECT_EQ(answer.type, "application/problem+json");
+    EXPECT_EQ(answer.body["code"], code);
+    EXPECT_NE(answer.body["detail"].get<std::string>().find(says), std::string::npos)
+        << answer.body;
+  };
+  json body = tokens({1}, 1);
+  refused(body, 409, "model_not_loaded", "there are a, b");
+  body["model"] = "a";
+  refused(body, 409, "model_not_loaded", "POST /api/v1/models/a/load");
+  body["model"] = "c";
+  refused(body, 400, "bad_request", "There is no model \"c\"");
+  ASSERT_TRUE(is_loaded(server, "a"));
+  body["model"] = "b";
+  refused(body, 409, "model_not_loaded", "POST /api/v1/models/b/load");
+  run(server, "a", tokens({1, 2}, 2));
+  run(server, "", tokens({1, 2}, 2));
+}
+
+TEST_F(Models, LoadingAnotherMakesRoomAndWhatWasSaidStays) {
+  const TempFolder folder;
+  for (const char* name : {"a", "b", "c"}) put_model(folder.path(), name, "small");
+  TestServer server(of(folder, 2));
+  ASSERT_TRUE(is_loaded(server, "a"));
+  const json loaded = entry(server, "a");
+  EXPECT_EQ(loaded["architecture"], "llama");
+  EXPECT_EQ(loaded["n_layers"], 2);
+  EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
+  ASSERT_TRUE(is_loaded(server, "b"));
+  const std::string by_b = run(server, "b", tokens({1, 2, 3}, 3));
+  const std::string by_a = run(server, "a", tokens({1, 2, 3}, 3));  // b idles longer now
+  const Answer which = server.post("/api/v1/generate", tokens({1}, 1).dump());
+  EXPECT_EQ(which.status, 400);
+  EXPECT_NE(which.body["detail"].get<std::string>().find("a, b"), std::string::npos) << which.body;
+
+  ASSERT_TRUE(is_loaded(server, "c"));
+  EXPECT_TRUE(comes_to(server, "b", "available"));
+  EXPECT_EQ(entry(server, "a")["state"], "loaded");
+  EXPECT_EQ(load(server, "a").status, 202) << "is loaded already";
+
+  const json said = server.state_of(by_b);
+  EXPECT_EQ(said["state"], "done");
+  EXPECT_EQ(said["generated"], 3);
+  EXPECT_EQ(said["model"], "b");
+  EXPECT_EQ(server.del("/api/v1/generate/" + by_b).status, 202) << "has ended: no harm";
+  const std::string by_c = run(server, "c", tokens({1, 2, 3}, 3));
+  const json list = server.get("/api/v1/generate").body["generations"];
+  ASSERT_EQ(list.size(), 3U);
+  EXPECT_EQ(list[0]["id"], json(by_c));
+  EXPECT_EQ(list[1]["id"], json(by_a));
+  EXPECT_EQ(list[2]["id"], json(by_b));
+  for (const json& row : list) EXPECT_EQ(row["text"], "");
+  // What is recorded belongs to no model.
+  EXPECT_EQ(server.get("/api/v1/sessions/" + by_b).body["state"], "done");
+}
+
+TEST_F(Models, WhatWorksIsNotInterrupted) {
+  const TempFolder folder;
+  put_model(folder.path(), "a", "small", 8);
+  put_model(folder.path(), "b", "small");
+  TestServer server(of(folder));
+  ASSERT_TRUE(is_loaded(server, "a"));
+  const std::string first = server.generate(kEndless);
+  const std::string second = server.generate(kEndless);
+  const auto busy = [](const Answer& answer) {
+    EXPECT_EQ(answer.status, 409);
+    EXPECT_EQ(answer.body["code"], "model_busy") << answer.body;
+  };
+  busy(load(server, "b"));
+  busy(unload(server, "a"));
+  server.del("/api/v1/generate/" + first);
+  server.when_ended(first);
+  busy(unload(server, "a"));  // the second one waits or runs
+  server.del("/api/v1/generate/" + second);
+  server.when_ended(second);
+  EXPECT_EQ(unload(server, "a").status, 202);
+  EXPECT_TRUE(comes_to(server, "a", "available"));
+  EXPECT_EQ(unload(server, "a").status, 202) << "again: no harm";
+  EXPECT_EQ(server.state_of(first)["state"], "cancelled");
+  ASSERT_TRUE(is_loaded(server, "b"));
+}
+
+TEST_F(Models, TwoLoadedOnesAnswerAtOnce) {
+  const TempFolder folder;
+  put_model(folder.path(), "a", "small", 8);
+  put_model(folder.path(), "b", "mamba", 8);
+  TestServer server(of(folder, 2));
+  ASSERT_TRUE(is_loaded(server, "a"));
+  ASSERT_TRUE(is_loaded(server, "b"));
+  LiveListener live(server.port);
+  live.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", json::array()}});
+  json body = kEndless;
+  body["model"] = "a";
+  const std::string by_a = server.generate(body);
+  body["model"] = "b";
+  const std::string by_b = server.generate(body);
+  EXPECT_TRUE(eventually([&] {
+    return server.state_of(by_a)["state"] == "running" &&
+           server.state_of(by_b)["state"] == "running";
+  }));
+  server.del("/api/v1/generate/" + by_a);
+  server.del("/api/v1/generate/" + by_b);
+  std::set<std::string> ended;
+  while (ended.size() < 2) {
+    const json event = live.read_event();
+    ASSERT_FALSE(event.is_null());
+    if (event["type"] == "state" && event["state"] == "cancelled") ended.insert(event["session"]);
+  }
+  EXPECT_EQ(ended, (std::set<std::string>{by_a, by_b}));
+}
+
+// The trial run in a child is part of loading: one that takes for ever can be ended.
+TEST_F(Models, UnloadingCancelsLoading) {
+  const TempFolder folder, tools;
+  put_model(folder.path(), "a", "small");
+  put_model(folder.path(), "b", "small");
+  const fs::path slow = tools.path() / "slow-checker";
+  std::ofstream(slow) << "#!/bin/sh\nexec sleep 1000\n";
+  fs::permissions(slow, fs::perms::owner_all);
+  TestServerOptions options = of(folder);
+  options.checker = slow;
+  TestServer server(options);
+  ASSERT_EQ(load(server, "a").status, 202);
+  EXPECT_EQ(entry(server, "a")["state"], "loading");
+  EXPECT_EQ(server.get("/api/v1/health").body["status"], "loading");
+  EXPECT_EQ(load(server, "a").status, 202) << "loads already";
+  json body = tokens({1}, 1);
+  const Answer early = server.post("/api/v1/generate", body.dump());
+  EXPECT_EQ(early.status, 503);
+  EXPECT_EQ(early.body["code"], "model_loading");
+  const Answer other = load(server, "b");
+  EXPECT_EQ(other.status, 409) << "one that loads is not idle";
+  EXPECT_EQ(other.body["code"], "model_busy");
+
+  EXPECT_EQ(unload(server, "a").status, 202);
+  EXPECT_TRUE(comes_to(server, "a", "available"));
+  EXPECT_TRUE(entry(server, "a")["error"].is_null());
+  // On again and off again, faster than anything can follow.
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(load(server, i % 2 == 0 ? "a" : "b").status, 202);
+    EXPECT_EQ(unload(server, i % 2 == 0 ? "a" : "b").status, 202);
+  }
+  EXPECT_TRUE(comes_to(server, "a", "available"));
+  EXPECT_TRUE(comes_to(server, "b", "available"));
+}
+
+TEST_F(Models, AModelThatCannotBeLoadedSaysWhyAndMayBeTriedAgain) {
+  const TempFolder folder;
+  put_model(folder.path(), "good", "small");
+  {
+    // A sound GGUF that is no model of any architecture.
+    std::ifstream in(model_files("small").front(), std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(in), {});
+    const std::size_t at = bytes.find("general.architecture") + 20 + 4 + 8;
+    ASSERT_EQ(bytes.substr(at, 5), "llama");
+    bytes.replace(at, 5, "alpac");
+    std::ofstream(folder.path() / "odd.gguf", std::ios::binary) << bytes;
+  }
+  TestServerOptions options = of(folder);
+  options.checker = kPlaces.checker;
+  TestServer server(options);
+  EXPECT_EQ(entry(server, "odd")["state"], "available") << "its header is sound";
+  ASSERT_EQ(load(server, "odd").status, 202);
+  EXPECT_TRUE(eventually([&] { return entry(server, "odd")["state"] == "failed"; }));
+  EXPECT_NE(entry(server, "odd")["error"].get<std::string>().find("odd.gguf"), std::string::npos);
+  EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
+  const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.body["code"], "model_failed");
+  // It takes no room.
+  ASSERT_TRUE(is_loaded(server, "good"));
+  EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
+  // Mended, it loads.
+  put_model(folder.path(), "odd", "small");
+  ASSERT_TRUE(is_loaded(server, "odd"));
+  EXPECT_TRUE(comes_to(server, "good", "available"));
+}
+
+TEST_F(Models, AFileThatIsNotTheLoadedOneIsNoticed) {
+  struct Case {
+    const char* name;
+    std::function<void(const fs::path&)> change;
+    bool can_load;
+  };
+  const Case cases[] = {
+      {"removed", [](const fs::path& path) { fs::remove(path); }, false},
+      {"truncated", [](const fs::path& path) { fs::resize_file(path, 4096); }, false},
+      {"replaced",
+       [](const fs::path& path) {
+         fs::copy_file(model_files("small").front(), path.string() + ".new");
+         fs::rename(path.string() + ".new", path);
+       },
+       true},
+      {"touched",
+       [](const fs::path& path) {
+         fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
+       },
+       true},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const TempFolder folder;
+    const fs::path path = put_model(folder.path(), "a", "small");
+    TestServer server(of(folder));
+    ASSERT_TRUE(is_loaded(server, "a"));
+    const std::string before = run(server, "", tokens({1, 2, 3}, 3));
+    c.change(path);
+    const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
+    EXPECT_EQ(refused.status, 409);
+    EXPECT_EQ(refused.body["code"], "model_changed") << refused.body;
+    EXPECT_NE(refused.body["detail"].get<std::string>().find("Load it again"), std::string::npos);
+    EXPECT_FALSE(entry(server, "a")["warning"].is_null());
+    const Answer again = load(server, "a");
+    EXPECT_EQ(again.status, c.can_load ? 202 : 503) << again.body;
+    if (!c.can_load) {
+      EXPECT_EQ(again.body["code"], "model_failed");
+      put_model(folder.path(), "a", "small");
+      EXPECT_EQ(load(server, "a").status, 202);
+    }
+    ASSERT_TRUE(comes_to(server, "a", "loaded"));
+    EXPECT_TRUE(entry(server, "a")["warning"].is_null());
+    run(server, "", tokens({1, 2, 3}, 3));
+    EXPECT_EQ(server.state_of(before)["state"], "done");
+  }
+}
+
+// A request that waits while the file is exchanged is not answered by what is left of it.
+TEST_F(Models, ARequestThatWaitedForAFileThatChangedFails) {
+  const TempFolder folder;
+  const fs::path path = put_model(folder.path(), "a", "small", 8);
+  TestServer server(of(folder));
+  ASSERT_TRUE(is_loaded(server, "a"));
+  const std::string first = server.generate(kEndless);
+  const std::string second = server.generate(tokens({1, 2}, 2));
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
+  server.del("/api/v1/generate/" + first);
+  const json ended = server.when_ended(second);
+  EXPECT_EQ(ended["state"], "failed");
+  EXPECT_NE(ended["error"].get<std::string>().find("Load it again"), std::string::npos) << ended;
+  EXPECT_EQ(server.get("/api/v1/sessions/" + second).status, 404) << "it never ran";
+}
+
+TEST_F(Models, TwentyExchangesLeaveNothingBehind) {
+  const TempFolder folder;
+  const std::vector<std::string> shapes = {"small", "moe", "mamba", "t5", "bert"};
+  for (const std::string& shape : shapes) put_model(folder.path(), shape, shape);
+  TestServer server(of(folder));
+  const auto round = [&](const std::string& model) {
+    ASSERT_TRUE(is_loaded(server, model));
+    const std::string id = server.generate(tokens({1, 2, 3, 4}, model == "bert" ? 0 : 3));
+    const json ended = server.when_ended(id);
+    EXPECT_EQ(ended["state"], "done") << ended;
+    EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["n_layers"], 2);
+  };
+  const auto settle = [&] {
+    for (const std::string& shape : shapes) {
+      unload(server, shape);
+      ASSERT_TRUE(comes_to(server, shape, "available"));
+    }
+  };
+  for (const std::string& shape : shapes) round(shape);  // the library keeps some things
+  settle();
+  const std::size_t threads = threads_at_work(), files = open_files();
+  const double megabytes = anonymous_megabytes();
+  for (int i = 0; i < 20; ++i) round(shapes[static_cast<std::size_t>(i) % shapes.size()]);
+  settle();
+  // Connections that are being closed have their time.
+  EXPECT_TRUE(eventually([&] { return threads_at_work() <= threads && open_files() <= files; }))
+      << threads_at_work() << " threads were " << threads << ", " << open_files() << " files were "
+      << files;
+  EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "the allocator kept what models had";
+  EXPECT_EQ(server.get("/api/v1/generate").body["generations"].size(), 25U);
+}
+
+TEST_F(Models, TheModelOfTheCommandLineMayLieAnywhere) {
+  const TempFolder folder, elsewhere;
+  put_model(folder.path(), "in", "small");
+  const fs::path out = put_model(elsewhere.path(), "out", "small");
+  TestServer server({.model = out, .models = folder.path()});
+  ASSERT_TRUE(server.loaded());
+  EXPECT_EQ(entry(server, "out")["state"], "loaded");
+  EXPECT_EQ(entry(server, "out")["path"], json(out.string()));
+  ASSERT_TRUE(is_loaded(server, "in"));
+  EXPECT_TRUE(comes_to(server, "out", "available"));
+  ASSERT_TRUE(is_loaded(server, "out"));
+  server.stop();
+
+  // One that is in the folder, too, is one model.
+  TestServer both({.model = folder.path() / "." / "in.gguf", .models = folder.path()});
+  ASSERT_TRUE(both.loaded());
+  EXPECT_EQ(both.get("/api/v1/models").body["models"].size(), 1U);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,105 @@
+// Lines of the log, as they arrive on stderr.
+#include "server/observability/log.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tt {
+namespace {
+
+using nlohmann::json;
+
+template <class Write>
+std::vector<std::string> lines_of(LogOptions options, Write write) {
+  ::testing::internal::CaptureStderr();
+  write(Log(options));
+  std::istringstream captured(::testing::internal::GetCapturedStderr());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(captured, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Log, ALineOfTextHasTimeLevelMessageAndFields) {
+  const auto lines = lines_of({}, [](const Log& log) {
+    log.of("llama.cpp").warn("it is slow\n", {{"ms", 12}, {"share", 0.5}, {"model", "a b"}});
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  const std::regex wanted(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d warning )"
+                          R"RE(it is slow component=llama\.cpp ms=12 share=0\.5 model="a b")RE");
+  EXPECT_TRUE(std::regex_match(lines[0], wanted)) << lines[0];
+}
+
+TEST(Log, ALineOfJsonHasTheSame) {
+  const auto lines = lines_of({.json = true}, [](const Log& log) {
+    log.of("llama.cpp").warn("it is slow\n", {{"ms", 12}, {"share", 0.5}, {"model", "a b"}});
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  json line = json::parse(lines[0]);
+  EXPECT_TRUE(std::regex_match(line["time"].get<std::string>(),
+                               std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)")));
+  line.erase("time");
+  EXPECT_EQ(line, json({{"level", "warning"},
+                        {"message", "it is slow"},
+                        {"component", "llama.cpp"},
+                        {"ms", 12},
+                        {"share", 0.5},
+                        {"model", "a b"}}));
+}
+
+TEST(Log, WritesFromItsLevelOn) {
+  const LogLevel all[] = {LogLevel::Trace, LogLevel::Debug, LogLevel::Info, LogLevel::Warning,
+                          LogLevel::Error};
+  for (const LogLevel least : all) {
+    std::size_t wanted = 0;
+    const auto lines = lines_of({.level = least}, [&](const Log& log) {
+      for (const LogLevel level : all) {
+        log.write(level, "x");
+        EXPECT_EQ(log.writes(level), level >= least);
+        wanted += level >= least ? 1 : 0;
+      }
+    });
+    EXPECT_EQ(lines.size(), wanted);
+  }
+}
+
+TEST(Log, WhatATextHoldsCannotBecomeAnotherLineOrATerminalsCommand) {
+  const auto lines = lines_of({}, [](const Log& log) {
+    log.info("a\nb\x1b[2J\xC2\x9B\x7F",
+             {{"path", "/x\r\n2029 info forged"}, {"said", "say \"no\""}});
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find(R"( info a\x0ab\x1b[2J\xc2\x9b\x7f path="/x\x0d\x0a2029 info forged")"
+                          R"( said="say \"no\"")"),
+            std::string::npos)
+      << lines[0];
+}
+
+TEST(Log, AnyBytesMakeOneValidJsonLine) {
+  std::mt19937 random(1);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = "x";  // what is blank is no message
+    for (auto n = random() % 40; n > 0; --n) text += static_cast<char>(random());
+    texts.push_back(text + "x");
+  }
+  const auto lines = lines_of({.json = true}, [&](const Log& log) {
+    for (const std::string& text : texts) log.info(text, {{"field", text}});
+  });
+  ASSERT_EQ(lines.size(), texts.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const json line = json::parse(lines[i], nullptr, false);
+    ASSERT_FALSE(line.is_discarded()) << lines[i];
+    EXPECT_EQ(line["message"], line["field"]);
+    const auto replaced = json(texts[i]).dump(-1, ' ', false, json::error_handler_t::replace);
+    EXPECT_EQ(line["message"], json::parse(replaced));
+  }
+}
+
+}  // namespace
+}  // namespace tt

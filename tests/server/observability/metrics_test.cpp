@@ -1,0 +1,265 @@
+// /metrics: its format, what it counts, and the names of llama-server.
+#include "server/observability/metrics.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <format>
+#include <thread>
+
+#include "tests/server/observability/exposition.h"
+#include "tests/server/support/http_client.h"
+#include "tests/server/support/program.h"
+#include "tests/support/places.h"
+
+namespace tt {
+namespace {
+
+using namespace test;
+
+constexpr double kLoose = 1e-9;
+
+class FakeClock {
+ public:
+  Metrics::Clock::time_point now() const { return now_; }
+  void pass(std::chrono::milliseconds time) { now_ += time; }
+
+ private:
+  Metrics::Clock::time_point now_{};
+};
+
+MetricsPorts ports() {
+  return {.live_clients = [] { return 3; },
+          .live_frames_lost = [] { return 7; },
+          .log_lines_lost = [] { return 1; },
+          .data_dir = "/"};
+}
+
+Token generated_token() {
+  return {.index = 0, .id = 1, .position = 0, .generated = true, .reused = false, .text = "x"};
+}
+
+JobStatus job(const char* id, JobState state) {
+  JobStatus status;
+  status.id = id;
+  status.state = state;
+  return status;
+}
+
+double value(const Exposition& all, const std::string& sample) {
+  const std::string name = family_of(sample.substr(0, sample.find('{')), all);
+  const auto family = all.find(name);
+  if (family == all.end() || !family->second.samples.contains(sample)) {
+    ADD_FAILURE() << "there is no " << sample;
+    return NAN;
+  }
+  return family->second.samples.at(sample);
+}
+
+TEST(Metrics, TimesOfARequestAreThoseOfItsListeners) {
+  FakeClock clock;
+  Metrics metrics([&] { return clock.now(); });
+  metrics.on_state(job("a", JobState::Queued));
+  clock.pass(200ms);
+  metrics.on_state(job("a", JobState::Running));
+  Token of_prompt = generated_token();
+  of_prompt.generated = false;
+  metrics.on_token("a", of_prompt, "");
+  for (int i = 0; i < 3; ++i) {
+    clock.pass(300ms);
+    metrics.on_token("a", generated_token(), "x");
+  }
+  clock.pass(100ms);
+  metrics.on_state(job("a", JobState::Done));
+
+  const Exposition all = parse_exposition(metrics.text(ports()));
+  EXPECT_EQ(value(all, "tt_time_to_first_token_seconds_count"), 1);
+  EXPECT_NEAR(value(all, "tt_time_to_first_token_seconds_sum"), 0.5, kLoose);
+  EXPECT_EQ(value(all, R"(tt_time_to_first_token_seconds_bucket{le="0.5"})"), 1);
+  EXPECT_EQ(value(all, R"(tt_time_to_first_token_seconds_bucket{le="0.25"})"), 0);
+  EXPECT_EQ(value(all, "tt_inter_token_latency_seconds_count"), 2);
+  EXPECT_NEAR(value(all, "tt_inter_token_latency_seconds_sum"), 0.6, kLoose);
+  EXPECT_EQ(value(all, "tt_request_seconds_count"), 1);
+  EXPECT_NEAR(value(all, "tt_request_seconds_sum"), 1.2, kLoose);
+}
+
+TEST(Metrics, QueueAndStatesAreThoseOfTheMoment) {
+  Metrics metrics;
+  const auto expect = [&](double queued, double running) {
+    const Exposition all = parse_exposition(metrics.text(ports()));
+    EXPECT_EQ(value(all, "tt_queue_length"), queued);
+    EXPECT_EQ(value(all, "llamacpp:requests_deferred"), queued);
+    EXPECT_EQ(value(all, "llamacpp:requests_processing"), running);
+  };
+  expect(0, 0);
+  for (const char* id : {"a", "b", "c"}) metrics.on_state(job(id, JobState::Queued));
+  expect(3, 0);
+  metrics.on_state(job("a", JobState::Running));
+  metrics.on_state(job("b", JobState::Queued));  // moved up
+  expect(2, 1);
+  metrics.on_state(job("c", JobState::Cancelled));
+  expect(1, 1);
+  metrics.on_state(job("a", JobState::Failed));
+  metrics.on_state(job("b", JobState::Running));
+  metrics.on_state(job("b", JobState::Done));
+  expect(0, 0);
+  const Exposition all = parse_exposition(metrics.text(ports()));
+  for (const char* state : {"done", "cancelled", "failed"}) {
+    EXPECT_EQ(value(all, std::format("tt_sessions_total{{state=\"{}\"}}", state)), 1) << state;
+  }
+  EXPECT_EQ(value(all, "tt_request_seconds_count"), 2) << "c never ran";
+}
+
+TEST(Metrics, WhatARecordingLostIsCounted) {
+  Metrics metrics;
+  metrics.on_state(job("a", JobState::Queued));
+  JobStatus ended = job("a", JobState::Done);
+  ended.recording = {.losses = {.steps_without_times = 2, .steps_not_written = 5},
+                     .error = "full",
+                     .steps = 40,
+                     .file_bytes = 1000};
+  metrics.on_state(ended);
+  const Exposition all = parse_exposition(metrics.text(ports()));
+  EXPECT_EQ(value(all, "tt_steps_recorded_total"), 40);
+  EXPECT_EQ(value(all, R"(tt_steps_lost_total{what="times"})"), 2);
+  EXPECT_EQ(value(all, R"(tt_steps_lost_total{what="step"})"), 5);
+  EXPECT_EQ(value(all, "tt_session_bytes_written_total"), 1000);
+  EXPECT_EQ(value(all, "tt_live_clients"), 3);
+  EXPECT_EQ(value(all, "tt_live_frames_lost_total"), 7);
+  EXPECT_EQ(value(all, "tt_log_lines_lost_total"), 1);
+}
+
+TEST(Metrics, WhatAClientSendsMakesNoNewSeriesOfMethods) {
+  Metrics metrics;
+  metrics.count_request("GET", "/a/{id}", 200);
+  metrics.count_request("GET", "/a/{id}", 200);
+  metrics.count_request("BREW", "none", 404);
+  metrics.count_request("MELT\n\"", "none", 404);
+  const Exposition all = parse_exposition(metrics.text(ports()));
+  EXPECT_EQ(value(all, R"(tt_http_requests_total{method="GET",route="/a/{id}",status="200"})"), 2);
+  EXPECT_EQ(value(all, R"(tt_http_requests_total{method="other",route="none",status="404"})"), 2);
+  EXPECT_EQ(all.at("tt_http_requests_total").samples.size(), 2u);
+}
+
+TEST(Metrics, TheProcessIsThisOne) {
+  const Exposition all = parse_exposition(Metrics().text(ports()));
+  const auto now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+  EXPECT_LE(value(all, "process_start_time_seconds"), now.count() + 2);
+  EXPECT_GT(value(all, "process_start_time_seconds"), now.count() - 86400);
+  EXPECT_GT(value(all, "process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(value(all, "process_virtual_memory_bytes"),
+            value(all, "process_resident_memory_bytes"));
+  EXPECT_GE(value(all, "process_open_fds"), 3);
+  EXPECT_GT(value(all, "process_max_fds"), value(all, "process_open_fds"));
+  EXPECT_GT(value(all, "tt_data_free_bytes"), 0);
+}
+
+// ---------------------------------------------------------------- beside llama-server
+
+std::uint16_t free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string body_of(const httplib::Result& result) { return result ? result->body : ""; }
+
+// Of llama-server after the same prompt for one token and for eight.
+Exposition of_llama_server() {
+  const std::uint16_t port = free_port();
+  const Program program(
+      {"-m", kPlaces.bundled_model, "--host", "127.0.0.1", "--port", std::to_string(port),
+       "--metrics", "--no-webui", "-c", "256", "-t", "1", "-tb", "1", "-np", "1"},
+      {}, "llama-server");
+  httplib::Client client = http_client("http://127.0.0.1:" + std::to_string(port));
+  const auto deadline = Clock::now() + 60s;
+  for (;;) {
+    const auto health = client.Get("/health");
+    if (health && health->status == 200) break;
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "llama-server does not start: " << program.said();
+      return {};
+    }
+    std::this_thread::sleep_for(20ms);
+  }
+  for (const char* count : {"1", "8"}) {
+    const auto answer = client.Post(
+        "/completion",
+        std::string(R"({"prompt": "Once upon a time", "temperature": 0, "n_predict": )") + count +
+            "}",
+        "application/json");
+    EXPECT_TRUE(answer && answer->status == 200);
+  }
+  return parse_exposition(body_of(client.Get("/metrics")));
+}
+
+Exposition of_tt_server() {
+  const test::TempFolder folder;
+  Running server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
+  EXPECT_TRUE(server.loaded());
+  httplib::Client client = http_client(server.url);
+  for (const char* count : {"1", "8"}) {
+    const auto accepted = client.Post(
+        "/api/v1/generate",
+        std::string(R"({"prompt": "Once upon a time", "temperature": 0, "max_tokens": )") + count +
+            "}",
+        "application/json");
+    if (!accepted || accepted->status != 202) {
+      ADD_FAILURE() << body_of(accepted);
+      return {};
+    }
+    server.ended(json::parse(accepted->body)["id"]);
+  }
+  // The end of a session is told to those who listen a moment after it can be asked for.
+  const auto deadline = Clock::now() + 60s;
+  while (!body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 2\n") &&
+         Clock::now() < deadline)
+    std::this_thread::sleep_for(5ms);
+  const auto answer = client.Get("/metrics");
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+  return parse_exposition(body_of(answer));
+}
+
+TEST(Metrics, HaveLlamaServersNamesTypesAndCounts) {
+  const Exposition theirs = of_llama_server();
+  const Exposition ours = of_tt_server();
+  ASSERT_FALSE(theirs.empty());
+  for (const auto& [name, family] : theirs) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(ours.contains(name));
+    EXPECT_EQ(ours.at(name).type, family.type);
+    // What is a time differs; everything else is the same work counted.
+    if (name.find("seconds") != std::string::npos) continue;
+    EXPECT_EQ(ours.at(name).samples, family.samples);
+  }
+  for (const auto& [name, family] : ours) {
+    if (name.starts_with("llamacpp:")) {
+      EXPECT_TRUE(theirs.contains(name)) << name;
+    }
+  }
+  EXPECT_EQ(value(ours, "tt_time_to_first_token_seconds_count"), 2);
+  EXPECT_EQ(value(ours, "tt_inter_token_latency_seconds_count"), 7);
+  EXPECT_EQ(value(ours, "tt_request_seconds_count"), 2);
+  EXPECT_EQ(value(ours, R"(tt_sessions_total{state="done"})"), 2);
+  EXPECT_EQ(value(ours, "tt_steps_recorded_total"), 9);
+  EXPECT_GT(value(ours, "tt_session_bytes_written_total"), 0);
+  for (const char* name :
+       {"llamacpp:prompt_seconds_total", "llamacpp:prompt_tokens_seconds",
+        "llamacpp:tokens_predicted_seconds_total", "llamacpp:predicted_tokens_seconds"}) {
+    EXPECT_GT(value(ours, name), 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,86 @@
+// The second turn of a conversation: it keeps the cells that the first one left
+// in the cache, and is a session of its own that says so.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/server/support/test_server.h"
+
+namespace tt::test {
+namespace {
+
+json ask(const json& messages) {
+  return {{"messages", messages}, {"max_tokens", 12}, {"temperature", 0}, {"seed", 1}};
+}
+
+struct Turn {
+  json status, session;
+};
+
+Turn take(TestServer& server, const json& body) {
+  const std::string id = server.generate(body);
+  Turn turn{.status = server.when_ended(id), .session = {}};
+  EXPECT_EQ(turn.status["state"], "done") << turn.status;
+  turn.session = server.get("/api/v1/sessions/" + id).body;
+  return turn;
+}
+
+// Tokens that the prompt's steps evaluated.
+int evaluated(TestServer& server, const Turn& turn) {
+  int tokens = 0;
+  const std::string id = turn.session["id"];
+  for (const json& step : server.get("/api/v1/sessions/" + id + "/steps").body["steps"])
+    if (step["phase"] == "prompt") tokens += step["n_tokens"].get<int>();
+  return tokens;
+}
+
+TEST(ChatTurn, KeepsTheCellsOfTheOneBeforeAndSaysSo) {
+  need_backends();
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  json messages = {{{"role", "user"}, {"content", "Tell me about the sea."}}};
+  const Turn first = take(server, ask(messages));
+  EXPECT_EQ(first.session["reused_tokens"], 0);
+  EXPECT_TRUE(first.session["reused_from"].is_null());
+  EXPECT_EQ(evaluated(server, first), first.status["prompt_tokens"]);
+
+  messages.push_back({{"role", "assistant"}, {"content", first.status["text"]}});
+  messages.push_back({{"role", "user"}, {"content", "And the sky?"}});
+  const Turn second = take(server, ask(messages));
+  const int reused = second.status["reused_tokens"];
+  // All of the first prompt, at least; the answer may be spelled in other tokens.
+  EXPECT_GE(reused, first.status["prompt_tokens"].get<int>() - 1);
+  EXPECT_GT(reused, 0);
+  EXPECT_NE(second.session["id"], first.session["id"]);
+  EXPECT_EQ(second.session["reused_tokens"], reused);
+  EXPECT_EQ(second.session["reused_from"], first.session["id"]);
+  EXPECT_EQ(second.session["facts"]["result.reused_tokens"].get<std::string>(),
+            std::to_string(reused));
+  EXPECT_EQ(second.session["facts"]["result.reused_from"], first.session["id"]);
+  EXPECT_EQ(evaluated(server, second), second.status["prompt_tokens"].get<int>() - reused);
+  int marked = 0;
+  const std::string id = second.session["id"];
+  for (const json& token : server.get("/api/v1/sessions/" + id + "/tokens").body["tokens"])
+    marked += token["reused"] ? 1 : 0;
+  EXPECT_EQ(marked, reused);
+
+  // The same turn computed anew says the same.
+  json anew = ask(messages);
+  anew["reuse_prefix"] = false;
+  const Turn third = take(server, anew);
+  EXPECT_EQ(third.session["reused_tokens"], 0);
+  EXPECT_TRUE(third.session["reused_from"].is_null());
+  EXPECT_EQ(third.status["text"], second.status["text"]);
+  EXPECT_EQ(evaluated(server, third), third.status["prompt_tokens"]);
+
+  // What an unrecorded request left is used, and nobody is named.
+  json unrecorded = ask(messages);
+  unrecorded["level"] = "off";
+  server.when_ended(server.generate(unrecorded));
+  const Turn fifth = take(server, ask(messages));
+  EXPECT_GT(fifth.session["reused_tokens"], 0);
+  EXPECT_TRUE(fifth.session["reused_from"].is_null());
+}
+
+}  // namespace
+}  // namespace tt::test

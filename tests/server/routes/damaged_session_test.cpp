@@ -1,0 +1,142 @@
+// Damaged files behind the server: every question is answered up to the damage, as of a
+// session that ends there, and the answer says so.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <format>
+#include <string>
+#include <vector>
+
+#include "tests/server/support/recorded.h"
+
+namespace tt::test {
+namespace {
+
+constexpr const char* kWalks[] = {"/determinism",
+                                  "/pattern",
+                                  "/reuse",
+                                  "/heads",
+                                  "/kv",
+                                  "/experts/pinning",
+                                  "/experts",
+                                  "/compression",
+                                  "/steps",
+                                  "/tokens",
+                                  "/accesses?limit=10000&sort=-bytes&component=output"};
+constexpr const char* kExports[] = {"csv", "ndjson", "chrome"};
+
+struct Raw {
+  int status = 0;
+  std::string whole_steps;  // "": none
+  std::string body;
+};
+
+class DamagedSessions : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { need_backends(); }
+  void SetUp() override {
+    ASSERT_TRUE(server.loaded());
+    json request = short_request("Tell me a story about a fox.");
+    request["max_tokens"] = 150;
+    const std::string id = server.generate(request);
+    ASSERT_EQ(server.when_ended(id)["state"], "done");
+    whole = bytes_of(file(id));
+    steps = server.get("/api/v1/sessions/" + id).body["steps"];
+  }
+  fs::path file(const std::string& id) const { return server.folder.path() / (id + ".ttrace"); }
+
+  Raw get(const std::string& id, const std::string& path) {
+    const auto result = server.client().Get("/api/v1/sessions/" + id + path);
+    if (!result) return {};
+    return {result->status, result->get_header_value("X-Whole-Steps"), result->body};
+  }
+
+  // The first `count` steps of the whole session, and their tokens, by other hands.
+  void write_prefix(const std::string& id, std::uint32_t count) {
+    write_bytes(file(id), whole);
+    const std::string tokens =
+        sqlite3_says(file(id), std::format("SELECT max(first_token + n_tokens) FROM tt_step "
+                                           "WHERE id < {}",
+                                           count));
+    EXPECT_EQ(
+        sqlite3_says(file(id), std::format("DELETE FROM tt_step WHERE id >= {}; "
+                                           "DELETE FROM tt_token WHERE idx >= {}; "
+                                           "DELETE FROM tt_template WHERE id NOT IN "
+                                           "(SELECT template FROM tt_step); "
+                                           "DELETE FROM tt_meta WHERE key IN ('steps', 'tokens')",
+                                           count, tokens)),
+        "");
+  }
+
+  void expect_answers_up_to_damage(const std::string& id) {
+    const std::string told = get(id, "/determinism").whole_steps;
+    ASSERT_FALSE(told.empty()) << get(id, "/determinism").body;
+    const auto count = static_cast<std::uint32_t>(std::stoul(told));
+    EXPECT_GT(count, 10u);
+    EXPECT_LT(count, steps);
+    const std::string before = "before-" + id;
+    write_prefix(before, count);
+    int up_to_damage = 0;
+    for (const char* path : kWalks) {
+      SCOPED_TRACE(path);
+      const Raw damaged = get(id, path), sound = get(before, path);
+      EXPECT_EQ(damaged.status, 200) << damaged.body;
+      EXPECT_EQ(sound.status, 200) << sound.body;
+      // What lies before the damage is answered as if there was none.
+      if (damaged.whole_steps.empty()) continue;
+      EXPECT_EQ(damaged.whole_steps, told);
+      EXPECT_EQ(damaged.body, sound.body);
+      ++up_to_damage;
+    }
+    EXPECT_GE(up_to_damage, 6);
+    for (const char* format : kExports) {
+      SCOPED_TRACE(format);
+      const std::string path = std::string("/export?format=") + format;
+      const Raw damaged = get(id, path), sound = get(before, path);
+      EXPECT_EQ(damaged.status, 200) << damaged.body;
+      EXPECT_EQ(damaged.whole_steps, told);
+      EXPECT_EQ(damaged.body, sound.body);
+      EXPECT_EQ(sound.whole_steps, "");
+    }
+    const Raw ranged = get(id, "/export?format=csv&last_step=4294967295");
+    EXPECT_EQ(ranged.whole_steps, told);
+    EXPECT_EQ(ranged.body, get(before, "/export?format=csv").body);
+    const Raw report = get(id, "/report?format=md"), comparison = get(id, "/comparison/" + before);
+    EXPECT_EQ(report.status, 200) << report.body;
+    EXPECT_EQ(report.whole_steps, told);
+    EXPECT_TRUE(
+        report.body.contains(std::format("damaged: this report is about the {} steps", told)))
+        << report.body;
+    EXPECT_EQ(comparison.status, 200) << comparison.body;
+    EXPECT_EQ(comparison.whole_steps, told);
+    // A row that is asked for and damaged is no row that is not there.
+    const Raw row = get(id, std::format("/steps/{}/ops", count));
+    EXPECT_EQ(row.status, 500) << row.body;
+    EXPECT_TRUE(row.body.contains("session_damaged")) << row.body;
+  }
+
+  TestServer server;
+  std::string whole;
+  std::uint32_t steps = 0;
+};
+
+TEST_F(DamagedSessions, ATruncatedFileIsAnsweredUpToItsEnd) {
+  for (const std::size_t tenths : {6UL, 8UL}) {
+    SCOPED_TRACE(tenths);
+    const std::string id = std::format("cut-{}", tenths);
+    write_bytes(file(id), whole.substr(0, whole.size() * tenths / 10));
+    expect_answers_up_to_damage(id);
+  }
+}
+
+TEST_F(DamagedSessions, AFlippedBitIsAnsweredUpToIt) {
+  std::string bytes = whole;
+  bytes[bytes.size() * 6 / 10] ^= 0x10;
+  write_bytes(file("flipped"), bytes);
+  expect_answers_up_to_damage("flipped");
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,80 @@
+// Exports over HTTP: the very bytes that tt export writes, made while they are sent.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include "api/exchange/export.h"
+#include "tests/server/support/recorded.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+namespace {
+
+class ExportRoute : public ::testing::Test {
+ protected:
+  ExportRoute() { need_backends(); }
+};
+
+std::string export_path(const std::string& id, const std::string& query) {
+  return "/api/v1/sessions/" + id + "/export" + query;
+}
+
+TEST_F(ExportRoute, SendsEveryFormatAsTheCommandLineWritesIt) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const auto reader = SessionReader::open(server.data / (id + ".ttrace"));
+  ASSERT_TRUE(reader.has_value());
+  for (const exchange::FormatFacts& facts : exchange::formats()) {
+    SCOPED_TRACE(facts.name);
+    std::string expected;
+    ASSERT_TRUE(exchange::export_session(*reader, {.format = facts.format},
+                                         [&](std::string_view bytes) -> exchange::Written {
+                                           expected += bytes;
+                                           return {};
+                                         })
+                    .has_value());
+    const auto sent = server.client().Get(export_path(id, "?format=" + std::string(facts.name)));
+    ASSERT_TRUE(sent && sent->status == 200);
+    EXPECT_EQ(sent->body, expected);
+    EXPECT_EQ(sent->get_header_value("Content-Type"), facts.media_type);
+    EXPECT_EQ(sent->get_header_value("Content-Disposition"),
+              "attachment; filename=\"" + id + std::string(facts.extension) + "\"");
+    EXPECT_FALSE(sent->get_header_value("ETag").empty());
+  }
+}
+
+TEST_F(ExportRoute, SaysWhatItCannotDo) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  EXPECT_EQ(server.get(export_path("none", "")).status, 404);
+  const Answer unknown = server.get(export_path(id, "?format=xlsx"));
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(server.get(export_path(id, "?first_step=-1")).status, 400);
+  EXPECT_EQ(server.get(export_path(id, "?level=loud")).status, 400);
+  // Said before there is a file: nothing to draw.
+  for (const char* format : {"dot", "csv", "folder"}) {
+    const auto behind =
+        server.get(export_path(id, std::format("?format={}&first_step=100000", format)));
+    EXPECT_EQ(behind.status, 400);
+    EXPECT_TRUE(
+        behind.body["detail"].get<std::string>().contains("There is no step 100000: the session "
+                                                          "has 0 to"))
+        << behind.body;
+  }
+  EXPECT_EQ(server.get(export_path(id, "?format=csv&last_step=100000")).status, 200);
+}
+
+TEST_F(ExportRoute, OfARunningSessionWhatIsThereNow) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = start_endless(server);
+  const auto sent = server.client().Get(export_path(id, "?format=ndjson&level=minimal"));
+  ASSERT_TRUE(sent && sent->status == 200);
+  EXPECT_TRUE(sent->body.contains("\"event\":\"session_end\""));
+  EXPECT_TRUE(sent->body.contains("\"state\":\"running\""));
+  end(server, id);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,156 @@
+// Pictures and sums of a session, as clients ask for them.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <cstring>
+
+#include "tests/server/support/test_server.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+class HeatServer : public TestServer {
+ public:
+  HeatServer() {
+    const SmallSession session({small_step(0), small_step(1), small_step(2)});
+    std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
+  }
+  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+};
+
+TEST(HeatRoutes, AHeatMapSaysItsAxes) {
+  HeatServer server;
+  const json map = server.ask("heatmap?value=time&width=10").body;
+  EXPECT_EQ(map["x"]["axis"], "token") << map;
+  EXPECT_EQ(map["x"]["pixels"], 6);
+  EXPECT_EQ(map["y"]["rows"], json({"0", "1", "none"}));
+  EXPECT_EQ(map["cells"][0], json({25, 25, 25, 25, 25, 25}));
+  EXPECT_EQ(map["total"], 450);
+  EXPECT_EQ(map["largest"], 30);
+  const json one = server.ask("heatmap?x=op_kind&y=component&phase=prompt&layers=0,none").body;
+  EXPECT_EQ(one["x"]["rows"], json({"GET_ROWS", "RMS_NORM+MUL", "MUL_MAT"}));
+  EXPECT_EQ(server.ask("heatmap?y=token").status, 400);
+  for (const char* same : {"0,outside", "0-0,none", "outside,0,0"}) {
+    EXPECT_EQ(server.ask(std::string("heatmap?x=op_kind&y=component&phase=prompt&layers=") + same)
+                  .body["cells"],
+              one["cells"])
+        << same;
+  }
+  EXPECT_EQ(server.ask("heatmap?layers=all").body["cells"], server.ask("heatmap").body["cells"]);
+  EXPECT_EQ(server.ask("heatmap?layers=first").status, 400);
+  for (const char* missing :
+       {"heatmap?layers=0,1,99", "hot?layers=99", "timeline?layers=0-99", "sequentiality?layers=99",
+        "accesses?layer=99", "steps/0/accesses?layer=99"}) {
+    const auto answer = server.ask(missing);
+    EXPECT_EQ(answer.status, 404) << missing;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("no layer 99")) << answer.body;
+  }
+  EXPECT_EQ(server.ask("hot?hot_percent=2.5&cold_percent=0.1").status, 200);
+  for (const char* percent : {"-1", "100.1", "nan", "inf", "1e1", "", "2.5x"})
+    EXPECT_EQ(server.ask(std::string("hot?hot_percent=") + percent).status, 400) << percent;
+  for (const char* turned : {"heatmap?from_token=20&to_token=10", "hot?from_step=2&to_step=1",
+                             "breakdown?from_ns=9&to_ns=8", "heatmap?x_from=5&x_to=4",
+                             "timeline?y_from=5&y_to=4", "memory-map?from=5&to=4"}) {
+    const auto answer = server.ask(turned);
+    EXPECT_EQ(answer.status, 400) << turned;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("ends before it begins"))
+        << answer.body;
+  }
+  EXPECT_EQ(server.ask("heatmap?width=5000").status, 400);
+  EXPECT_EQ(server.ask("heatmap?width=4096&height=2048").status, 200);
+  EXPECT_EQ(server.ask("heatmap?width=4096&height=2049").status, 400);
+  EXPECT_EQ(server.client()
+                .Get("/api/v1/sessions/small/heatmap?width=4096&height=4096&format=columns")
+                ->status,
+            200);
+  EXPECT_EQ(server.get("/api/v1/sessions/none/heatmap").status, 404);
+}
+
+TEST(HeatRoutes, EveryPictureHasTheSameTotal) {
+  HeatServer server;
+  const double total = server.ask("breakdown?by=tensor").body["sums"]["all"]["bytes_read"];
+  EXPECT_GT(total, 0);
+  for (const char* question :
+       {"heatmap?x=tensor&y=layer&value=bytes_read", "heatmap?x=step&y=op&value=bytes_read",
+        "memory-map?value=bytes_read", "memory-map?memory=buffer&value=bytes_read",
+        "timeline?value=bytes_read&y=source"}) {
+    // Shares of a step add up to it but for the rounding of doubles.
+    const double shown = server.ask(question).body["total"];
+    EXPECT_NEAR(shown, total, 1e-9 * total) << question;
+  }
+  const json map = server.ask("memory-map?value=bytes&width=4&from=3000&to=3256").body;
+  EXPECT_EQ(map["cells"], json::array({{192, 192, 192, 192}})) << "attn_q, in three steps";
+}
+
+TEST(HeatRoutes, ColumnsAreTheSamePicture) {
+  HeatServer server;
+  const std::string question = "heatmap?x=layer&y=component&value=bytes";
+  json plain = server.ask(question).body;
+  const auto answer = server.client().Get("/api/v1/sessions/small/" + question + "&format=columns");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->get_header_value("Content-Type"), "application/vnd.tensor-trace.columns");
+  const std::string& body = answer->body;
+  std::uint32_t magic = 0, width = 0, height = 0;
+  std::uint16_t kind = 0;
+  double largest = 0, total = 0;
+  std::memcpy(&magic, body.data(), 4);
+  std::memcpy(&kind, body.data() + 4, 2);
+  std::memcpy(&width, body.data() + 8, 4);
+  std::memcpy(&height, body.data() + 12, 4);
+  std::memcpy(&largest, body.data() + 16, 8);
+  std::memcpy(&total, body.data() + 24, 8);
+  EXPECT_EQ(magic, 0x31465454U);
+  EXPECT_EQ(kind, 3);
+  EXPECT_EQ(largest, plain["largest"]);
+  EXPECT_EQ(total, plain["total"]);
+  ASSERT_EQ(height, plain["cells"].size());
+  for (std::uint32_t y = 0; y < height; ++y) {
+    for (std::uint32_t x = 0; x < width; ++x) {
+      float cell = 0;
+      std::memcpy(&cell, body.data() + 32 + 4 * (y * width + x), 4);
+      EXPECT_EQ(cell, plain["cells"][y][x].get<float>());
+    }
+  }
+  plain.erase("cells");
+  EXPECT_EQ(json::parse(body.substr(32 + (4 * width * height + 7) / 8 * 8)), plain);
+}
+
+TEST(HeatRoutes, BreakdownHotAndSequentiality) {
+  HeatServer server;
+  const json by_op = server.ask("breakdown?by=op_kind&sort=-time&limit=1").body;
+  EXPECT_EQ(by_op["total"], 3);
+  ASSERT_EQ(by_op["rows"].size(), 1U);
+  EXPECT_EQ(by_op["rows"][0]["name"], "MUL_MAT");
+  EXPECT_EQ(by_op["rows"][0]["all"]["time_ns"], 360);
+  EXPECT_EQ(by_op["rows"][0]["prompt"]["executions"], 3);
+  EXPECT_EQ(by_op["rows"][0]["generate"]["executions"], 6);
+  EXPECT_EQ(server.ask("breakdown?by=file").status, 400);
+
+  const json hot = server.ask("hot?value=time&hot_percent=20&cold_percent=0").body;
+  EXPECT_EQ(hot["rows"][0]["name"], "output.weight");
+  EXPECT_EQ(hot["rows"][0]["heat"], "hot");
+  EXPECT_EQ(hot["rows"][0]["size_bytes"], 512);
+  EXPECT_EQ(hot["classes"]["cold"]["rows"], 0);
+
+  const json order = server.ask("sequentiality?limit=2").body;
+  EXPECT_EQ(order["sums"]["reads"], 18) << order;
+  EXPECT_EQ(order["sums"]["sequential"], 15) << "each step goes back to the embedding";
+  EXPECT_EQ(server.ask("sequentiality?gap=0").body["sums"]["sequential"], 0);
+  EXPECT_EQ(order["steps"].size(), 2U);
+  EXPECT_EQ(order["total"], 3);
+}
+
+TEST(HeatRoutes, AnAnswerThatTheClientHasIsNotSentAgain) {
+  HeatServer server;
+  auto client = server.client();
+  const auto first = client.Get("/api/v1/sessions/small/heatmap");
+  ASSERT_TRUE(first);
+  const auto again = client.Get("/api/v1/sessions/small/heatmap",
+                                {{"If-None-Match", first->get_header_value("ETag")}});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->status, 304);
+}
+
+}  // namespace
+}  // namespace tt::test

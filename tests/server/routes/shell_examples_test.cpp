@@ -1,0 +1,110 @@
+// The commands that README.md and docs/*.md show, as a reader would type them: tt, curl
+// against a running server, sqlite3.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/server/support/test_server.h"
+#include "tests/support/places.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Example {
+  std::string place, command;
+};
+
+// Of blocks that are no other language's; a line may go on behind a backslash.
+std::vector<Example> examples_in(const fs::path& document) {
+  std::vector<Example> examples;
+  std::ifstream file(document);
+  bool inside = false, goes_on = false;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.starts_with("```")) {
+      inside = !inside && (line == "```" || line == "```sh");
+      continue;
+    }
+    if (!inside) continue;
+    const bool more = line.ends_with('\\');
+    if (more) line.pop_back();
+    if (goes_on) {
+      examples.back().command += line;
+    } else {
+      examples.push_back({std::format("{}:{}", document.filename().string(), number), line});
+    }
+    goes_on = more;
+  }
+  const auto other = [](const Example& example) {
+    static const std::set<std::string> kRun = {"tt", "curl", "sqlite3", "tar"};
+    const std::string& command = example.command;
+    return !kRun.contains(command.substr(0, command.find(' '))) ||
+           command.contains("https://trace.example");
+  };
+  std::erase_if(examples, other);
+  return examples;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+TEST(ShellExamples, DoWhatTheDocumentsSay) {
+  std::vector<fs::path> documents = {in_tree("README.md")};
+  for (const auto& entry : fs::directory_iterator(in_tree("docs")))
+    if (entry.path().extension() == ".md") documents.push_back(entry.path());
+  std::ranges::sort(documents);
+  std::vector<Example> examples;
+  for (const fs::path& document : documents) examples.append_range(examples_in(document));
+  EXPECT_GE(examples.size(), 10u);
+
+  need_backends();
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id =
+      server.generate({{"prompt", "Once"}, {"max_tokens", 4}, {"ignore_eos", true}});
+  ASSERT_EQ(server.when_ended(id)["state"], "done");
+  const TempFolder folder;
+  const auto shell = [&](const std::string& command) {
+    std::ofstream(folder / "example.sh")
+        << "set -e -o pipefail\nPATH=" << fs::path(kPlaces.tt).parent_path().string()
+        << ":$PATH\ncurl() { command curl -sS --fail-with-body \"$@\"; }\n"
+        << command << '\n';
+    return std::system(
+        std::format("cd {} && bash example.sh >out 2>err", folder.path().string()).c_str());
+  };
+  ASSERT_EQ(shell("tt record -q -p Once -n 4 -t 1 --ignore-eos -o s.ttrace\n"
+                  "cp s.ttrace session.ttrace\ntt export s.ttrace -o s.ndjson"),
+            0);
+  for (auto& [place, command] : examples) {
+    SCOPED_TRACE(place + ": " + command);
+    for (const char* host : {"localhost:8080", "127.0.0.1:8080"})
+      replace_all(command, host, std::format("127.0.0.1:{}", server.port));
+    replace_all(command, "/ID/", "/" + id + "/");
+    replace_all(command, "/usr/lib/x86_64-linux-gnu/tensor-trace/tensor_trace", kPlaces.extension);
+    const auto said = [&](const char* name) {
+      std::ifstream file(folder / name);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    EXPECT_EQ(shell(command), 0) << said("out") << said("err");
+    if (command.starts_with("sqlite3") || command.contains("sql ")) {
+      EXPECT_NE(said("out"), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,251 @@
+// What a session recorded, as clients ask for it.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <set>
+
+#include "tests/server/support/test_server.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+// A server with one ended session, "small", of `steps` steps.
+class TraceServer : public TestServer {
+ public:
+  explicit TraceServer(std::uint32_t steps = 3) {
+    std::vector<Step> all;
+    for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
+    const SmallSession session(all);
+    std::filesystem::copy_file(session.path, folder.path() / "small.ttrace");
+  }
+  Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
+};
+
+std::string joined(const json& rows, const char* field) {
+  std::string text;
+  for (const json& row : rows) {
+    text += (text.empty() ? "" : " ") +
+            (row[field].is_string() ? row[field].get<std::string>() : row[field].dump());
+  }
+  return text;
+}
+
+TEST(TraceRoutes, TemplatesNodesAndTensors) {
+  TraceServer server;
+  const json templates = server.ask("templates").body;
+  ASSERT_EQ(templates["templates"].size(), 1u) << templates;
+  const json& only = templates["templates"][0];
+  EXPECT_EQ(only["template"], 1);
+  EXPECT_EQ(only["fingerprint"].get<std::string>().size(), 16u);
+  EXPECT_EQ(only["nodes"], 6);
+  EXPECT_EQ(only["ops"], 5);
+  EXPECT_EQ(only["tensors"], 12);
+  EXPECT_EQ(only["steps"], 3);
+  EXPECT_EQ(only["layers"], 2);
+
+  const json nodes = server.ask("templates/1/nodes?from=1&limit=2").body;
+  EXPECT_EQ(nodes["total"], 6);
+  EXPECT_EQ(joined(nodes["nodes"], "op"), "RMS_NORM MUL");
+  EXPECT_EQ(joined(nodes["nodes"], "executed_op"), "1 1") << "fused";
+
+  const json tensors = server.ask("templates/1/tensors?kind=weight&sort=-offset&limit=2").body;
+  EXPECT_EQ(tensors["total"], 5);
+  EXPECT_EQ(joined(tensors["tensors"], "name"), "output.weight blk.1.ffn_down.weight");
+  EXPECT_EQ(tensors["tensors"][0]["category"], "output");
+  EXPECT_EQ(tensors["tensors"][0]["size"], 512);
+  EXPECT_EQ(server.ask("templates/1/tensors?name=ATTN_Q").body["total"], 1);
+  EXPECT_EQ(server.ask("templates/1/tensors?layer=1&component=ffn&source=disk").body["total"], 1);
+}
+
+TEST(TraceRoutes, OpsWithFilterAndOrder) {
+  TraceServer server;
+  const auto ops = [&](const std::string& query) {
+    return joined(server.ask("steps/1/ops" + query).body["ops"], "op");
+  };
+  EXPECT_EQ(ops(""), "0 1 2 3 4");
+  EXPECT_EQ(ops("?sort=-duration&limit=2"), "4 3");
+  EXPECT_EQ(ops("?name=mul_mat&sort=layer"), "2 3 4");
+  EXPECT_EQ(ops("?layer=none"), "0 4");
+  EXPECT_EQ(ops("?layer=0&component=attention"), "2");
+}
+
+TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
+  TraceServer server;
+  const json of_weights =
+      server.ask("steps/1/accesses?source=disk&sort=-offset&layer=none&limit=2").body;
+  EXPECT_EQ(of_weights["total"], 3) << "two rows of the embedding, the output";
+  EXPECT_EQ(joined(of_weights["accesses"], "tensor"), "output.weight token_embd.weight");
+  EXPECT_EQ(server.ask("steps/1/accesses?write=true").body["total"], 5);
+  EXPECT_EQ(server.ask("steps/1/accesses?tensor=Attn&component=norm").body["total"], 1);
+  EXPECT_EQ(server.ask("steps/1/accesses?expert=0").body["total"], 0);
+  EXPECT_EQ(server.ask("steps/1/accesses?op=1&sort=bytes").body["total"], 3);
+}
+
+TEST(TraceRoutes, AccessesOfOneKindOfTensor) {
+  TraceServer server;
+  const struct {
+    std::string kind;
+    std::size_t count;
+  } cases[] = {{"weight", 6}, {"input", 1}, {"kv", 0}, {"intermediate", 9}};
+  for (const auto& [kind, count] : cases) {
+    SCOPED_TRACE(kind);
+    const json of_step = server.ask("steps/1/accesses?kind=" + kind).body;
+    EXPECT_EQ(of_step["total"], count) << of_step;
+    const json of_all = server.ask("accesses?kind=" + kind).body;
+    ASSERT_TRUE(of_all["accesses"].is_array()) << of_all;
+    EXPECT_EQ(of_all["accesses"].size(), 3 * count);
+    for (const json& access : of_all["accesses"]) EXPECT_EQ(access["kind"], kind);
+  }
+  const json first = server.ask("accesses?kind=weight&limit=10").body;
+  const std::string cursor = "&cursor=" + first["next"].get<std::string>();
+  EXPECT_EQ(server.ask("accesses?kind=weight" + cursor).body["accesses"].size(), 8u);
+  EXPECT_EQ(server.ask("accesses?kind=input" + cursor).status, 400) << "of another filter";
+}
+
+TEST(TraceRoutes, AccessesOfAllStepsPageByPage) {
+  TraceServer server;
+  for (const char* sort :
+       {"time", "-time", "bytes", "-bytes", "offset", "-offset", "tensor", "-tensor"}) {
+    SCOPED_TRACE(sort);
+    const std::string question = std::string("accesses?sort=") + sort;
+    const json whole = server.ask(question).body;
+    ASSERT_EQ(whole["accesses"].size(), 48u) << whole;
+    EXPECT_TRUE(whole["next"].is_null());
+    json walked = json::array();
+    std::string cursor;
+    int pages = 0;
+    do {
+      const json page = server.ask(question + "&limit=10" + cursor).body;
+      for (const json& access : page["accesses"]) walked.push_back(access);
+      ++pages;
+      if (page["next"].is_null()) break;
+      cursor = "&cursor=" + page["next"].get<std::string>();
+    } while (pages < 10);
+    EXPECT_EQ(pages, 5);
+    EXPECT_EQ(walked, whole["accesses"]);
+  }
+  const json some =
+      server.ask("accesses?first_step=1&last_step=1&phase=generate&tensor=attn_q").body;
+  EXPECT_EQ(joined(some["accesses"], "step"), "1");
+  EXPECT_EQ(server.ask("accesses?phase=prompt").body["accesses"].size(), 16u);
+}
+
+// A page near the beginning is read as it is; for one that finds few the session's index is made.
+TEST(TraceRoutes, AccessesThatAreFarApart) {
+  TraceServer server(400);
+  EXPECT_EQ(server.ask("accesses?limit=10").body["accesses"].size(), 10u);
+  EXPECT_EQ(server.indexes.bytes(), 0u);
+  const json none = server.ask("accesses?expert=5").body;
+  EXPECT_EQ(none["accesses"], json::array());
+  EXPECT_TRUE(none["next"].is_null());
+  EXPECT_GT(server.indexes.bytes(), 0u);
+  const json last = server.ask("accesses?phase=prompt&sort=-time").body;
+  ASSERT_EQ(last["accesses"].size(), 16u) << last;
+  for (const json& access : last["accesses"]) EXPECT_EQ(access["step"], 0);
+}
+
+TEST(TraceRoutes, ALayerOfAStep) {
+  TraceServer server;
+  const json layer = server.ask("steps/2/layers/1").body;
+  EXPECT_EQ(layer["step"], 2);
+  EXPECT_EQ(layer["template"], 1);
+  EXPECT_EQ(layer["layers"], 2);
+  EXPECT_EQ(joined(layer["nodes"], "name"), "Qcur-0 blk.1.ffn_down.weight ffn_out-1 result_output");
+  EXPECT_EQ(joined(layer["nodes"], "category"), "cross_layer_input layer layer output");
+  EXPECT_EQ(layer["edges"].size(), 3u);
+}
+
+TEST(TraceRoutes, SayWhatIsAllowed) {
+  TraceServer server;
+  struct Case {
+    const char* question;
+    int status;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"templates/1/tensors?kind=x", 400, "intermediate, weight, kv, input"},
+      {"templates/1/tensors?sort=x", 400, "tensor, -tensor, name"},
+      {"templates/1/tensors?layer=-1", 400, "none"},
+      {"templates/1/tensors?limit=10001", 400, "10000"},
+      {"templates/1/nodes?kind=weight", 400, "kind"},
+      {"templates/2/tensors", 404, "template 2"},
+      {"templates/0/nodes", 404, "from 1"},
+      {"templates/x/nodes", 404, "from 1"},
+      {"steps/0/ops?sort=time", 400, "duration"},
+      {"steps/0/ops?component=x", 400, "kv-cache"},
+      {"steps/0/accesses?write=yes", 400, "true, false"},
+      {"steps/0/accesses?source=x", 400, "repacked"},
+      {"steps/0/accesses?kind=x", 400, "intermediate, weight, kv, input"},
+      {"steps/0/accesses?expert=2147483648", 400, "2147483647"},
+      {"steps/0/accesses?cursor=0.0.0.0", 400, "cursor"},
+      {"steps/9/accesses", 404, "step 9"},
+      {"accesses?phase=x", 400, "generate"},
+      {"accesses?kind=x", 400, "intermediate, weight, kv, input"},
+      {"accesses?from=1", 400, "from"},
+      {"accesses?first_step=-1", 400, "whole number"},
+      {"accesses?first_step=2&last_step=1", 400, "ends before it begins"},
+      {"accesses?cursor=x", 400, "begin without"},
+      {"accesses?cursor=0.0.0.0", 400, "another session, filter or order"},
+      {"steps/0/layers/2", 404, "no layer 2"},
+      {"steps/0/layers/4294967295", 404, "layers"},
+      {"steps/0/layers/x", 404, "from 0"},
+      {"steps/9/layers/0", 404, "step 9"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.question);
+    const Answer answer = server.ask(c.question);
+    EXPECT_EQ(answer.status, c.status);
+    EXPECT_EQ(answer.type, "application/problem+json");
+    EXPECT_EQ(answer.body["code"], c.status == 400 ? "bad_request" : "not_found");
+    EXPECT_NE(answer.body["detail"].get<std::string>().find(c.says), std::string::npos)
+        << answer.body["detail"];
+  }
+  // A long text is refused, whatever it says.
+  EXPECT_EQ(server.ask("accesses?tensor=" + std::string(201, 'a')).status, 400);
+}
+
+TEST(TraceRoutes, OfAnEndedSessionAreNotSentTwice) {
+  TraceServer server;
+  httplib::Client client = server.client();
+  for (const char* question :
+       {"tokens", "templates", "templates/1/nodes", "templates/1/tensors", "steps", "steps/0/ops",
+        "steps/0/accesses", "accesses", "steps/0/layers/0"}) {
+    SCOPED_TRACE(question);
+    const std::string path = std::string("/api/v1/sessions/small/") + question;
+    const auto first = client.Get(path);
+    ASSERT_TRUE(first);
+    ASSERT_EQ(first->status, 200) << first->body;
+    const std::string tag = first->get_header_value("ETag");
+    EXPECT_FALSE(tag.empty());
+    const auto again = client.Get(path, {{"If-None-Match", tag}});
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->status, 304);
+    EXPECT_TRUE(again->body.empty());
+    const auto head = client.Head(path);
+    ASSERT_TRUE(head);
+    EXPECT_EQ(head->status, 200);
+  }
+}
+
+// The walk over all steps ends between two of them: the answer that nobody gets
+// is the one of a question that was withdrawn.
+TEST(TraceRoutes, ALongWalkEndsWhenTheClientHasGone) {
+  TraceServer server(30'000);
+  std::atomic<int> status = 0;
+  server.door.http().set_logger([&](const httplib::Request&, const httplib::Response& response) {
+    status = response.status;
+  });
+  {
+    RawClient client(server.port);
+    client.send(
+        "GET /api/v1/sessions/small/accesses?sort=bytes HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  }  // gone
+  EXPECT_TRUE(eventually([&] { return status != 0; }));
+  EXPECT_EQ(status, 503);
+  server.stop();
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,264 @@
+// What goes when the data folder holds too much, and what happens when there is
+// no room left: on small files with a clock of ours, on a disk of 8 MiB, and
+// where nothing may be written.
+#include "server/sessions/retention.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/server/support/recorded.h"
+#include "tests/support/read_only_folder.h"
+#include "tests/support/sessions/small_session.h"
+#include "tests/support/small_disk.h"
+#include "tracer/format/file/session_edit.h"
+
+namespace tt::test {
+namespace {
+
+using KeptIds = std::vector<std::string>;
+
+// A data folder with sessions whose ages we choose.
+struct Folder {
+  static constexpr std::int64_t kNow = 1'800'000'000'000'000'000;
+
+  void add(const std::string& id, std::chrono::hours age) {
+    const SmallSession session({small_step(0)});
+    const fs::path file = folder.path() / (id + ".ttrace");
+    fs::copy_file(session.path, file);
+    ASSERT_TRUE(rename_session(file, id).has_value());
+    const std::chrono::sys_time<std::chrono::nanoseconds> then(std::chrono::nanoseconds(kNow) -
+                                                               std::chrono::nanoseconds(age));
+    fs::last_write_time(file, std::chrono::file_clock::from_sys(then));
+    bytes = fs::file_size(file);
+  }
+  Retention retention(const RetentionOptions& options) {
+    return Retention(
+        store, options,
+        [this](const RemovedSession& gone) {
+          removed.push_back(gone.id);
+          EXPECT_EQ(gone.bytes, bytes);
+          EXPECT_FALSE(gone.reason.empty());
+        },
+        [this] { return now; });
+  }
+  KeptIds left() const {
+    KeptIds ids;
+    for (const std::string& file : files_below(folder.path()))
+      if (file.ends_with(".ttrace") && !file.starts_with("."))
+        ids.push_back(file.substr(0, file.size() - 7));
+    return ids;
+  }
+
+  TempFolder folder;
+  std::int64_t now = kNow;
+  SessionStore store{folder.path(), {}, [this] { return now; }};
+  KeptIds removed;
+  std::uint64_t bytes = 0;  // of one of them
+};
+
+using std::chrono::hours;
+
+TEST(Retention, WithoutOptionsEverythingStays) {
+  Folder folder;
+  folder.add("old", hours(24 * 3650));
+  folder.add("new", hours(0));
+  auto retention = folder.retention({.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0});
+  retention.sweep();
+  EXPECT_EQ(folder.left(), (KeptIds{"new", "old"}));
+  EXPECT_EQ(retention.room().data_bytes, 2 * folder.bytes);
+  EXPECT_FALSE(retention.refuse_session());
+}
+
+TEST(Retention, OldOnesGoOldestFirst) {
+  Folder folder;
+  folder.add("a", hours(49));
+  folder.add("b", hours(100));
+  folder.add("c", hours(47));
+  folder.add("d", -hours(1000));  // the clock was set back
+  auto retention = folder.retention({.keep_for = hours(48), .keep_bytes = {}, .disk_reserve = 0});
+  retention.sweep();
+  EXPECT_EQ(folder.removed, (KeptIds{"b", "a"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
+  folder.now += std::chrono::nanoseconds(hours(2)).count();
+  retention.sweep();
+  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
+  folder.now = 0;  // far back
+  retention.sweep();
+  EXPECT_EQ(folder.left(), (KeptIds{"d"}));
+}
+
+TEST(Retention, UnderAQuotaDeletedOnesGoFirstThenTheOldest) {
+  Folder folder;
+  for (int i = 0; i < 6; ++i) folder.add(std::string(1, static_cast<char>('a' + i)), hours(10 - i));
+  ASSERT_TRUE(folder.store.remove("f").has_value());
+  folder.now += 2'000'000'000;
+  ASSERT_TRUE(folder.store.remove("e").has_value());
+  auto retention = folder.retention(
+      {.keep_for = {}, .keep_bytes = 2 * folder.bytes + folder.bytes / 2, .disk_reserve = 0});
+  EXPECT_EQ(retention.room().data_bytes, 6 * folder.bytes);
+  retention.sweep();
+  EXPECT_EQ(folder.removed, (KeptIds{"f", "e", "a", "b"}));
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
+  EXPECT_FALSE(retention.refuse_session());
+  EXPECT_FALSE(retention.refuse_file(folder.bytes, 0));
+  const auto refused = retention.refuse_file(3 * folder.bytes, 0);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->fault, Fault::QuotaReached);
+  EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
+}
+
+TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
+  Folder folder;
+  folder.add("old", hours(1000));
+  const TempFolder outside;
+  write_bytes(outside / "x.ttrace", "x");
+  const SmallSession elsewhere({small_step(0)});
+  fs::copy_file(elsewhere.path, outside / "theirs.ttrace");
+  fs::create_symlink(outside / "theirs.ttrace", folder.folder / "link.ttrace");
+  write_bytes(folder.folder / "broken.ttrace", "no database");
+  write_bytes(folder.folder / "notes.txt", std::string(100'000, 'x'));
+  SessionInfo info = SmallSession::small_info();
+  auto running = SessionWriter::create(folder.folder / "running.ttrace", info);
+  ASSERT_TRUE(running.has_value());
+  auto retention = folder.retention({.keep_for = hours(1), .keep_bytes = 1, .disk_reserve = 0});
+  folder.now += std::chrono::nanoseconds(hours(24 * 36500)).count();
+  retention.sweep();
+  EXPECT_EQ(folder.removed, KeptIds{"old"});
+  EXPECT_TRUE(fs::exists(folder.folder / "broken.ttrace"));
+  EXPECT_TRUE(fs::exists(folder.folder / "notes.txt"));
+  EXPECT_TRUE(fs::is_symlink(folder.folder / "link.ttrace"));
+  EXPECT_TRUE(fs::exists(outside / "theirs.ttrace"));
+  EXPECT_TRUE(fs::exists(folder.folder / "running.ttrace"));
+  // The running one is more than the quota: the next has to wait, and is told so.
+  const auto refused = retention.refuse_session();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->fault, Fault::QuotaReached);
+  EXPECT_NE(refused->detail.find("--keep-bytes"), std::string::npos) << refused->detail;
+  info.state = SessionState::Done;
+  EXPECT_TRUE((*running)->finish(info, {}).has_value());
+  retention.sweep();
+  EXPECT_FALSE(fs::exists(folder.folder / "running.ttrace"));
+}
+
+TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
+  Folder folder;
+  folder.add("a", hours(5));
+  folder.add("b", hours(5));
+  ASSERT_TRUE(folder.store.remove("a").has_value());
+  auto retention = folder.retention({.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0});
+  folder.now += std::chrono::nanoseconds(std::chrono::minutes(59)).count();
+  retention.sweep();
+  EXPECT_TRUE(folder.removed.empty());
+  folder.now += std::chrono::nanoseconds(std::chrono::minutes(2)).count();
+  retention.start(1ms);
+  EXPECT_TRUE(eventually([&] { return files_below(folder.folder.path()).size() == 1; }));
+  retention.stop();
+  EXPECT_EQ(folder.removed, KeptIds{"a"});
+}
+
+// ---------------------------------------------------------------------------
+// The real server, where there is no room
+
+TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
+  need_backends();
+  const SmallDisk folder(8);
+  ASSERT_EQ(folder.problem(), "");
+  {
+    TestServer server({.data = folder.path(),
+                       .retention = {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 2u << 20}});
+    ASSERT_TRUE(server.loaded());
+    const std::string first = record(server, "first");
+    ASSERT_EQ(server.del("/api/v1/sessions/" + first).status, 200);
+    const std::string kept = record(server, "kept");
+    // Somebody fills the disk: what was deleted goes, then requests are refused.
+    write_bytes(folder / "others", std::string(5u << 20, 'x'));
+    std::string more;
+    for (int i = 0; server.removed.empty(); ++i) {
+      ASSERT_LT(i, 40);
+      more += std::string(256u << 10, 'y');
+      write_bytes(folder / "more", more);
+      const Answer answer = server.post("/api/v1/generate", short_request("x").dump());
+      if (answer.status == 202) server.when_ended(answer.body["id"]);
+    }
+    EXPECT_EQ(server.removed, KeptIds{first});
+    const Answer refused = [&] {
+      for (int i = 0; i < 40; ++i) {
+        more += std::string(256u << 10, 'y');
+        write_bytes(folder / "more", more);
+        const Answer answer = server.post("/api/v1/generate", short_request("x").dump());
+        if (answer.status != 202) return answer;
+        server.when_ended(answer.body["id"]);
+      }
+      return Answer{};
+    }();
+    EXPECT_EQ(refused.status, 507) << refused.body;
+    EXPECT_EQ(refused.body["code"], "quota_reached");
+    EXPECT_NE(refused.body["detail"].get<std::string>().find("--disk-reserve"), std::string::npos);
+    EXPECT_GT(server.get("/api/v1/server").body["disk_free_bytes"], 0);
+    // An import is refused, too, and a full disk leaves nothing of it.
+    const std::string bytes = download(server, kept);
+    const Answer no_room = send_in(server, bytes);
+    EXPECT_EQ(no_room.status, 507) << no_room.body;
+    EXPECT_EQ(no_room.body["code"], "quota_reached");
+    // What there was is there, and room helps.
+    EXPECT_EQ(server.get("/api/v1/sessions/" + kept).body["state"], "done");
+    fs::remove(folder / "others");
+    record(server, "again");
+  }
+  {
+    TestServer server({.data = folder.path()});  // no reserve: the disk itself says no
+    ASSERT_TRUE(server.loaded());
+    const KeptIds before = listed(server);
+    std::string text = download(server, before.front());
+    text.resize(20u << 20);  // sent in full, larger than the disk
+    const auto files = files_below(folder.path());
+    for (const Answer& refused : {send_in(server, text)}) {
+      EXPECT_EQ(refused.status, 507) << refused.body;
+    }
+    EXPECT_EQ(files_below(folder.path()), files);
+    EXPECT_EQ(listed(server), before);
+  }
+}
+
+TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
+  need_backends();
+  const TempFolder folder;
+  std::string id, deleted;
+  std::map<std::string, json> before;
+  std::string bytes;
+  {
+    TestServer server({.data = folder.path()});
+    ASSERT_TRUE(server.loaded());
+    id = record(server);
+    deleted = record(server, "deleted");
+    ASSERT_EQ(server.del("/api/v1/sessions/" + deleted).status, 200);
+    before = all_answers(server, id);
+    bytes = download(server, id);
+  }
+  {
+    const ReadOnlyFolder read_only(folder.path());
+    ASSERT_EQ(read_only.problem(), "");
+    TestServer server({.data = folder.path()});
+    EXPECT_EQ(all_answers(server, id), before);
+    EXPECT_EQ(download(server, id), bytes);
+    const std::string session = "/api/v1/sessions/" + id;
+    const Answer refused[] = {server.patch(session, {{"title", "x"}}), server.del(session),
+                              server.post("/api/v1/sessions/" + deleted + "/restore", ""),
+                              send_in(server, bytes)};
+    for (const Answer& one : refused) {
+      EXPECT_EQ(one.status, 500) << one.body;
+      EXPECT_EQ(one.body["code"], "storage_failed");
+      EXPECT_NE(one.body["detail"].get<std::string>().find("permission"), std::string::npos)
+          << one.body["detail"];
+    }
+    server.retention.sweep();
+    EXPECT_EQ(all_answers(server, id), before);
+  }
+  TestServer server({.data = folder.path()});
+  EXPECT_EQ(server.post("/api/v1/sessions/" + deleted + "/restore", "").status, 200);
+  EXPECT_EQ(listed(server).size(), 2u);
+}
+
+}  // namespace
+}  // namespace tt::test

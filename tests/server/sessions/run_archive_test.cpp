@@ -1,0 +1,259 @@
+// Exports that are folders, over HTTP: archives that the program tar takes apart, with the
+// very files that tt writes; and run folders on their way back in.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/api/exchange/odd_archives.h"
+#include "tests/api/exchange/round_trip_check.h"
+#include "tests/server/support/recorded.h"
+#include "tests/support/said_by.h"
+#include "tests/support/small_disk.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+namespace {
+
+class RunArchive : public ::testing::Test {
+ protected:
+  RunArchive() { need_backends(); }
+};
+
+httplib::Result ask(TestServer& server, const std::string& id, const std::string& query) {
+  return server.client().Get("/api/v1/sessions/" + id + "/export?" + query);
+}
+std::string archive_of(TestServer& server, const std::string& id,
+                       const std::string& query = "format=folder") {
+  const auto sent = ask(server, id, query);
+  EXPECT_TRUE(sent && sent->status == 200);
+  return sent ? sent->body : "";
+}
+Answer send_archive(TestServer& server, const std::string& bytes,
+                    const std::string& type = "application/x-tar") {
+  return server.post("/api/v1/sessions", bytes, type);
+}
+// The archive's files as tar takes it apart, in `folder`.
+void unpack(const std::string& bytes, const fs::path& folder) {
+  fs::create_directories(folder);
+  write_bytes(folder / "s.tar", bytes);
+  said_by("cd " + folder.string() + " && tar -xf s.tar && rm s.tar");
+}
+void expect_same_files(const fs::path& one, const fs::path& other) {
+  EXPECT_EQ(said_by("diff -r " + one.string() + " " + other.string()), "");
+}
+
+TEST_F(RunArchive, HasTheFilesThatTtWrites) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const TempFolder folder;
+  const std::string tt = "cd " + folder.path().string() + " && " + std::string(kPlaces.tt) +
+                         " export -q " + (server.data / (id + ".ttrace")).string();
+  struct Case {
+    const char* query;
+    std::string options, below;  // the folder's name that has the files, in each
+  };
+  const Case cases[] = {
+      {"format=folder", "--format folder -o whole", "whole"},
+      {"format=folder&first_step=1&last_step=2&per_head=true",
+       "--format folder --first-step 1 --last-step 2 --per-head -o some", "some"},
+      {"part_rows=1000", "--format parquet --part-rows 1000 -o lake", "lake"},
+      {"format=arrow-file&part_rows=1000", "--format arrow-file --part-rows 1000 -o arrows",
+       "arrows"},
+      {"format=parquet&part_rows=1&last_step=2",
+       "--format parquet --part-rows 1 --last-step 2 -o parts", "parts"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.query);
+    const auto sent = ask(server, id, c.query);
+    ASSERT_TRUE(sent && sent->status == 200) << (sent ? sent->body : "no answer");
+    EXPECT_EQ(sent->get_header_value("Content-Type"), "application/x-tar");
+    EXPECT_EQ(sent->get_header_value("Content-Disposition"),
+              "attachment; filename=\"" + id + ".tar\"");
+    EXPECT_FALSE(sent->get_header_value("ETag").empty());
+    write_bytes(folder / "listed.tar", sent->body);
+    std::istringstream names(said_by("tar -tf " + (folder / "listed.tar").string()));
+    std::size_t files = 0;
+    for (std::string name; std::getline(names, name); ++files)
+      EXPECT_TRUE(name.starts_with(id + "/")) << name;
+    EXPECT_GE(files, 6U);
+    const fs::path out = folder.path() / ("out-" + c.below);
+    unpack(sent->body, out);
+    said_by(tt + " " + c.options);
+    expect_same_files(out / id, folder.path() / c.below);
+    EXPECT_EQ(archive_of(server, id, c.query), sent->body) << "the same again";
+    // What it was made in is gone.
+    EXPECT_TRUE(eventually(
+        [&] { return files_below(server.data) == std::vector<std::string>{id + ".ttrace"}; }));
+  }
+  const auto head = server.client().Head("/api/v1/sessions/" + id + "/export?format=folder");
+  ASSERT_TRUE(head && head->status == 200);
+  EXPECT_EQ(head->get_header_value("Content-Type"), "application/x-tar");
+}
+
+TEST_F(RunArchive, SaysWhatItCannotDo) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const auto asked = [&](const std::string& session, const std::string& query) {
+    return server.get("/api/v1/sessions/" + session + "/export?" + query);
+  };
+  EXPECT_EQ(asked("none", "format=folder").status, 404);
+  for (const char* query :
+       {"format=csv&part_rows=10", "format=arrow&part_rows=10", "format=folder&part_rows=10",
+        "part_rows=-1", "part_rows=many", "format=Folder"}) {
+    const Answer refused = asked(id, query);
+    EXPECT_EQ(refused.status, 400) << query << refused.body;
+  }
+  EXPECT_EQ(ask(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
+}
+
+TEST_F(RunArchive, OfARunningSessionWhatIsThereNow) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = start_endless(server);
+  const TempFolder folder;
+  unpack(archive_of(server, id), folder / "out");
+  const json metadata = json::parse(bytes_of(folder.path() / "out" / id / "trace_metadata.json"));
+  EXPECT_GT(metadata["steps"].size(), 3U);
+  EXPECT_EQ(fs::file_size(folder.path() / "out" / id / "tensor_access.bin") % 64, 0U);
+  end(server, id);
+}
+
+TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
+  std::string id, bytes;
+  const TempFolder data;
+  {
+    TestServer server({.data = data.path()});
+    ASSERT_TRUE(server.loaded());
+    id = record(server);
+    bytes = archive_of(server, id);
+  }
+  const auto only = std::vector<std::string>{id + ".ttrace"};
+  for (const char* query : {"format=folder", "part_rows=1000"}) {
+    for (const RetentionOptions& tight :
+         {RetentionOptions{.keep_for = {}, .keep_bytes = 20'000, .disk_reserve = 0},
+          RetentionOptions{.keep_for = {}, .keep_bytes = {}, .disk_reserve = 1ULL << 60}}) {
+      TestServer server({.model = {}, .data = data.path(), .retention = tight});
+      const Answer refused = server.get("/api/v1/sessions/" + id + "/export?" + query);
+      EXPECT_EQ(refused.status, 507) << refused.body;
+      EXPECT_EQ(refused.body["code"], "quota_reached");
+      EXPECT_EQ(refused.type, "application/problem+json");
+      EXPECT_EQ(files_below(data.path()), only);
+    }
+  }
+  // The disk itself says no: the session is there, and a run folder has no place beside it.
+  const SmallDisk disk(2);
+  ASSERT_EQ(disk.problem(), "");
+  fs::copy_file(data.path() / (id + ".ttrace"), disk / "s.ttrace");
+  write_bytes(disk / "others", std::string(fs::space(disk.path()).available - 8192, 'x'));
+  TestServer full({.model = {}, .data = disk.path()});
+  for (const char* query : {"format=folder", "part_rows=1000"}) {
+    const Answer refused = full.get(std::string("/api/v1/sessions/s/export?") + query);
+    EXPECT_EQ(refused.status, 507) << refused.body;
+    EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
+  }
+  const Answer no_room = send_archive(full, bytes);
+  EXPECT_EQ(no_room.status, 507) << no_room.body;
+  EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
+}
+
+TEST_F(RunArchive, TheQuotaIsForTheSessionNotForWhatItIsMadeOf) {
+  std::string bytes;
+  std::uint64_t session_bytes = 0;
+  {
+    TestServer server;
+    ASSERT_TRUE(server.loaded());
+    const std::string id = record(server);
+    bytes = archive_of(server, id);
+    session_bytes = fs::file_size(server.folder.path() / (id + ".ttrace"));
+  }
+  ASSERT_GT(bytes.size(), 2 * session_bytes);
+  const auto imported_under = [&](std::uint64_t quota) {
+    TestServer server(
+        {.model = {}, .retention = {.keep_for = {}, .keep_bytes = quota, .disk_reserve = 0}});
+    const Answer answer = send_archive(server, bytes);
+    EXPECT_EQ(files_below(server.data).size(), answer.status == 201 ? 1U : 0U);
+    return answer;
+  };
+  const Answer taken = imported_under(2 * session_bytes);
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  const Answer refused = imported_under(session_bytes / 4);
+  EXPECT_EQ(refused.status, 507) << refused.body;
+  EXPECT_EQ(refused.body["code"], "quota_reached");
+}
+
+TEST_F(RunArchive, ComesBackAsTheSession) {
+  TestServer from;
+  ASSERT_TRUE(from.loaded());
+  const std::string id = record(from);
+  const TempFolder folder;
+  said_by("cd " + folder.path().string() + " && " + std::string(kPlaces.tt) + " export -q " +
+          (from.data / (id + ".ttrace")).string() +
+          " --format folder -o run && tar -cf tar.tar run");
+  const SessionReader before = SessionReader::open(from.data / (id + ".ttrace")).value();
+  const std::pair<const char*, std::string> archives[] = {
+      {"application/x-tar", archive_of(from, id)},
+      {"Application/X-TAR; of=tar", bytes_of(folder / "tar.tar")}};
+  for (const auto& [type, bytes] : archives) {
+    SCOPED_TRACE(type);
+    TestServer to({.model = {}});
+    const Answer taken = send_archive(to, bytes, type);
+    ASSERT_EQ(taken.status, 201) << taken.body;
+    EXPECT_EQ(taken.body["id"], id);
+    EXPECT_EQ(taken.body["state"], "done");
+    EXPECT_EQ(files_below(to.data), std::vector<std::string>{id + ".ttrace"});
+    EXPECT_TRUE(check_session(to.data / (id + ".ttrace"))->empty());
+    expect_same_session(before, SessionReader::open(to.data / (id + ".ttrace")).value(),
+                        Ends::Unknown);
+  }
+}
+
+TEST_F(RunArchive, AnOddOneIsRefusedAndLeadsNowhere) {
+  const TempFolder folder;
+  fs::create_directory(folder / "data");
+  TestServer server({.model = {}, .data = folder / "data"});
+  const auto send = [&](const std::string& bytes, const std::string& said) {
+    const Answer refused = send_archive(server, bytes);
+    EXPECT_EQ(refused.status, 422) << refused.body;
+    const std::string detail = refused.body.value("detail", "");
+    EXPECT_TRUE(detail.contains(said)) << detail;
+    EXPECT_FALSE(detail.contains(folder.path().string())) << detail;
+    EXPECT_TRUE(files_below(folder.path()).empty());
+  };
+  for (const OddArchive& odd : odd_archives()) {
+    SCOPED_TRACE(odd.what);
+    send(odd.bytes, odd.said);
+  }
+  // Archives as they should be, of what is no run folder.
+  const auto run = [](const std::string& metadata, const std::string& constants) {
+    return tar_of({{.name = "run/trace_metadata.json", .data = metadata},
+                   {.name = "run/accesses.csv", .data = constants},
+                   {.name = "run/tensor_access.bin", .data = std::string(64, '\0')}});
+  };
+  send(run("{", "op\n"), "trace_metadata.json:1: This is no metadata");
+  send(run(R"({"session":{},"steps":[]})", ""), "accesses.csv:1: The line of names is missing");
+  send(run(R"({"session":{},"steps":[{"step":0}]})", "op\n"), "tensor_access.bin:1: The record");
+}
+
+TEST_F(RunArchive, WhoseSenderVanishesLeavesNothing) {
+  TestServer server({.model = {}});
+  const std::string bytes(1 << 20, 't');
+  {
+    RawClient client(server.port);
+    client.send(
+        "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-tar\r\n"
+        "Content-Length: " +
+        std::to_string(2 * bytes.size()) + "\r\n\r\n" + bytes);
+    EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 1; }));
+  }
+  EXPECT_TRUE(eventually([&] { return files_below(server.data).empty(); }));
+}
+
+}  // namespace
+}  // namespace tt::test

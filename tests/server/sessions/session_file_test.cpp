@@ -1,0 +1,426 @@
+// The files of sessions over HTTP: downloads, in parts and of running sessions,
+// and imports, sound and not.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <algorithm>
+
+#include "tests/server/support/recorded.h"
+#include "tracer/format/file/session_edit.h"
+#include "tracer/format/file/session_reader.h"
+
+namespace tt::test {
+namespace {
+
+class SessionFile : public ::testing::Test {
+ protected:
+  SessionFile() { need_backends(); }
+};
+
+std::string file_path(const std::string& id) { return "/api/v1/sessions/" + id + "/file"; }
+
+TEST_F(SessionFile, IsADatabaseThatAnySqliteOpens) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const auto file = server.client().Get(file_path(id));
+  ASSERT_TRUE(file && file->status == 200);
+  EXPECT_EQ(file->body, bytes_of(server.data / (id + ".ttrace")));
+  EXPECT_EQ(file->get_header_value("Content-Type"), "application/vnd.sqlite3");
+  EXPECT_EQ(file->get_header_value("Content-Disposition"),
+            "attachment; filename=\"" + id + ".ttrace\"");
+  const TempFolder folder;
+  const fs::path copy = folder / "copy.ttrace";
+  write_bytes(copy, file->body);
+  EXPECT_EQ(sqlite3_says(copy, "PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(sqlite3_says(copy, "SELECT count(*) FROM tt_step"),
+            std::to_string(server.get("/api/v1/sessions/" + id).body["steps"].get<int>()));
+  EXPECT_EQ(sqlite3_says(copy, "SELECT value FROM tt_meta WHERE key='id'"), id);
+
+  const auto head = server.client().Head(file_path(id));
+  EXPECT_EQ(head->status, 200);
+  EXPECT_EQ(head->get_header_value("Content-Length"), std::to_string(file->body.size()));
+  EXPECT_EQ(head->get_header_value("Accept-Ranges"), "bytes");
+  EXPECT_EQ(server.get(file_path("none")).status, 404);
+}
+
+TEST_F(SessionFile, IsSentInPartsAsAsked) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const std::string whole = download(server, id);
+  const std::size_t size = whole.size();
+  const auto n = [](std::size_t v) { return std::to_string(v); };
+  struct Case {
+    std::string range;
+    int status;
+    std::string bytes, content_range;
+  };
+  const Case cases[] = {
+      {"bytes=0-0", 206, whole.substr(0, 1), "bytes 0-0/" + n(size)},
+      {"bytes=100-4095", 206, whole.substr(100, 3996), "bytes 100-4095/" + n(size)},
+      {"bytes=-100", 206, whole.substr(size - 100),
+       "bytes " + n(size - 100) + "-" + n(size - 1) + "/" + n(size)},
+      {"bytes=5000-", 206, whole.substr(5000), "bytes 5000-" + n(size - 1) + "/" + n(size)},
+      {"bytes=10-99999999999", 206, whole.substr(10), "bytes 10-" + n(size - 1) + "/" + n(size)},
+      {"bytes=" + n(size) + "-", 416, "", "bytes */" + n(size)},
+      {"bytes=0-1,5-6", 200, whole, ""},  // may be ignored, and is
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.range);
+    const auto part = server.client().Get(file_path(id), {{"Range", c.range}});
+    ASSERT_TRUE(static_cast<bool>(part));
+    EXPECT_EQ(part->status, c.status);
+    EXPECT_EQ(part->get_header_value("Content-Range"), c.content_range);
+    if (c.status != 416) {
+      EXPECT_EQ(part->body, c.bytes);
+    }
+  }
+  const std::string etag = server.client().Head(file_path(id))->get_header_value("ETag");
+  const auto same =
+      server.client().Get(file_path(id), {{"Range", "bytes=0-9"}, {"If-Range", etag}});
+  EXPECT_EQ(same->body, whole.substr(0, 10));
+  const auto other =
+      server.client().Get(file_path(id), {{"Range", "bytes=0-9"}, {"If-Range", "\"other\""}});
+  EXPECT_EQ(other->status, 200);
+  EXPECT_EQ(other->body, whole);
+  std::string joined;
+  for (std::size_t at = 0; at < size; at += 7777) {
+    joined += server.client()
+                  .Get(file_path(id), {{"Range", "bytes=" + n(at) + "-" + n(at + 7776)}})
+                  ->body;
+  }
+  EXPECT_EQ(joined, whole);
+  // Answers have no parts: they are whole, whatever is asked.
+  for (const char* range : {"bytes=0-3", "bytes=99999999-", "bytes=5-1", "lines=1"}) {
+    const auto answer =
+        server.client().Get("/api/v1/sessions/" + id, {{"Range", std::string(range)}});
+    EXPECT_EQ(answer->status, 200) << range;
+    EXPECT_EQ(json::parse(answer->body)["id"], id);
+  }
+}
+
+TEST_F(SessionFile, OfARunningSessionIsOneMomentOfIt) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = start_endless(server);
+  const TempFolder folder;
+  std::uint32_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    const auto file = server.client().Get(file_path(id));
+    ASSERT_TRUE(file && file->status == 200);
+    EXPECT_EQ(file->get_header_value("Cache-Control"), "no-store");
+    EXPECT_FALSE(file->has_header("ETag"));
+    const fs::path copy = folder.path() / (std::to_string(i) + ".ttrace");
+    write_bytes(copy, file->body);
+    EXPECT_TRUE(check_session(copy)->empty());
+    EXPECT_EQ(sqlite3_says(copy, "PRAGMA integrity_check"), "ok");
+    const auto reader = SessionReader::open(copy);
+    EXPECT_EQ(reader->info()->state, SessionState::Recovered);
+    EXPECT_GE(reader->step_count().value(), std::max(last, 4u));
+    last = reader->step_count().value();
+  }
+  EXPECT_EQ(server.client().Head(file_path(id))->status, 200);
+  // It goes on meanwhile, and nothing of it is lost.
+  EXPECT_TRUE(eventually(
+      [&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0u) > last; }));
+  end(server, id);
+  const json ended = server.get("/api/v1/sessions/" + id).body;
+  EXPECT_EQ(ended["state"], "cancelled");
+  EXPECT_EQ(ended["losses"]["steps_not_written"], 0);
+  EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
+  EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+
+  // What was copied while it ran is a session of its own elsewhere.
+  const Answer taken = send_in(server, bytes_of(folder.path() / "0.ttrace"));
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body["id"], id + "-2");
+  EXPECT_EQ(taken.body["state"], "recovered");
+}
+
+// Reads a response slowly: its head, then on demand.
+class SlowDownload {
+ public:
+  SlowDownload(std::uint16_t port, const std::string& path) : socket_(port, 4096) {
+    socket_.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    head_ = socket_.read_until("\r\n\r\n");
+  }
+  const std::string& head() const { return head_; }
+  // What comes, but not more than this.
+  std::string rest(std::size_t most) { return socket_.read(most); }
+
+ private:
+  RawClient socket_;
+  std::string head_;
+};
+
+// Larger than all that sockets buffer.
+std::string record_large(TestServer& server) {
+  const std::string id = record(server);
+  const fs::path file = server.data / (id + ".ttrace");
+  EXPECT_EQ(sqlite3_says(file,
+                         "CREATE TABLE filler(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                         "SELECT i+1 FROM n WHERE i<24) INSERT INTO filler SELECT "
+                         "randomblob(1000000) FROM n;"),
+            "");
+  return id;
+}
+
+TEST_F(SessionFile, OneThatVanishesWhileItIsSentArrivesWhole) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record_large(server);
+  const std::string whole = bytes_of(server.data / (id + ".ttrace"));
+  SlowDownload slow(server.port, file_path(id));
+  EXPECT_TRUE(slow.head().starts_with("HTTP/1.1 200")) << slow.head();
+  ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
+  fs::remove_all(server.data / ".deleted");
+  EXPECT_TRUE(files_below(server.data).empty());
+  EXPECT_EQ(slow.rest(whole.size()), whole);
+}
+
+TEST_F(SessionFile, OneThatChangesWhileItIsSentIsCutOff) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record_large(server);
+  const std::string whole = bytes_of(server.data / (id + ".ttrace"));
+  {
+    SlowDownload slow(server.port, file_path(id));
+    ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "new"}}).status, 200);
+    const std::string got = slow.rest(whole.size());
+    EXPECT_LT(got.size(), whole.size());
+    EXPECT_EQ(got, whole.substr(0, got.size()));
+  }
+  SlowDownload slow(server.port, file_path(id));
+  fs::resize_file(server.data / (id + ".ttrace"), 8192);
+  EXPECT_LT(slow.rest(whole.size()).size(), whole.size());
+}
+
+TEST_F(SessionFile, GoesRoundTheWorldUnchanged) {
+  std::string bytes, id;
+  std::map<std::string, json> before;
+  {
+    TestServer server;
+    ASSERT_TRUE(server.loaded());
+    id = record(server);
+    before = all_answers(server, id);
+    bytes = download(server, id);
+  }
+  TestServer server;
+  const Answer taken = send_in(server, bytes);
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body, before[""]);
+  EXPECT_EQ(all_answers(server, id), before);
+  EXPECT_EQ(download(server, id), bytes);
+
+  // Again: it is there.
+  const Answer again = send_in(server, bytes);
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.body, before[""]);
+  EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+
+  // Another of the same id: both stay.
+  ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "here"}}).status, 200);
+  for (const char* suffix : {"-2", "-3"}) {
+    const auto sent = server.client().Post("/api/v1/sessions", bytes, "application/octet-stream");
+    ASSERT_TRUE(sent && sent->status == 201);
+    EXPECT_EQ(sent->get_header_value("Location"), "/api/v1/sessions/" + id + suffix);
+    auto answers = all_answers(server, id + suffix);
+    EXPECT_EQ(answers[""]["id"], id + suffix);
+    answers[""]["id"] = id;
+    EXPECT_EQ(answers, before);
+    EXPECT_TRUE(check_session(server.data / (id + suffix + ".ttrace"))->empty());
+    EXPECT_EQ(sqlite3_says(server.data / (id + suffix + ".ttrace"),
+                           "SELECT value FROM tt_meta WHERE key='id'"),
+              id + suffix);
+  }
+  EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "here");
+}
+
+TEST_F(SessionFile, MayBeLargerThanAnyOtherBody) {
+  TestServer from;
+  ASSERT_TRUE(from.loaded());
+  const std::string bytes = download(from, record_large(from));
+  ASSERT_GT(bytes.size(), 20u << 20);
+  TestServer to;
+  const Answer taken = send_in(to, bytes);
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body["file_bytes"], bytes.size());
+
+  ServerOptions options;
+  options.max_import = 1u << 20;
+  TestServer small({.door = door_options(options)});
+  const Answer refused = send_in(small, bytes);
+  EXPECT_EQ(refused.status, 413) << refused.body;
+  EXPECT_EQ(refused.body["code"], "body_too_large");
+  EXPECT_TRUE(listed(small).empty());
+}
+
+// A few bytes that unpack to gigabytes are a few bytes.
+TEST_F(SessionFile, IsTakenAsItIsSentNeverUnpacked) {
+  TestServer server;
+  const std::string packed("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\xae\x05\x00", 14);
+  const httplib::Headers gzip = {{"Content-Encoding", "gzip"}};
+  const auto generate = server.client().Post("/api/v1/generate", gzip, packed, "application/json");
+  ASSERT_TRUE(static_cast<bool>(generate));
+  EXPECT_EQ(json::parse(generate->body)["code"], "bad_json") << generate->body;
+  const auto taken =
+      server.client().Post("/api/v1/sessions", gzip, packed, "application/octet-stream");
+  ASSERT_TRUE(static_cast<bool>(taken));
+  EXPECT_EQ(json::parse(taken->body)["code"], "not_a_session") << taken->body;
+}
+
+TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const std::string whole = download(server, id);
+  const auto changed = [&](std::size_t at, char value) {
+    std::string bytes = whole;
+    bytes[at] = value;
+    return bytes;
+  };
+  std::string scrambled = whole;
+  for (std::size_t i = whole.size() / 2; i < whole.size(); i += 97) scrambled[i] ^= 0x55;
+  struct Case {
+    const char* name;
+    std::string bytes;
+    const char* code;
+  };
+  const Case cases[] = {
+      {"empty", "", "not_a_session"},
+      {"a text", "hello", "not_a_session"},
+      {"another database", changed(68, 0), "not_a_session"},
+      {"of the future", changed(63, 9), "newer_version"},
+      {"a header alone", whole.substr(0, 100), "session_damaged"},
+      {"a page", whole.substr(0, 4096), "session_damaged"},
+      {"half", whole.substr(0, whole.size() / 2), "session_damaged"},
+      {"all but a page", whole.substr(0, whole.size() - 4096), "session_damaged"},
+      {"all but a byte", whole.substr(0, whole.size() - 1), "session_damaged"},
+      {"flipped bits", scrambled, "session_damaged"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Answer refused = send_in(server, c.bytes);
+    EXPECT_EQ(refused.status, 422) << refused.body;
+    EXPECT_EQ(refused.body["code"], c.code) << refused.body;
+    EXPECT_EQ(refused.body["status"], 422);
+    // No word of where it lay.
+    EXPECT_EQ(refused.body["detail"].get<std::string>().find(server.data.string()),
+              std::string::npos)
+        << refused.body["detail"];
+    EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
+  }
+  EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], whole.size());
+}
+
+// What an exported row has to keep on its way through a log, by line.
+std::vector<std::string> kept_columns(const std::string& csv) {
+  std::vector<std::string> lines;
+  std::vector<bool> kept;
+  std::istringstream text(csv);
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream fields(line);
+    std::string field, out;
+    for (std::size_t i = 0; std::getline(fields, field, ','); ++i) {
+      if (lines.empty()) {
+        static const std::vector<std::string> kNames = {
+            "step",        "timestamp_ns", "duration_ns", "token_id",   "phase",    "write",
+            "tensor_name", "tensor_ptr",   "file_offset", "file_bytes", "layer_id", "size_bytes"};
+        kept.push_back(std::ranges::contains(kNames, field));
+      }
+      if (i < kept.size() && kept[i]) out += field + ",";
+    }
+    lines.push_back(out);
+  }
+  return lines;
+}
+
+TEST_F(SessionFile, MayComeAsALog) {
+  std::string log, csv, id;
+  json tokens;
+  const auto exported = [](TestServer& server, const std::string& of, const char* format) {
+    const auto sent = server.client().Get("/api/v1/sessions/" + of + "/export?format=" + format);
+    EXPECT_TRUE(sent && sent->status == 200);
+    return sent ? sent->body : "";
+  };
+  {
+    TestServer server;
+    ASSERT_TRUE(server.loaded());
+    id = record(server);
+    log = exported(server, id, "ndjson");
+    csv = exported(server, id, "csv");
+    tokens = server.get("/api/v1/sessions/" + id + "/tokens").body;
+  }
+  TestServer server;
+  const auto send_log = [&](const std::string& lines, const std::string& type) {
+    return server.post("/api/v1/sessions", lines, type);
+  };
+  const Answer taken = send_log(log, "application/x-ndjson");
+  EXPECT_EQ(taken.status, 201) << taken.body;
+  EXPECT_EQ(taken.body["id"], id);
+  EXPECT_EQ(taken.body["state"], "done");
+  EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/tokens").body, tokens);
+  const auto rows = kept_columns(exported(server, id, "csv"));
+  EXPECT_GT(rows.size(), 1000U);
+  EXPECT_EQ(rows, kept_columns(csv));
+  EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
+  // Half a log is of half a session; in any case of its type, and with a charset.
+  const std::string half = log.substr(0, log.rfind('\n', log.size() / 2) + 1);
+  const Answer broken_off = send_log(half, "Application/X-NDJSON; charset=utf-8");
+  EXPECT_EQ(broken_off.status, 201) << broken_off.body;
+  EXPECT_EQ(broken_off.body["id"], id + "-2");
+  EXPECT_EQ(broken_off.body["state"], "recovered");
+  const std::vector<std::string> both = files_below(server.data);
+  for (const std::string& bad : {std::string(), std::string("hello\n"), half + "{\n"}) {
+    const Answer refused = send_log(bad, "application/x-ndjson");
+    EXPECT_EQ(refused.status, 422) << refused.body;
+    EXPECT_EQ(refused.body["code"], "session_damaged");
+    EXPECT_FALSE(refused.body["detail"].get<std::string>().contains(server.data.string()))
+        << refused.body["detail"];
+    EXPECT_EQ(files_below(server.data), both);
+  }
+}
+
+TEST_F(SessionFile, WhoseSenderVanishesLeavesNothing) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const std::string whole = download(server, id);
+  {
+    RawClient client(server.port);
+    client.send(
+        "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
+        "Content-Type: application/octet-stream\r\nContent-Length: " +
+        std::to_string(whole.size()) + "\r\n\r\n" + whole.substr(0, whole.size() / 2));
+    EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 2; }));
+  }
+  EXPECT_TRUE(eventually([&] { return files_below(server.data).size() == 1; }));
+  EXPECT_EQ(listed(server).size(), 1u);
+}
+
+TEST_F(SessionFile, IdsThatAreNoneGetOne) {
+  TestServer server;
+  ASSERT_TRUE(server.loaded());
+  const std::string id = record(server);
+  const TempFolder folder;
+  const fs::path copy = folder / "copy.ttrace";
+  fs::copy_file(server.data / (id + ".ttrace"), copy);
+  // As somebody could make it: the check sum of the row is right.
+  const auto adopt = [&](const std::string& wanted) {
+    ASSERT_TRUE(adopt_session(copy, wanted).has_value());
+    const Answer taken = send_in(server, bytes_of(copy));
+    EXPECT_EQ(taken.status, 201) << taken.body;
+    EXPECT_TRUE(is_session_id(taken.body["id"].get<std::string>())) << taken.body["id"];
+    EXPECT_TRUE(fs::exists(server.data / (taken.body["id"].get<std::string>() + ".ttrace")));
+  };
+  for (const char* wanted : {"../../escape", "/etc/passwd", ".hidden", "a b", "x/../y"})
+    adopt(wanted);
+  adopt(std::string(300, 'x'));
+  EXPECT_EQ(listed(server).size(), 7u);
+  EXPECT_EQ(files_below(server.data).size(), 7u);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,121 @@
+// The parts that need no server: case, ranges, order, files and their ids.
+#include "server/sessions/session_query.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "server/http/byte_range.h"
+#include "server/sessions/fold_case.h"
+#include "server/sessions/work_folder.h"
+#include "tests/server/support/recorded.h"
+
+namespace tt::test {
+namespace {
+
+TEST(FoldCase, KnowsLettersOfEveryScriptAndLeavesTheRest) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", ""},
+      {"The SEA 42!", "the sea 42!"},
+      {"ÄÖÜẞ", "äöüß"},
+      {"ΑΒΓ", "αβγ"},
+      {"ДЕРЕВО", "дерево"},
+      {"日本語", "日本語"},
+      {"\U0001F600", "\U0001F600"},
+      {"a\xff\xc3", "a\xff\xc3"},  // no UTF-8
+      {"\xc0\x80 \xed\xa0", "\xc0\x80 \xed\xa0"},
+  };
+  for (const auto& [text, folded] : cases) EXPECT_EQ(fold_case(text), folded) << text;
+}
+
+// Against a naive way: every field of a small alphabet, on a small file.
+TEST(ByteRange, IsWhatTheFieldAsksFor) {
+  const std::string bytes = "0123456789";
+  const auto part = [&](const std::string& field) -> std::string {
+    const auto range = byte_range(field, bytes.size());
+    return range ? bytes.substr(range->first, range->bytes) : "none";
+  };
+  for (std::size_t first = 0; first < 14; ++first) {
+    EXPECT_EQ(part("bytes=" + std::to_string(first) + "-"),
+              first < 10 ? bytes.substr(first) : "none");
+    EXPECT_EQ(part("bytes=-" + std::to_string(first)),
+              first == 0 ? "none" : bytes.substr(10 - std::min<std::size_t>(first, 10)));
+    for (std::size_t last = 0; last < 14; ++last) {
+      const std::string field = "bytes=" + std::to_string(first) + "-" + std::to_string(last);
+      std::string expected;
+      for (std::size_t i = first; i <= last && i < bytes.size(); ++i) expected += bytes[i];
+      if (last < first) expected = bytes;  // means nothing: ignored
+      EXPECT_EQ(part(field), expected.empty() ? "none" : expected) << field;
+    }
+  }
+  for (const char* ignored : {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1-2,4-5",
+                              "lines=1-2", "bytes=1-2x", "bytes=99999999999999999999-"}) {
+    EXPECT_EQ(part(ignored), bytes) << ignored;
+  }
+}
+
+TEST(SessionQuery, PagesAreStretchesOfTheSortedList) {
+  std::mt19937 random(7);
+  std::vector<SessionEntryPtr> all;
+  for (int i = 0; i < 200; ++i) {
+    SessionOverview overview;
+    overview.info.title = std::string(1, static_cast<char>('a' + random() % 5));
+    overview.info.start_utc_ns = static_cast<std::int64_t>(random() % 20);
+    overview.steps = static_cast<std::uint32_t>(random() % 10);
+    overview.info.state = random() % 3 == 0 ? SessionState::Failed : SessionState::Done;
+    all.push_back(std::make_shared<const SessionEntry>(SessionEntry{
+        .id = "id" + std::to_string(i), .file_bytes = 0, .overview = overview, .error = {}}));
+  }
+  for (const auto key : {SessionKey::Start, SessionKey::Title, SessionKey::Steps}) {
+    for (const bool descending : {false, true}) {
+      for (const std::string state : {"", "failed"}) {
+        // The naive way: filter, then sort stably by id and then by the key.
+        std::vector<SessionEntryPtr> naive;
+        for (const auto& one : all)
+          if (state.empty() || state_of(*one) == state) naive.push_back(one);
+        std::ranges::sort(naive, {}, [](const auto& one) { return one->id; });
+        std::ranges::stable_sort(naive, [&](const auto& a, const auto& b) {
+          const auto& x = a->overview;
+          const auto& y = b->overview;
+          return key == SessionKey::Start   ? x->info.start_utc_ns < y->info.start_utc_ns
+                 : key == SessionKey::Title ? x->info.title < y->info.title
+                                            : x->steps < y->steps;
+        });
+        if (descending) std::ranges::reverse(naive);
+        std::vector<SessionEntryPtr> joined;
+        for (std::uint64_t from = 0; from < 210; from += 37) {
+          const auto page = select_sessions(all, {.state = state,
+                                                  .key = key,
+                                                  .descending = descending,
+                                                  .page = {.from = from, .limit = 37}});
+          EXPECT_EQ(page.total, naive.size());
+          joined.insert(joined.end(), page.rows.begin(), page.rows.end());
+        }
+        EXPECT_EQ(joined, naive);
+      }
+    }
+  }
+}
+
+TEST(WorkFolder, OfAKilledServerIsRemovedOneInUseIsNot) {
+  const TempFolder data;
+  fs::create_directories(data / ".work/abandoned");
+  write_bytes(data / ".work/abandoned/upload.ttrace", "x");
+  auto used = WorkFolder::make(data.path());
+  ASSERT_TRUE(used.has_value());
+  write_bytes(used->path() / "mine", "y");
+  WorkFolder::remove_abandoned(data.path());
+  EXPECT_FALSE(fs::exists(data / ".work/abandoned"));
+  EXPECT_TRUE(fs::exists(used->path() / "mine"));
+  const fs::path path = used->path();
+  {
+    const WorkFolder gone = *std::move(used);
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace tt::test

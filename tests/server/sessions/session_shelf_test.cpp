@@ -1,0 +1,205 @@
+// What the server keeps of sessions between two questions.
+#include "server/sessions/session_shelf.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/support/recorded.h"
+#include "tests/server/support/test_server.h"
+#include "tests/support/sessions/small_session.h"
+
+namespace tt::test {
+namespace {
+
+using Times = SessionTotals::Times;
+
+// One that is recorded.
+class GrowingSession {
+ public:
+  explicit GrowingSession(std::filesystem::path file, std::int64_t start_utc_ns = 1)
+      : file_(std::move(file)) {
+    info_.start_utc_ns = start_utc_ns;
+    writer_ = SessionWriter::create(file_, info_).value();
+    EXPECT_TRUE(writer_->add_template(TemplateId{1}, small_graph()).has_value());
+    const Allocation allocation{.id = AllocationId{1},
+                                .graph = TemplateId{1},
+                                .addresses = std::vector<std::uint64_t>(12, 4096)};
+    EXPECT_TRUE(writer_->add_allocation(allocation).has_value());
+    EXPECT_TRUE(writer_->commit().has_value());
+  }
+  void add(const Step& step) {
+    EXPECT_TRUE(writer_->add_step(step).has_value());
+    EXPECT_TRUE(writer_->commit().has_value());
+  }
+  void finish() {
+    info_.state = SessionState::Done;
+    EXPECT_TRUE(writer_->finish(info_, {}).has_value());
+  }
+  SessionReader reader() const { return SessionReader::open(file_).value(); }
+
+ private:
+  std::filesystem::path file_;
+  SessionInfo info_ = SmallSession::small_info();
+  std::unique_ptr<SessionWriter> writer_;
+};
+
+std::uint64_t steps_of(const SessionTotals& totals) {
+  std::uint64_t steps = 0;
+  for (const auto& [key, series] : totals.series()) steps += series.steps;
+  return steps;
+}
+
+TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
+  const SmallSession session({small_step(0), small_step(1)});
+  const SessionReader reader = session.reader();
+  IndexShelf shelf(1);
+  for (const char* id : {"a", "b", "a"}) {
+    const auto lease = shelf.lend(id, "tag", reader, always);
+    ASSERT_TRUE(lease.has_value());
+    EXPECT_EQ((**lease).steps().size(), 2U);
+    EXPECT_EQ(shelf.bytes(), (**lease).memory_bytes()) << "only the newest";
+  }
+}
+
+TEST(IndexShelf, AnIndexGrowsWithItsSession) {
+  const TempFolder folder;
+  GrowingSession session(folder / "s.ttrace");
+  const SessionReader reader = session.reader();
+  IndexShelf shelf;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    session.add(small_step(i));
+    const auto lease = shelf.lend("s", std::nullopt, reader, always);
+    ASSERT_TRUE(lease.has_value());
+    EXPECT_EQ((**lease).steps().size(), i + 1);
+  }
+  const auto ended = shelf.lend("s", "done", reader, always);
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ((**ended).steps().size(), 3U);
+}
+
+TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
+  const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
+  const SessionReader of_first = first.reader(), of_next = next.reader();
+  IndexShelf shelf;
+  int asked = 0;
+  ASSERT_FALSE(shelf.lend("s", "first", of_first, [&] { return ++asked < 3; }).has_value());
+  const auto lease = shelf.lend("s", "next", of_next, always);
+  ASSERT_TRUE(lease.has_value());
+  EXPECT_EQ((**lease).steps().size(), 1U);
+}
+
+TEST(IndexShelf, WhoDoesNotWantTheAnswerAnyMoreDoesNotWaitForIt) {
+  const SmallSession session({small_step(0)});
+  const SessionReader reader = session.reader();
+  IndexShelf shelf;
+  std::latch building(1), told(1);
+  std::thread builder([&] {
+    const auto lease = shelf.lend("s", "tag", reader, [&] {
+      building.count_down();
+      told.wait();
+      return false;
+    });
+    EXPECT_FALSE(lease.has_value());
+  });
+  building.wait();
+  int asked = 0;
+  const auto other = shelf.lend("s", "tag", reader, [&] { return ++asked < 3; });
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind, TraceError::Kind::Cancelled);
+  EXPECT_EQ(asked, 3);
+  told.count_down();
+  builder.join();
+}
+
+TEST(TotalsShelf, KeepsTotalsWithTimesAndWithout) {
+  const SmallSession session({small_step(0), small_step(1)}), other({small_step(0)});
+  const SessionReader reader = session.reader(), of_other = other.reader();
+  TotalsShelf shelf;
+  for (const Times times : {Times::Skip, Times::Sum}) {
+    const auto built = shelf.lend(times, "s", "tag", reader, always);
+    ASSERT_TRUE(built.has_value());
+    EXPECT_EQ(steps_of(**built), 2U);
+    EXPECT_EQ((*built)->series().begin()->second.op_ns.back(), times == Times::Skip ? 0U : 50U);
+    // Nothing is read again: what there is to be read would be another session.
+    const auto kept = shelf.lend(times, "s", "tag", of_other, always);
+    ASSERT_TRUE(kept.has_value());
+    EXPECT_EQ(*kept, *built);
+  }
+  const auto next = shelf.lend(Times::Skip, "s", "next", of_other, always);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(steps_of(**next), 1U);
+}
+
+// Through the server: of a session that grows, ends, and is followed by another of its name.
+TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
+  TestServer server;
+  const std::filesystem::path file = server.folder.path() / "s.ttrace";
+  const auto accesses = [&] {
+    const char* sql =
+        "SELECT sum(accesses), (SELECT sum(executions) FROM op_total) FROM access_by_layer";
+    const Answer answer = server.post("/api/v1/sessions/s/query", json({{"sql", sql}}).dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.body["rows"][0];
+  };
+  {
+    GrowingSession session(file);
+    for (std::uint32_t i = 1; i <= 3; ++i) {
+      session.add(small_step(i - 1));
+      EXPECT_EQ(accesses(), json({16 * i, 5 * i}));
+    }
+    session.finish();
+  }
+  EXPECT_EQ(accesses(), json({48, 15})) << "it has ended";
+  const std::size_t kept = server.totals.bytes();
+  EXPECT_GT(kept, 0U);
+  EXPECT_EQ(accesses(), json({48, 15}));
+  EXPECT_EQ(server.totals.bytes(), kept);
+  std::filesystem::remove(file);
+  std::filesystem::copy_file(SmallSession({small_step(0), small_step(1)}).path, file);
+  EXPECT_EQ(accesses(), json({32, 10}));
+  // Nobody asked between the end of one and the next of its name.
+  for (const std::int64_t start : {2, 3}) {
+    std::filesystem::remove(file);
+    GrowingSession session(file, start);
+    for (std::uint32_t i = 0; i < start; ++i) session.add(small_step(i));
+    EXPECT_EQ(accesses(), json({16 * start, 5 * start}));
+    session.add(small_step(static_cast<std::uint32_t>(start)));
+    session.finish();
+  }
+  std::filesystem::remove(file);
+  GrowingSession last(file, 4);
+  last.add(small_step(0));
+  last.finish();
+  EXPECT_EQ(accesses(), json({16, 5}));
+}
+
+// What is known up to the damage is not the session: the next one has to be told of it, too.
+TEST(TotalsShelf, KeepsNothingOfWhatIsDamaged) {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < 2000; ++i) steps.push_back(small_step(i));
+  const SmallSession session(steps);
+  damage_last_quarter(session.path);
+  TotalsShelf shelf;
+  for (int i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    SessionReader reader = session.reader();
+    const auto whole = shelf.lend(Times::Skip, "s", "tag", reader, always);
+    ASSERT_FALSE(whole.has_value());
+    EXPECT_EQ(whole.error().kind, TraceError::Kind::Damaged);
+    const auto end = reader.end_at_damage();
+    ASSERT_TRUE(end && *end) << "damaged";
+    const auto up_to_damage = shelf.lend(Times::Skip, "s", "tag", reader, always);
+    ASSERT_TRUE(up_to_damage.has_value());
+    EXPECT_EQ(steps_of(**up_to_damage), **end);
+  }
+  EXPECT_EQ(shelf.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace tt::test

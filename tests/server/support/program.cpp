@@ -1,0 +1,153 @@
+#include "tests/server/support/program.h"
+#include "tests/server/support/http_client.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace tt::test {
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::vector<std::string> through_shell(const std::string& before,
+                                       std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"-c", before + "; exec \"$@\"", "sh", kPlaces.server});
+  return arguments;
+}
+
+}  // namespace
+
+Program::Program(std::vector<std::string> arguments, std::vector<std::string> environment,
+                 const std::string& program) {
+  arguments.insert(arguments.begin(), program);
+  environment.emplace_back("HOME=/nonexistent");
+  environment.emplace_back("OMP_WAIT_POLICY=passive");  // as the tests have it (CMakePresets.json)
+  std::array<int, 2> ends{};
+  EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "stderr").c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  EXPECT_EQ(posix_spawnp(&pid_, program.c_str(), &actions, nullptr, pointers(arguments).data(),
+                         pointers(environment).data()),
+            0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  out_ = ends[0];
+}
+
+Program::~Program() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(out_);
+}
+
+std::string Program::said() const {
+  std::ifstream file(folder_ / "stderr");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Program::read_line() {
+  std::string line;
+  char c = 0;
+  pollfd ready{.fd = out_, .events = POLLIN, .revents = 0};
+  while (poll(&ready, 1, 30'000) > 0 && read(out_, &c, 1) == 1 && c != '\n') line += c;
+  return line;
+}
+
+std::string Program::read_all() {
+  std::string all;
+  std::array<char, 4096> block;
+  for (ssize_t got = 0; (got = read(out_, block.data(), block.size())) > 0;)
+    all.append(block.data(), static_cast<std::size_t>(got));
+  return all;
+}
+
+int Program::wait(std::chrono::milliseconds patience) {
+  const auto deadline = Clock::now() + patience;
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Clock::now() > deadline) return -1000;
+    std::this_thread::sleep_for(5ms);
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+Running::Running(const std::filesystem::path& data, std::vector<std::string> more,
+                 std::vector<std::string> environment, const std::string& before)
+    : program(through_shell(before, arguments(data, std::move(more))), std::move(environment),
+              "/bin/sh"),
+      url(program.read_line()) {}
+
+std::vector<std::string> Running::arguments(const std::filesystem::path& data,
+                                            std::vector<std::string> more) {
+  more.insert(more.end(), {"--port", "0", "--data-dir", data.string()});
+  return more;
+}
+
+json Running::get(const std::string& path) {
+  const auto result = http_client(url).Get(path);
+  return result ? json::parse(result->body, nullptr, false) : json::object();
+}
+
+std::uint16_t Running::port() const {
+  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+}
+
+bool Running::loaded() {
+  const auto deadline = Clock::now() + 60s;
+  while (get("/api/v1/health").value("status", "") != "ok") {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return get("/api/v1/health")["model_state"] == "loaded";
+}
+
+json Running::ended(const std::string& id) {
+  const auto deadline = Clock::now() + 60s;
+  for (;;) {
+    const json status = get("/api/v1/generate/" + id);
+    const std::string state = status.value("state", "");
+    if (state != "queued" && state != "running") return status;
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "it does not end: " << status;
+      return status;
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+std::string Running::start_endless() {
+  httplib::Client client = http_client(url);
+  const auto accepted = client.Post("/api/v1/generate",
+                                    R"({"prompt": "Once", "max_tokens": 4000, "ignore_eos": true})",
+                                    "application/json");
+  if (!accepted || accepted->status != 202) return "";
+  const std::string id = json::parse(accepted->body)["id"];
+  const auto deadline = Clock::now() + 60s;
+  while (get("/api/v1/sessions/" + id).value("steps", 0) < 5 && Clock::now() < deadline)
+    std::this_thread::sleep_for(5ms);
+  return id;
+}
+
+}  // namespace tt::test

@@ -1,0 +1,121 @@
+#include "tests/support/kill_points.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+namespace tt::test {
+namespace {
+
+std::atomic<std::uint64_t> counted{0};
+std::atomic<std::uint64_t> deadly{0};  // 0: none
+std::atomic<Torn> tears{Torn::No};
+std::atomic<bool> session_began{false};
+
+[[noreturn]] void die() {
+  for (;;) raise(SIGKILL);
+}
+
+bool is_deadly() { return ++counted == deadly; }
+
+void change() {
+  if (is_deadly()) die();
+}
+
+bool is_file(int fd) {
+  struct stat what{};
+  return fd > STDERR_FILENO && fstat(fd, &what) == 0 && S_ISREG(what.st_mode);
+}
+
+template <class Function>
+Function* real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// Preloaded into tt-server with TT_TEST_DIE_IN_FINISH=n it dies before the nth change of the
+// end of a session that it began: an end begins by giving up the room kept for it.
+void look_for_the_end(const char* removed) {
+  const char* nth = std::getenv("TT_TEST_DIE_IN_FINISH");
+  if (nth == nullptr || !session_began || deadly != 0) return;
+  if (std::string_view(removed).ends_with(".ttrace-reserve"))
+    die_before_change(std::strtoull(nth, nullptr, 10));
+}
+
+}  // namespace
+
+std::uint64_t changes() { return counted; }
+
+void die_before_change(std::uint64_t nth, Torn torn) {
+  tears = torn;
+  deadly = counted + nth;
+}
+
+}  // namespace tt::test
+
+using namespace tt::test;
+
+extern "C" {
+
+ssize_t write(int fd, const void* bytes, size_t size) {
+  static auto* const libc = real(&::write, "write");
+  if (is_file(fd) && is_deadly()) {
+    if (tears == Torn::Half) libc(fd, bytes, size / 2);
+    die();
+  }
+  return libc(fd, bytes, size);
+}
+
+ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
+  static auto* const libc = real(&::pwrite64, "pwrite64");
+  if (is_deadly()) {
+    if (tears == Torn::Half) libc(fd, bytes, size / 2, at);
+    die();
+  }
+  return libc(fd, bytes, size, at);
+}
+
+// What was written survives a kill, flushed or not: the tests need not wait for the disk.
+int fdatasync(int) { return 0; }
+int fsync(int) { return 0; }
+
+int ftruncate64(int fd, off64_t size) noexcept {
+  static auto* const libc = real(&::ftruncate64, "ftruncate64");
+  change();
+  return libc(fd, size);
+}
+
+int posix_fallocate(int fd, off_t offset, off_t size) {
+  static auto* const libc = real(&::posix_fallocate, "posix_fallocate");
+  change();
+  return libc(fd, offset, size);
+}
+
+int unlink(const char* path) noexcept {
+  static auto* const libc = real(&::unlink, "unlink");
+  change();
+  return libc(path);
+}
+
+int remove(const char* path) noexcept {
+  static auto* const libc = real(&::remove, "remove");
+  look_for_the_end(path);
+  change();
+  return libc(path);
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  static auto* const libc = real(&::renameat2, "renameat2");
+  change();
+  session_began = true;
+  return libc(from_folder, from, to_folder, to, flags);
+}
+
+}  // extern "C"

@@ -1,0 +1,15 @@
+#include "tests/support/models/backends.h"
+
+#include "tracer/engine/backends.h"
+
+namespace tt::test {
+
+void need_backends() {
+  static const bool loaded = [] {
+    load_backends({});
+    return true;
+  }();
+  (void)loaded;
+}
+
+}  // namespace tt::test

@@ -1,0 +1,75 @@
+// A model that is loaded, run and recorded as tt-server does it, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/models/backends.h"
+#include "tests/support/temp_folder.h"
+#include "tracer/engine/engine.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/modelgen/model_spec.h"
+#include "tracer/recorder/recorder.h"
+
+namespace tt::test {
+
+// A generated model as a file in `folder`; the same spec is written once per test program.
+std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
+// Of a named shape: where the kinds of layers matter, not how many there are.
+std::filesystem::path two_layers(const std::string& shape);
+
+// Keeps what a listener is told.
+struct Heard final : GenerationListener {
+  void on_token(const Token& token, std::string_view piece) override;
+  void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                   std::uint32_t generated) override;
+  void on_text(std::string_view held) override;
+  std::vector<Token> tokens;
+  std::vector<std::string> pieces;                    // per token
+  std::string text, rest;                             // rest: what was held back to the end
+  std::function<void(std::uint32_t generated)> then;  // called after each progress
+};
+
+class TracedModel {
+ public:
+  explicit TracedModel(const std::filesystem::path& model,
+                       const ContextOptions& context = small_context(), ModelOptions options = {});
+
+  // Runs and records one request; the file is closed when it returns.
+  struct Run {
+    GenerationResult result;
+    RecordingResult recording;
+    SessionInfo info;
+    std::filesystem::path file;
+    Heard heard;
+    SessionReader reader() const;
+    std::vector<Step> steps() const;
+  };
+  Run run(const GenerationRequest& request,
+          const std::function<void(std::uint32_t)>& after_progress = {});
+
+  const PageFaults& faults() const { return *faults_; }
+  Engine& engine() { return *engine_; }
+  static ContextOptions small_context();  // 512 tokens, ubatch 64, one thread
+
+ private:
+  TempFolder folder_;
+  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before anything has workers
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+// `count` token ids from 1, the most likely next ones after them, no end-of-text.
+GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generate);
+// The same after a text.
+GenerationRequest text_request(std::string prompt, std::uint32_t generate);
+
+// The graph of a step; fails the test when there is none.
+std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const Step& step);
+
+}  // namespace tt::test

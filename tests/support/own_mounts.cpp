@@ -1,0 +1,36 @@
+#include "tests/support/own_mounts.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <format>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace tt::test {
+
+bool own_mounts() {
+  const auto user = geteuid();
+  const auto group = getegid();
+  if (unshare(CLONE_NEWNS) != 0) {
+    // Who is not root may where users have namespaces. Files made there need an owner.
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << std::format("{0} {0} 1", user);
+    std::ofstream("/proc/self/gid_map") << std::format("{0} {0} 1", group);
+  }
+  // Nothing of this is to reach other processes. Not through "/", which is no
+  // mount point in a chroot.
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string field, point;
+    fields >> field >> field >> field >> field >> point;
+    mount(nullptr, point.c_str(), nullptr, MS_PRIVATE, nullptr);
+  }
+  return true;
+}
+
+}  // namespace tt::test

@@ -1,0 +1,191 @@
+// What comes out of a request: tokens as the library alone has them, seeds, grammars, stop
+// strings, whole characters, conversations.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/support/models/plain_llama.h"
+#include "tests/support/models/traced_model.h"
+#include "tracer/text/utf8.h"
+
+namespace tt::test {
+namespace {
+
+using Kind = EngineError::Kind;
+using Ids = std::vector<std::int32_t>;
+
+TEST(EngineOutput, EqualsPlainLlamaCpp) {
+  for (const char* name : {"small", "gpt-oss-like", "mamba"}) {
+    SCOPED_TRACE(name);
+    TracedModel traced(two_layers(name));
+    PlainLlama plain(two_layers(name), TracedModel::small_context());
+    const auto request = greedy_tokens(100, 20);
+    const auto run = traced.run(request);
+    Ids generated;
+    for (const Token& token : run.heard.tokens) {
+      if (token.generated) generated.push_back(token.id);
+    }
+    EXPECT_EQ(generated, plain.greedy(std::get<Ids>(request.prompt), 20));
+  }
+}
+
+TEST(EngineOutput, SeedsDecide) {
+  TracedModel traced(two_layers("small"));
+  GenerationRequest request = text_request("once upon", 24);
+  EXPECT_EQ(traced.run(request).result.text, traced.run(request).result.text) << "temperature 0";
+
+  request.sampling.temperature = 1.5F;
+  request.sampling.seed = 7;
+  const auto seven = traced.run(request);
+  EXPECT_EQ(seven.result.seed, 7U);
+  EXPECT_EQ(seven.result.text, traced.run(request).result.text);
+  request.sampling.seed = 8;
+  EXPECT_NE(seven.result.text, traced.run(request).result.text);
+
+  // A drawn seed is told, so that the run can be had again.
+  request.sampling.seed = 0xFFFFFFFFu;
+  const auto drawn = traced.run(request);
+  EXPECT_NE(drawn.result.seed, 0xFFFFFFFFu);
+  request.sampling.seed = drawn.result.seed;
+  EXPECT_EQ(drawn.result.text, traced.run(request).result.text);
+}
+
+TEST(EngineOutput, AGrammarRestrictsIt) {
+  TracedModel traced(two_layers("small"));
+  GenerationRequest request = text_request("is the sea wet", 40);
+  request.sampling.grammar = "root ::= \"yes\" | \"no\"";
+  for (const bool ignore_eos : {false, true}) {
+    for (const float temperature : {0.0F, 1.0F}) {
+      request.ignore_eos = ignore_eos;
+      request.sampling.temperature = temperature;
+      ASSERT_TRUE(traced.engine().check(request).has_value());
+      const auto run = traced.run(request);
+      EXPECT_TRUE(run.result.text == "yes" || run.result.text == "no") << run.result.text;
+      EXPECT_EQ(run.result.reason, StopReason::Eos) << run.result.error;
+    }
+  }
+  request.sampling.grammar = "root ::= [0-9]+";
+  request.max_tokens = 10;
+  const auto digits = traced.run(request);
+  EXPECT_TRUE(digits.result.text.find_first_not_of("0123456789") == std::string::npos)
+      << digits.result.text;
+
+  for (const char* bad : {"root ::= \"yes", "answer ::= \"yes\"", "nonsense"}) {
+    request.sampling.grammar = bad;
+    const auto checked = traced.engine().check(request);
+    ASSERT_FALSE(checked.has_value()) << bad;
+    EXPECT_EQ(checked.error().kind, Kind::BadGrammar);
+    EXPECT_TRUE(checked.error().message.contains("GBNF")) << checked.error().message;
+    EXPECT_EQ(traced.run(request).result.error, checked.error().message);
+  }
+}
+
+// Five characters from the middle on that are whole: not of a replacement for broken UTF-8.
+std::string five_letters(const std::string& text) {
+  for (std::size_t at = text.size() / 2; at + 5 <= text.size(); ++at) {
+    const std::string five = text.substr(at, 5);
+    if (std::ranges::all_of(five, [](char c) { return c >= ' '; })) return five;
+  }
+  ADD_FAILURE() << "no ASCII in: " << text;
+  return {};
+}
+
+TEST(EngineOutput, StopStringsNeverAppear) {
+  TracedModel traced(two_layers("small"));
+  GenerationRequest request = text_request("once upon", 60);
+  request.sampling.temperature = 1.0F;
+  request.sampling.seed = 5;
+  const auto free = traced.run(request);
+  // Something that crosses a token's border in what it would say.
+  const std::string stop = five_letters(free.result.text);
+  const std::size_t at = free.result.text.find(stop);
+  request.stop = {stop, "never said"};
+  const auto stopped = traced.run(request);
+  EXPECT_EQ(stopped.result.reason, StopReason::Stop);
+  EXPECT_EQ(stopped.result.text, free.result.text.substr(0, at));
+  EXPECT_EQ(stopped.heard.text, stopped.result.text);
+  // What only might have become a stop string is text in the end.
+  request.stop = {free.result.text.substr(free.result.text.size() - 3) + "..."};
+  const auto held = traced.run(request);
+  EXPECT_EQ(held.result.reason, StopReason::Length);
+  EXPECT_EQ(held.result.text, free.result.text);
+  EXPECT_EQ(held.heard.text, free.result.text);
+}
+
+struct PieceListener final : GenerationListener {
+  void on_token(const Token& token, std::string_view piece) override {
+    EXPECT_EQ(to_valid_utf8(piece), piece);
+    if (token.generated) {
+      text += piece;
+      bytes += token.text;
+    }
+  }
+  void on_progress(std::uint32_t, std::uint32_t, std::uint32_t) override {}
+  void on_text(std::string_view rest) override {
+    EXPECT_EQ(to_valid_utf8(rest), rest);
+    text += rest;
+  }
+  std::string text, bytes;
+};
+
+TEST(EngineOutput, StreamsWholeCharacters) {
+  // The tokenizer falls back to bytes, and the grammar makes it say what takes several of them.
+  TracedModel traced(two_layers("small"));
+  GenerationRequest request = text_request("say it", 60);
+  request.sampling.grammar = "root ::= \"\u20AC\u00E9\U0001F600\" [\u4E00-\u4EFF]+";
+  PieceListener listener;
+  traced.engine().reset_cancel();
+  const auto result = traced.engine().generate(request, nullptr, listener);
+  EXPECT_TRUE(result.text.starts_with("\u20AC\u00E9\U0001F600")) << result.text << result.error;
+  EXPECT_EQ(listener.text, result.text);
+  EXPECT_EQ(to_valid_utf8(listener.bytes), result.text + "<|im_end|>");
+
+  // Any bytes at all, at a high temperature.
+  request.sampling.grammar.clear();
+  request.sampling.temperature = 5.0F;
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  request.sampling.min_p = 0;
+  for (std::uint32_t seed = 0; seed < 5; ++seed) {
+    request.sampling.seed = seed;
+    PieceListener any;
+    const auto noise = traced.engine().generate(request, nullptr, any);
+    EXPECT_EQ(any.text, noise.text);
+  }
+}
+
+TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
+  TracedModel traced(two_layers("small"));
+  ASSERT_TRUE(traced.engine().facts().has_chat_template);
+  const auto chat = traced.engine().tokens_of(
+      std::vector<ChatMessage>{{"system", "Be brief."}, {"user", "Hello"}});
+  ASSERT_TRUE(chat.has_value()) << chat.error().message;
+  std::string text;
+  for (const std::int32_t token : *chat) text += traced.engine().piece(token);
+  // The tokenizer puts a space before what follows a special token.
+  std::erase(text, ' ');
+  EXPECT_EQ(text,
+            "<s><|im_start|>system\nBebrief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST(EngineOutput, ATitleEndsWithAWholeCharacter) {
+  TracedModel traced(two_layers("small"));
+  const auto title_of = [&](const std::string& prompt) {
+    return traced.engine().describe(text_request(prompt, 1)).title;
+  };
+  const auto times = [](int n, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(title_of(times(100, "\u6D77")), times(26, "\u6D77"));
+  EXPECT_EQ(title_of(times(100, "\U0001F30A")), times(20, "\U0001F30A"));
+  EXPECT_EQ(title_of(times(100, "s")), times(80, "s"));
+  EXPECT_EQ(title_of("two\nlines"), "two lines");
+  EXPECT_EQ(title_of(times(100, "\x80")), times(80, "\uFFFD")) << "what is no character is shown";
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,145 @@
+// A request that begins like the one before it keeps the cells they share; the
+// answer is the one it would have had without.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/support/models/arch_model.h"
+#include "tests/support/models/traced_model.h"
+
+namespace tt::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+GenerationRequest request_of(Ids ids, std::uint32_t generate, bool reuse) {
+  GenerationRequest request = greedy_tokens(1, generate);
+  request.prompt = std::move(ids);
+  request.reuse_prefix = reuse;
+  return request;
+}
+
+Ids ids(std::size_t count, std::int32_t first = 1) {
+  Ids list;
+  for (std::size_t i = 0; i < count; ++i) {
+    list.push_back(1 + (first + static_cast<std::int32_t>(i) * 7) % 60);
+  }
+  return list;
+}
+
+Ids joined(Ids a, const Ids& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Ids generated_ids(const TracedModel::Run& run) {
+  Ids list;
+  for (const Token& token : run.heard.tokens) {
+    if (token.generated) list.push_back(token.id);
+  }
+  return list;
+}
+
+TEST(PrefixReuse, IsRecordedAsSuch) {
+  TracedModel traced(two_layers("small"));
+  traced.run(request_of(ids(40), 5, true));
+  const Ids prompt = joined(ids(30), ids(10, 33));
+  const auto run = traced.run(request_of(prompt, 5, true));
+  EXPECT_EQ(run.result.reused_tokens, 30U);
+  const auto steps = run.steps();
+  ASSERT_EQ(steps.size(), 1U + 4U);
+  EXPECT_EQ(steps[0].n_tokens, 10U);
+  EXPECT_EQ(steps[0].first_token, 30U);
+  const auto tokens = run.reader().tokens(0, 100);
+  ASSERT_TRUE(tokens.has_value());
+  ASSERT_EQ(tokens->size(), 45U);
+  for (const Token& token : *tokens) {
+    EXPECT_EQ(token.reused, token.index < 30) << token.index;
+    EXPECT_EQ(token.generated, token.index >= 40) << token.index;
+    EXPECT_EQ(token.position, static_cast<std::int32_t>(token.index));
+  }
+  // The positions of the step are those of the tokens, not numbers from 0.
+  const auto graph = graph_of(run.reader(), steps[0]);
+  bool seen = false;
+  for (std::size_t i = 0; i < graph->slots.size(); ++i) {
+    if (graph->slots[i].kind != SlotKind::Positions) continue;
+    seen = true;
+    ASSERT_EQ(steps[0].slots[i].ints.size(), 10U);
+    EXPECT_EQ(steps[0].slots[i].ints.front(), 30);
+    EXPECT_EQ(steps[0].slots[i].ints.back(), 39);
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(PrefixReuse, ReachesIntoWhatWasGenerated) {
+  TracedModel traced(two_layers("small"));
+  const auto first = traced.run(request_of(ids(20), 10, true));
+  // A conversation goes on: the prompt is what was said, and more.
+  const Ids prompt = joined(joined(ids(20), generated_ids(first)), ids(5, 9));
+  const auto run = traced.run(request_of(prompt, 5, true));
+  // The last generated token was never evaluated.
+  EXPECT_EQ(run.result.reused_tokens, 29U);
+  TracedModel fresh(two_layers("small"));
+  EXPECT_EQ(generated_ids(run), generated_ids(fresh.run(request_of(prompt, 5, false))));
+}
+
+TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
+  TracedModel traced(two_layers("small"));
+  const auto first = traced.run(request_of(ids(20), 3, true));
+  const auto same = traced.run(request_of(ids(20), 3, true));
+  EXPECT_EQ(same.result.reused_tokens, 19U);
+  EXPECT_EQ(generated_ids(same), generated_ids(first));
+  const auto unwanted = traced.run(request_of(ids(20), 3, false));
+  EXPECT_EQ(unwanted.result.reused_tokens, 0U);
+  EXPECT_EQ(generated_ids(unwanted), generated_ids(first));
+}
+
+// Every kind of memory: full, sliding window, recurrent, hybrid. Which of the
+// prefix is kept is theirs to say; the answer must not depend on it.
+TEST(PrefixReuse, NeverChangesTheAnswer) {
+  const std::filesystem::path models[] = {
+      two_layers("small"),        two_layers("gpt-oss-like"), two_layers("deepseek-like"),
+      two_layers("mamba"),        two_layers("rwkv"),         two_layers("t5"),
+      arch_model("gemma3-dense"), arch_model("jamba-dense"),  arch_model("falcon-h1-dense"),
+      arch_model("qwen3next-moe")};
+  for (const auto& model : models) {
+    SCOPED_TRACE(model.filename());
+    ContextOptions context = TracedModel::small_context();
+    TracedModel traced(model, context);
+    TracedModel fresh(model, context);
+    // What differs from ubatch to ubatch rounds differently: so prefixes end
+    // where ubatches (of 64) do, and both evaluate the rest in the same chunks.
+    const Ids base = ids(200);
+    const auto start = [&](std::size_t count) {
+      return Ids(base.begin(), base.begin() + static_cast<std::ptrdiff_t>(count));
+    };
+    struct Case {
+      const char* name;
+      Ids prompt;
+    };
+    const Case cases[] = {
+        {"first", base},
+        {"cut back a little", joined(start(192), ids(8, 3))},
+        {"cut back far", joined(start(64), ids(30, 5))},
+        {"longer", base},
+        {"one token more", start(129)},
+        {"the same again", start(129)},
+        {"nothing in common", ids(25, 41)},
+    };
+    std::string kept;
+    for (const Case& c : cases) {
+      SCOPED_TRACE(c.name);
+      const auto with = traced.run(request_of(c.prompt, 6, true));
+      const auto without = fresh.run(request_of(c.prompt, 6, false));
+      ASSERT_EQ(with.result.reason, StopReason::Length) << with.result.error;
+      EXPECT_EQ(generated_ids(with), generated_ids(without));
+      EXPECT_EQ(without.result.reused_tokens, 0U);
+      kept += " " + std::to_string(with.result.reused_tokens);
+    }
+    std::printf("%s: reused%s\n", model.filename().c_str(), kept.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

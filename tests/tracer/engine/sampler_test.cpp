@@ -1,0 +1,212 @@
+// Each sampler of the chain, by what it makes of the first token's distribution: many
+// seeds through the engine, against the formulas on the logits that plain llama.cpp has.
+#include "tracer/engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <numbers>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/models/plain_llama.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+
+namespace tt::test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Distribution = std::map<std::int32_t, double>;
+
+constexpr Sampling kPlain = {.temperature = 1.0F,
+                             .top_k = 0,
+                             .top_p = 1.0F,
+                             .min_p = 0.0F,
+                             .repeat_penalty = 1.0F,
+                             .repeat_last_n = 64,
+                             .seed = 0,
+                             .grammar = {}};
+
+struct Candidate {
+  std::int32_t id;
+  double logit;
+};
+
+// Shares of what is left, most likely first.
+std::vector<double> shares(std::span<const Candidate> candidates) {
+  std::vector<double> shares;
+  double sum = 0;
+  for (const Candidate& each : candidates)
+    sum += shares.emplace_back(std::exp(each.logit - candidates[0].logit));
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+Distribution expected(const std::vector<float>& logits, const Sampling& sampling) {
+  std::vector<Candidate> left;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    left.push_back({static_cast<std::int32_t>(i), double{logits[i]}});
+  std::ranges::stable_sort(left, std::greater{}, &Candidate::logit);
+  if (sampling.top_k > 0) left.resize(static_cast<std::size_t>(sampling.top_k));
+  {
+    const auto share = shares(left);
+    double sum = 0;
+    std::size_t keep = 0;
+    while (keep < left.size() && (keep == 0 || sum < double{sampling.top_p})) sum += share[keep++];
+    left.resize(keep);
+  }
+  {
+    const auto share = shares(left);
+    std::size_t keep = 0;
+    while (keep < left.size() && share[keep] >= double{sampling.min_p} * share[0]) ++keep;
+    left.resize(keep);
+  }
+  for (Candidate& each : left) each.logit /= double{sampling.temperature};
+  const auto share = shares(left);
+  Distribution distribution;
+  for (std::size_t i = 0; i < left.size(); ++i) distribution[left[i].id] = share[i];
+  return distribution;
+}
+
+// Half of the sum of the differences: 0 when they are the same, 1 when they share nothing.
+double distance(const Distribution& a, const Distribution& b) {
+  double sum = 0;
+  for (const auto& [id, share] : a) sum += std::abs(share - (b.contains(id) ? b.at(id) : 0));
+  for (const auto& [id, share] : b) sum += a.contains(id) ? 0 : share;
+  return sum / 2;
+}
+
+// Of so many draws and what they are drawn from, on average.
+double noise(const Distribution& of, double draws) {
+  double sum = 0;
+  for (const auto& [id, share] : of)
+    sum += std::sqrt(2 * share * (1 - share) / (std::numbers::pi * draws));
+  return sum / 2;
+}
+
+class Samplers : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kSeeds = 800;
+  // Of the first token after the prompt, over many seeds.
+  Distribution sampled(const Sampling& sampling) {
+    GenerationRequest request = greedy_tokens(1, 1);
+    request.prompt = prompt;
+    request.reuse_prefix = true;
+    request.sampling = sampling;
+    Distribution counts;
+    for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+      request.sampling.seed = seed;
+      Heard heard;
+      traced.engine().reset_cancel();
+      traced.engine().generate(request, nullptr, heard);
+      counts[heard.tokens.back().id] += 1.0 / kSeeds;
+    }
+    return counts;
+  }
+  Ids generated(const Sampling& sampling, std::uint32_t count) {
+    GenerationRequest request = greedy_tokens(1, count);
+    request.prompt = prompt;
+    request.sampling = sampling;
+    Ids ids;
+    for (const Token& token : traced.run(request).heard.tokens) {
+      if (token.generated) ids.push_back(token.id);
+    }
+    return ids;
+  }
+
+  TracedModel traced{kPlaces.bundled_model};
+  PlainLlama plain{kPlaces.bundled_model, TracedModel::small_context()};
+  const Ids prompt = traced.engine().tokens_of(Prompt{"The wind and the"}).value();
+};
+
+TEST_F(Samplers, EachChangesTheDistributionAsItsFormulaSays) {
+  plain.decode(prompt);
+  const std::vector<float> logits = plain.logits();
+  struct Case {
+    const char* name;
+    Sampling sampling;
+    std::vector<Sampling> without;  // each lacks one that matters
+  };
+  const auto with = [](auto change) {
+    Sampling sampling = kPlain;
+    change(sampling);
+    return sampling;
+  };
+  const Case cases[] = {
+      {"none", kPlain, {}},
+      {"temperature", with([](Sampling& s) { s.temperature = 0.4F; }), {kPlain}},
+      {"a high temperature", with([](Sampling& s) { s.temperature = 3.0F; }), {kPlain}},
+      {"top-k", with([](Sampling& s) { s.top_k = 3; }), {kPlain}},
+      {"top-p", with([](Sampling& s) { s.top_p = 0.5F; }), {kPlain}},
+      {"min-p", with([](Sampling& s) { s.min_p = 0.3F; }), {kPlain}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Distribution seen = sampled(c.sampling);
+    const Distribution should = expected(logits, c.sampling);
+    for (const auto& [id, share] : seen)
+      EXPECT_TRUE(should.contains(id)) << id << " was sampled and is cut off";
+    const double off = distance(seen, should);
+    std::printf("%s: %zu of %zu tokens seen, distance %.3f", c.name, seen.size(), should.size(),
+                off);
+    EXPECT_LT(off, 2 * noise(should, kSeeds));
+    for (const Sampling& other : c.without) {
+      const double change = distance(seen, expected(logits, other));
+      std::printf(", %.3f to what it would be without", change);
+      EXPECT_GT(change, off + 0.2);
+    }
+    std::printf("\n");
+  }
+}
+
+// The most likely token after a penalty on those of the last `n`.
+TEST_F(Samplers, RepetitionIsPunishedWithinItsWindow) {
+  constexpr std::uint32_t kTokens = 60;
+  const auto naive = [&](float penalty, std::size_t window) {
+    PlainLlama llama(kPlaces.bundled_model, TracedModel::small_context());
+    Ids all = prompt, out;
+    llama.decode(all);
+    for (;;) {
+      std::vector<float> logits = llama.logits();
+      Ids last(all.end() - static_cast<std::ptrdiff_t>(std::min(window, all.size())), all.end());
+      std::ranges::sort(last);
+      last.erase(std::ranges::unique(last).begin(), last.end());
+      for (const std::int32_t id : last) {
+        float& logit = logits[static_cast<std::size_t>(id)];
+        logit = logit <= 0 ? logit * penalty : logit / penalty;
+      }
+      const auto best =
+          static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+      out.push_back(best);
+      all.push_back(best);
+      if (out.size() == kTokens) return out;
+      llama.decode(std::span(&best, 1));
+    }
+  };
+  struct Case {
+    float penalty;
+    std::int32_t window;
+  };
+  std::vector<Ids> answers;
+  for (const Case& c : {Case{1.0F, 64}, Case{2.0F, 0}, Case{2.0F, 8}, Case{2.0F, 24},
+                        Case{2.0F, 64}, Case{100.0F, 64}}) {
+    SCOPED_TRACE(std::to_string(c.penalty) + " over " + std::to_string(c.window));
+    Sampling sampling = kPlain;
+    sampling.temperature = 0;
+    sampling.repeat_penalty = c.penalty;
+    sampling.repeat_last_n = c.window;
+    answers.push_back(generated(sampling, kTokens));
+    EXPECT_EQ(answers.back(), naive(c.penalty, static_cast<std::size_t>(c.window)));
+  }
+  EXPECT_EQ(answers[0], answers[1]) << "a window of nothing";
+  for (std::size_t i = 2; i < answers.size(); ++i) EXPECT_NE(answers[i], answers[i - 1]) << i;
+}
+
+}  // namespace
+}  // namespace tt::test

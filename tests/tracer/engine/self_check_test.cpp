@@ -1,0 +1,218 @@
+// The gate before a libllama that nobody tested: what it says of versions, and that a
+// library which calls back otherwise is found out, by each of the things that can differ.
+#include "tracer/engine/self_check.h"
+
+#include <ggml-backend.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tests/tracer/engine/odd_library.h"
+#include "tracer/engine/backends.h"
+#include "tracer/engine/generation_queue.h"
+
+namespace tt::test {
+namespace {
+
+// ---------------------------------------------------------------- backends
+
+// ggml-backend-impl.h, which is not installed, has it so.
+struct Registry {
+  int api_version;
+  const char* (*name)(ggml_backend_reg_t);
+  std::size_t (*devices)(ggml_backend_reg_t);
+  ggml_backend_dev_t (*device)(ggml_backend_reg_t, std::size_t);
+  void* (*function)(ggml_backend_reg_t, const char*);
+  void* context;
+};
+
+TEST(Backends, BlasIsUnloadedAndTheOthersStay) {
+  static Registry blas{
+      .api_version = 2,
+      .name = [](ggml_backend_reg_t) { return "BLAS"; },
+      .devices = [](ggml_backend_reg_t) { return std::size_t{0}; },
+      .device = [](ggml_backend_reg_t, std::size_t) -> ggml_backend_dev_t { return nullptr; },
+      .function = [](ggml_backend_reg_t, const char*) -> void* { return nullptr; },
+      .context = nullptr};
+  ggml_backend_register(reinterpret_cast<ggml_backend_reg_t>(&blas));
+  ASSERT_TRUE(std::ranges::contains(backend_names(), "BLAS"));
+  load_backends({});
+  EXPECT_FALSE(std::ranges::contains(backend_names(), "BLAS"));
+  EXPECT_TRUE(std::ranges::contains(backend_names(), "CPU"));
+}
+
+// ---------------------------------------------------------------- versions
+
+TEST(VersionGate, NamesTheVersionsThatTheDocumentsName) {
+  behave({});
+  std::ifstream in(in_tree("docs/llama-cpp.md"));
+  const std::string document(std::istreambuf_iterator<char>(in), {});
+  EXPECT_TRUE(document.contains("measured with libllama 0.7.0 and ggml 0.27.0"));
+  EXPECT_EQ(library_versions().tested_with, "llama 0.7.0 with ggml 0.27.0");
+}
+
+TEST(VersionGate, OnlyThePairThatWasTestedPassesInSilence) {
+  need_backends();
+  struct Case {
+    const char *llama, *ggml;
+    bool tested;
+  };
+  const Case cases[] = {{"0.7.0", "0.27.0", true},
+                        {"0.7.1", "0.27.0", false},
+                        {"0.7.0", "0.28.0", false},
+                        {"0.6.9", "0.26.0", false},
+                        {"0.27.0", "0.7.0", false},
+                        {"0.7.0", "0.27.0-dirty", false},
+                        {"", "", false}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::format("{} {}", c.llama, c.ggml));
+    behave({.llama = c.llama, .ggml = c.ggml});
+    EXPECT_EQ(library_versions().tested, c.tested);
+    const auto checked = self_check(kPlaces.bundled_model);
+    ASSERT_TRUE(checked.has_value()) << checked.error();
+    EXPECT_EQ(checked->warning,
+              c.tested ? ""
+                       : std::format("llama {} with ggml {} is not a version that tensor-trace "
+                                     "was tested with (llama 0.7.0 with ggml 0.27.0).",
+                                     c.llama, c.ggml));
+  }
+  behave({});
+}
+
+// ---------------------------------------------------------------- how it calls back
+
+TEST(SelfCheck, TheInstalledLibraryCallsBackAsExpected) {
+  need_backends();
+  behave({});
+  const auto checked = self_check(kPlaces.bundled_model);
+  ASSERT_TRUE(checked.has_value()) << checked.error();
+  EXPECT_GT(checked->ops, 50U);
+}
+
+TEST(SelfCheck, AMissingModelIsAnError) {
+  behave({});
+  const auto checked = self_check("/nonexistent.gguf");
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_NE(checked.error().find("/nonexistent.gguf"), std::string::npos);
+}
+
+// Steps 0 and 1 are learned, the others are fast: 5 tokens again, then one each.
+TEST(SelfCheck, WhateverDiffersIsFoundOut) {
+  need_backends();
+  struct Case {
+    const char* name;
+    OddLibrary odd;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"a tick is lost in a prompt", {.tick_lost_in = 2}, "step 2 has"},
+      {"a tick is lost in a decode", {.tick_lost_in = 3}, "step 3 has"},
+      {"a tick is lost in the last decode", {.tick_lost_in = 5}, "step 5 has"},
+      {"ops as many, of another graph", {.other_graph = true}, "step 0 has"},
+      {"the same graph reads something else", {.other_tokens = true}, "step 0 has"},
+      {"every graph is new", {.restless = true}, "no step could be timed fast"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    behave(c.odd);
+    const auto checked = self_check(kPlaces.bundled_model);
+    ASSERT_FALSE(checked.has_value());
+    EXPECT_TRUE(checked.error().contains(c.says)) << checked.error();
+  }
+  behave({});
+}
+
+// ---------------------------------------------------------------- what follows
+
+struct Silent final : SessionListener {
+  void on_state(const JobStatus&) override {}
+  void on_progress(const JobStatus&) override {}
+  void on_token(const std::string&, const Token&, std::string_view) override {}
+  void on_step(const std::string&, const Step&, const KnownGraphPtr&) override {}
+};
+
+struct Recorded {
+  LoadState load;
+  SessionInfo info;
+  std::vector<Timing> timing;  // by step
+  std::string fact(std::string_view name) const {
+    const auto found = std::ranges::find(info.facts, name, [](const auto& of) { return of.first; });
+    return found == info.facts.end() ? "" : found->second;
+  }
+};
+
+// One session of the bundled model with the library as it is.
+Recorded recorded_with(const OddLibrary& odd) {
+  need_backends();
+  behave(odd);
+  const TempFolder folder;
+  Silent listener;
+  GenerationQueue queue({.model = {.path = kPlaces.bundled_model},
+                         .context = TracedModel::small_context(),
+                         .data_dir = folder.path(),
+                         .self_check_model = kPlaces.bundled_model},
+                        listener);
+  const auto wait_until = [](const auto& holds) {
+    while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  Recorded recorded;
+  wait_until([&] {
+    recorded.load = queue.load_state();
+    return recorded.load.phase != LoadState::Phase::Loading;
+  });
+  EXPECT_EQ(recorded.load.phase, LoadState::Phase::Ready) << recorded.load.error;
+  const auto job = queue.submit(greedy_tokens(5, 6));
+  EXPECT_TRUE(job.has_value());
+  wait_until([&] {
+    const JobState state = queue.status(job->id)->state;
+    return state != JobState::Queued && state != JobState::Running;
+  });
+  queue.stop();
+  behave({});
+  const auto reader = SessionReader::open(folder.path() / (job->id + ".ttrace"));
+  EXPECT_TRUE(reader.has_value());
+  recorded.info = reader->info().value();
+  EXPECT_TRUE(reader->for_each_step(StepId{0}, 1000, [&](const Step& step) {
+    recorded.timing.push_back(step.timing);
+    return true;
+  }));
+  return recorded;
+}
+
+TEST(SelfCheck, ATestedLibraryIsTimedFastAndSaysNothing) {
+  const Recorded recorded = recorded_with({.llama = "0.7.0", .ggml = "0.27.0"});
+  EXPECT_EQ(recorded.load.warning, "");
+  EXPECT_EQ(recorded.fact("library.tested"), "yes");
+  EXPECT_TRUE(recorded.fact("trace.self_check").starts_with("passed, "));
+  EXPECT_GE(std::ranges::count(recorded.timing, Timing::Fast), 4);
+}
+
+TEST(SelfCheck, AnUntestedOneThatBehavesIsTimedFastAndSaysSo) {
+  const Recorded recorded = recorded_with({.llama = "0.9.0", .ggml = "0.31.0"});
+  EXPECT_TRUE(recorded.load.warning.contains("llama 0.9.0 with ggml 0.31.0 is not a version"))
+      << recorded.load.warning;
+  EXPECT_EQ(recorded.fact("library.llama"), "0.9.0");
+  EXPECT_EQ(recorded.fact("library.tested"), "no");
+  EXPECT_GE(std::ranges::count(recorded.timing, Timing::Fast), 4);
+}
+
+TEST(SelfCheck, OneThatDoesNotBehaveIsTimedExactlyAndSaysSo) {
+  const Recorded recorded = recorded_with({.tick_lost_in = 3});
+  EXPECT_TRUE(recorded.load.warning.contains("Every session is timed exactly"))
+      << recorded.load.warning;
+  EXPECT_TRUE(recorded.fact("trace.self_check").contains("calls back otherwise"))
+      << recorded.fact("trace.self_check");
+  EXPECT_EQ(std::ranges::count(recorded.timing, Timing::Fast), 0);
+  EXPECT_GE(std::ranges::count(recorded.timing, Timing::Exact), 4);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,498 @@
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/format/file/byte_codec.h"
+
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "tests/support/allocation_meter.h"
+#include "tests/support/sessions/random_session.h"
+#include "tracer/format/file/crc32.h"
+
+namespace tt {
+namespace {
+
+using test::Dice;
+
+Blob bytes(std::initializer_list<int> values) {
+  Blob out;
+  for (const int v : values) out.push_back(static_cast<std::byte>(v));
+  return out;
+}
+
+TEST(Crc32, IsThatOfZlib) {
+  Crc32 crc;
+  crc.add(std::as_bytes(std::span("123456789", 9)));
+  EXPECT_EQ(crc.value(), 0xCBF43926u);
+}
+
+// Bit by bit, as the polynomial says.
+std::uint32_t slow_crc(std::span<const std::byte> data) {
+  std::uint32_t c = 0xFFFFFFFFu;
+  for (const std::byte b : data) {
+    c ^= static_cast<std::uint8_t>(b);
+    for (int k = 0; k < 8; ++k) c = (c & 1u) ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+  }
+  return ~c;
+}
+
+TEST(Crc32, DoesNotDependOnThePiecesItIsFedIn) {
+  Dice dice(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::byte> data(dice.size(dice.one_in(2) ? 100 : 1000));
+    for (auto& b : data) b = static_cast<std::byte>(dice.bits());
+    Crc32 whole, pieces, single;
+    whole.add(data);
+    for (std::size_t at = 0; at < data.size();) {
+      const std::size_t n = 1 + dice.size(data.size() - at - 1);
+      pieces.add(std::span(data).subspan(at, n));
+      at += n;
+    }
+    for (const std::byte& b : data) single.add(std::span(&b, 1));
+    const std::uint32_t expected = slow_crc(data);
+    EXPECT_EQ(whole.value(), expected);
+    EXPECT_EQ(pieces.value(), expected);
+    EXPECT_EQ(single.value(), expected);
+  }
+}
+
+TEST(ByteCodec, WritesVarintsAsLeb128) {
+  const std::pair<std::uint64_t, Blob> cases[] = {
+      {0, bytes({0})},
+      {127, bytes({0x7f})},
+      {128, bytes({0x80, 0x01})},
+      {300, bytes({0xac, 0x02})},
+      {~0ull, bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})},
+  };
+  for (const auto& [value, expected] : cases) {
+    ByteWriter out;
+    out.varint(value);
+    EXPECT_EQ(out.take(), expected) << value;
+    ByteReader in(expected);
+    EXPECT_EQ(in.varint(), value);
+    in.expect_end();
+    EXPECT_TRUE(in.ok());
+  }
+}
+
+TEST(ByteCodec, WritesSmallSignedNumbersShort) {
+  const std::pair<std::int64_t, Blob> cases[] = {
+      {0, bytes({0})}, {-1, bytes({1})}, {1, bytes({2})}, {-64, bytes({127})}};
+  for (const auto& [value, expected] : cases) {
+    ByteWriter out;
+    out.zigzag(value);
+    EXPECT_EQ(out.take(), expected) << value;
+  }
+  for (const std::int64_t value : {INT64_MIN, INT64_MAX}) {
+    ByteWriter out;
+    out.zigzag(value);
+    const Blob blob = out.take();
+    EXPECT_EQ(ByteReader(blob).zigzag(), value);
+  }
+}
+
+TEST(ByteCodec, RefusesNumbersOfMoreThan64Bits) {
+  for (const int last : {0x02, 0x7f, 0x80}) {
+    const Blob blob = bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, last, 0, 0, 0});
+    ByteReader in(blob);
+    in.varint();
+    EXPECT_FALSE(in.ok()) << last;
+  }
+}
+
+// The layout of docs/trace-format.md, byte by byte.
+TEST(StepBlob, LiesAsDocumented) {
+  Step step;
+  step.first_op = Ns{1000};
+  step.op_ends = {Ns{1005}, Ns{1305}};
+  step.slots = {{{7, 8, 9, 10, 11}, {}}, {{5, 3}, {1.0f}}};
+  step.stats = {{OpId{1}, 0.0f, 1.0f, -2.0f, 0.5f, 0, 300}};
+  const Blob expected = bytes({
+      2,         5,    0xac, 0x02,                    // ends: +5, +300
+      2,                                              // slots
+      5 * 2 + 1, 14,   1,    2,    4, 0,              // +7 once, +1 four times; no floats
+      2 * 2,     10,   3,    1,    0, 0, 0x80, 0x3f,  // +5, -2; 1.0f
+      1,         1,                                   // stats of op 1
+      0,         0,    0,    0,    0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0, 0, 0, 0x3f,  //
+      0,         0xac, 0x02,  // no NaN, 300 Inf
+  });
+  EXPECT_EQ(pack_step(step).value(), expected);
+}
+
+TEST(FaultsBlob, LiesAsDocumented) {
+  const StepFaults of{.step = StepId{3},
+                      .count = 2,
+                      .faults = {{.at = Ns{1005}, .address = 0x1000}, {Ns{1305}, 0xfff}}};
+  const Blob expected = bytes({2, 5, 0x80, 0x40, 0xac, 0x02, 1});  // +5, +0x1000; +300, -1
+  EXPECT_EQ(pack_faults(of, Ns{1000}).value(), expected);
+}
+
+TEST(FaultsBlob, KeepsAnyFaultsAndRefusesWhatIsNone) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const StepFaults of = test::random_faults(dice, StepId{0});
+    const Ns begin{dice.any_i64()};
+    const Blob blob = pack_faults(of, begin).value();
+    ASSERT_EQ(unpack_faults(blob, begin).value(), of.faults);
+    EXPECT_FALSE(unpack_faults(std::span(blob).first(blob.size() - 1), begin).has_value());
+    Blob longer = blob;
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(unpack_faults(longer, begin).has_value());
+  }
+  const StepFaults many{
+      .step = {}, .count = 0, .faults = std::vector<PageFault>(kMaxStepFaults + 1)};
+  EXPECT_FALSE(pack_faults(many, Ns{}).has_value());
+}
+
+TEST(StepBlob, KeepsAnyStepExactly) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const GraphTemplate graph = random_template(dice, {});
+    const Step step = random_step(dice, graph);
+    Step back = step;
+    back.op_ends.clear();
+    back.slots.clear();
+    back.stats.clear();
+    ASSERT_TRUE(unpack_step(pack_step(step).value(), back).has_value());
+    ASSERT_EQ(back, step);
+  }
+}
+
+TEST(StepBlob, KeepsTheBitsOfNanAndTheExtremes) {
+  Step step;
+  step.first_op = Ns{INT64_MIN};
+  step.op_ends = {Ns{INT64_MAX}, Ns{INT64_MIN}, Ns{0}};
+  const float payload = std::bit_cast<float>(0x7fc12345u);
+  step.slots = {{{INT64_MAX, INT64_MIN, 0, INT64_MIN}, {payload, -0.0f}}};
+  Step back;
+  back.first_op = step.first_op;
+  ASSERT_TRUE(unpack_step(pack_step(step).value(), back).has_value());
+  EXPECT_EQ(back.op_ends, step.op_ends);
+  EXPECT_EQ(back.slots[0].ints, step.slots[0].ints);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(back.slots[0].floats[0]), 0x7fc12345u);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(back.slots[0].floats[1]), 0x80000000u);
+}
+
+TEST(StepBlob, TakesFewBytesForPositionsThatCountUp) {
+  Step step;
+  step.slots.resize(1);
+  step.slots[0].ints.resize(100'000);
+  std::iota(step.slots[0].ints.begin(), step.slots[0].ints.end(), 32);
+  EXPECT_LT(pack_step(step)->size(), 16u);
+}
+
+TEST(StepBlob, RefusesToPackWhatItWouldNotUnpack) {
+  Step step;
+  step.slots.resize(1);
+  step.slots[0].ints.resize(kMaxStepValues);
+  EXPECT_TRUE(pack_step(step).has_value());
+  step.slots[0].floats.resize(1);
+  EXPECT_FALSE(pack_step(step).has_value());
+}
+
+TEST(TemplateBlob, KeepsAnyTemplateExactly) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const GraphTemplate graph = random_template(dice, {});
+    auto back = unpack_template(pack_template(graph).value());
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(back->fingerprint, 0u);  // a plain column
+    back->fingerprint = graph.fingerprint;
+    ASSERT_EQ(*back, graph);
+  }
+}
+
+TEST(TemplateBlob, RefusesIndicesThatPointNowhere) {
+  Dice dice(1);
+  GraphTemplate good;
+  while (good.slots.empty()) good = random_template(dice, {});
+  using Break = void (*)(GraphTemplate&);
+  const std::pair<const char*, Break> cases[] = {
+      {"view", [](GraphTemplate& g) { g.tensors[0].view_of = TensorId{9999}; }},
+      {"output", [](GraphTemplate& g) { g.nodes[0].output = kNoTensor; }},
+      {"source", [](GraphTemplate& g) { g.nodes[0].src = {TensorId{9999}}; }},
+      {"op", [](GraphTemplate& g) { g.ops.back().nodes = 3; }},
+      {"empty op", [](GraphTemplate& g) { g.ops[0].nodes = 0; }},
+      {"far op", [](GraphTemplate& g) { g.ops[0] = {NodeId{5}, 0xFFFFFFFFu, "", kNoLayer}; }},
+      {"op twice", [](GraphTemplate& g) { g.ops.push_back(g.ops.back()); }},
+      {"slot tensor", [](GraphTemplate& g) { g.slots[0].tensor = TensorId{9999}; }},
+      {"slot op", [](GraphTemplate& g) { g.slots[0].read_at = OpId{9999}; }},
+  };
+  for (const auto& [name, break_it] : cases) {
+    GraphTemplate graph = good;
+    break_it(graph);
+    EXPECT_FALSE(pack_template(graph).has_value()) << name;
+  }
+}
+
+TEST(AllocationBlob, KeepsAnyAddressesExactly) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice(seed);
+    std::vector<std::uint64_t> addresses(dice.size(50));
+    for (auto& a : addresses) a = dice.any_u64();
+    ASSERT_EQ(unpack_addresses(pack_addresses(addresses).value()).value(), addresses) << seed;
+  }
+}
+
+// ---------------------------------------------------------------------------
+// Bytes from anywhere: no crash (asan), and no more memory than the limits say.
+
+void damage(Dice& dice, Blob& blob) {
+  if (blob.empty()) return;
+  for (std::size_t k = 1 + dice.size(3); k > 0 && !blob.empty(); --k) {
+    const auto at = static_cast<std::size_t>(dice.below(blob.size()));
+    switch (dice.below(5)) {
+      case 0:
+        blob[at] ^= static_cast<std::byte>(1u << dice.below(8));
+        break;
+      case 1:
+        blob[at] = static_cast<std::byte>(dice.bits());
+        break;
+      case 2:  // the largest numbers
+        for (std::size_t i = at; i < blob.size() && i < at + 9; ++i) blob[i] = std::byte{0xff};
+        break;
+      case 3:
+        blob.resize(at);
+        break;
+      default:
+        blob.insert(blob.begin() + static_cast<std::ptrdiff_t>(at), dice.size(8),
+                    static_cast<std::byte>(dice.bits()));
+    }
+  }
+}
+
+Blob unzip(const Blob& frame) {
+  Blob raw(ZSTD_getFrameContentSize(frame.data(), frame.size()));
+  EXPECT_EQ(ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()), raw.size());
+  return raw;
+}
+
+Blob zip(const Blob& raw) {
+  Blob frame(ZSTD_compressBound(raw.size()));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), raw.data(), raw.size(), 1));
+  return frame;
+}
+
+constexpr std::size_t kMi = std::size_t{1} << 20;
+
+TEST(Blobs, SurviveTenThousandDamages) {
+  std::size_t still_valid = 0, worst_step = 0, worst_template = 0;
+  for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const GraphTemplate graph = random_template(dice, {});
+    Blob step_blob = pack_step(random_step(dice, graph)).value();
+    damage(dice, step_blob);
+    Step step;
+    test::reset_allocation_peak();
+    still_valid += unpack_step(step_blob, step).has_value();
+    worst_step = std::max(worst_step, test::allocation_peak());
+    ASSERT_LE(test::allocation_peak(), 8 * kMaxStepValues + 64 * step_blob.size() + kMi);
+
+    // Inside the zstd frame, where its own checks do not help.
+    Blob raw = unzip(pack_template(graph).value());
+    damage(dice, raw);
+    const Blob frame = zip(raw);
+    test::reset_allocation_peak();
+    still_valid += unpack_template(frame).has_value();
+    worst_template = std::max(worst_template, test::allocation_peak());
+    ASSERT_LE(test::allocation_peak(), 32 * raw.size() + 64 * 1024);
+
+    // The frame itself.
+    Blob addresses = pack_addresses(std::vector<std::uint64_t>(dice.size(300), seed)).value();
+    damage(dice, addresses);
+    test::reset_allocation_peak();
+    still_valid += unpack_addresses(addresses).has_value();
+    ASSERT_LE(test::allocation_peak(), 9 * kMaxUnpackedBytes + kMi);
+  }
+  std::printf(
+      "30,000 damaged blobs: %zu still decoded; most memory: step %zu KiB, template %zu KiB\n",
+      still_valid, worst_step / 1024, worst_template / 1024);
+}
+
+TEST(Blobs, AreNeverValidWhenCutShort) {
+  Dice dice(7);
+  const GraphTemplate graph = random_template(dice, {});
+  const Step original = random_step(dice, graph);
+  const Blob blob = pack_step(original).value();
+  for (std::size_t n = 0; n < blob.size(); ++n) {
+    Step step;
+    EXPECT_FALSE(unpack_step(std::span(blob).first(n), step).has_value()) << n;
+  }
+}
+
+// 216 bytes could else stand for an op whose accesses take minutes to tell.
+TEST(Blobs, AnOpHasItsBounds) {
+  GraphTemplate graph;
+  graph.tensors.resize(1);
+  graph.nodes.resize(1);
+  graph.nodes[0].output = TensorId{0};
+  graph.nodes[0].src.assign(kMaxOpParts - 1, TensorId{0});
+  graph.ops = {{.first = NodeId{0}, .nodes = 1, .device = "CPU", .layer = kNoLayer}};
+  EXPECT_TRUE(pack_template(graph).has_value());
+  graph.nodes[0].src.push_back(TensorId{0});
+  EXPECT_FALSE(pack_template(graph).has_value());
+  graph.nodes[0].src.clear();
+  graph.nodes.resize(kMaxOpParts + 1, graph.nodes[0]);
+  graph.ops[0].nodes = kMaxOpParts + 1;
+  EXPECT_FALSE(pack_template(graph).has_value());
+}
+
+// A few kilobytes could else stand for a graph whose accesses take minutes to tell.
+TEST(Blobs, AllOpsTogetherHaveTheirBounds) {
+  constexpr std::size_t kMost = kMaxOpPairs / (kMaxOpParts * kMaxOpParts);
+  GraphTemplate graph;
+  graph.tensors.resize(1);
+  graph.nodes.resize(kMost);
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    graph.nodes[i].output = TensorId{0};
+    graph.nodes[i].src.assign(kMaxOpParts - 1, TensorId{0});
+    graph.ops.push_back({.first = NodeId{i}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
+  }
+  EXPECT_TRUE(pack_template(graph).has_value());
+  graph.nodes.emplace_back().output = TensorId{0};
+  graph.ops.push_back({.first = NodeId{kMost}, .nodes = 1, .device = "CPU", .layer = kNoLayer});
+  EXPECT_FALSE(pack_template(graph).has_value());
+}
+
+TEST(Blobs, RefuseMoreThanTheFormatAllows) {
+  const Blob bomb = zip(Blob(kMaxUnpackedBytes + 1));
+  EXPECT_FALSE(unpack_addresses(bomb).has_value());
+  EXPECT_FALSE(unpack_template(bomb).has_value());
+
+  ByteWriter runs;  // ten bytes that claim more values than a step may have
+  runs.varint(0);
+  runs.varint(1);
+  runs.varint(2 * (kMaxStepValues + 1) + 1);
+  runs.zigzag(1);
+  runs.varint(kMaxStepValues + 1);
+  Step step;
+  test::reset_allocation_peak();
+  EXPECT_FALSE(unpack_step(runs.bytes(), step).has_value());
+  EXPECT_LT(test::allocation_peak(), kMi);
+}
+
+TEST(ByteReader, PassesOverAsManyNumbersAsItIsTold) {
+  Dice dice(12);
+  for (std::size_t n = 0; n < 300; ++n) {
+    ByteWriter out;
+    for (std::size_t i = 0; i < n; ++i) out.varint(dice.any_u64());
+    const std::size_t end = out.size();
+    for (int i = 0; i < 100; ++i) out.varint(7);
+    ByteReader in(out.bytes());
+    in.skip_varints(n);
+    ASSERT_TRUE(in.ok());
+    ASSERT_EQ(in.position(), end) << n;
+    ByteReader cut(out.bytes().first(end));
+    cut.skip_varints(n + 1);
+    ASSERT_FALSE(cut.ok());
+  }
+}
+
+TEST(StepOutline, SaysWhatTheWholeStepSays) {
+  Dice dice(11);
+  StepOutline outline;  // refilled
+  for (int round = 0; round < 300; ++round) {
+    const GraphTemplate graph = test::random_template(dice, {});
+    const Step step = test::random_step(dice, graph);
+    const Blob blob = pack_step(step).value();
+    ASSERT_TRUE(unpack_outline(blob, outline).has_value());
+    std::vector<std::uint64_t> times;
+    ASSERT_TRUE(unpack_times(std::span(blob).first(outline.times_bytes), times).has_value());
+    EXPECT_EQ(times, outline.op_ns);
+    StepOutline without;
+    ASSERT_TRUE(unpack_outline(blob, without, OutlineTimes::Skip).has_value());
+    EXPECT_TRUE(without.op_ns.empty());
+    EXPECT_EQ(without.ops, outline.ops);
+    EXPECT_EQ(without.times_bytes, outline.times_bytes);
+    ASSERT_EQ(outline.op_ns.size(), step.op_ends.size());
+    auto at = static_cast<std::uint64_t>(step.first_op.v);
+    for (std::size_t i = 0; i < step.op_ends.size(); ++i)
+      ASSERT_EQ(static_cast<std::int64_t>(at += outline.op_ns[i]), step.op_ends[i].v);
+    ASSERT_EQ(outline.slots.size(), step.slots.size());
+    for (std::size_t i = 0; i < step.slots.size(); ++i) {
+      std::vector<std::int64_t> values;
+      for (const StepOutline::Run& run : outline.runs_of(outline.slots[i])) {
+        auto value = static_cast<std::uint64_t>(run.first);
+        for (std::uint64_t k = 0; k < run.count; ++k) {
+          values.push_back(static_cast<std::int64_t>(value));
+          value += static_cast<std::uint64_t>(run.delta);
+        }
+      }
+      ASSERT_EQ(values, step.slots[i].ints);
+      ASSERT_EQ(outline.slots[i].values, step.slots[i].ints.size());
+    }
+  }
+}
+
+// Lists as sets: of the numbers below a limit, each once.
+TEST(StepOutline, KnowsListsAsSets) {
+  Dice dice(13);
+  StepOutline outline;  // refilled
+  std::uint64_t kept = 0;
+  for (int round = 0; round < 300; ++round) {
+    const GraphTemplate graph = test::random_template(dice, {});
+    Step step = test::random_step(dice, graph);
+    for (SlotValues& slot : step.slots) {  // what a list of experts looks like
+      if (dice.one_in(3)) continue;
+      slot.ints.clear();
+      for (std::size_t n = dice.size(30); n > 0; --n)
+        slot.ints.push_back(static_cast<std::int64_t>(dice.below(300)) - 10);
+    }
+    std::vector<std::uint32_t> limits;  // of some, perhaps of fewer than there are
+    for (std::size_t n = dice.size(step.slots.size()); n > 0; --n)
+      limits.push_back(dice.one_in(3) ? 0 : 1 + static_cast<std::uint32_t>(dice.below(512)));
+    const Blob blob = pack_step(step).value();
+    ASSERT_TRUE(unpack_outline(blob, outline, OutlineTimes::Skip, limits).has_value());
+    ASSERT_EQ(outline.slots.size(), step.slots.size());
+    for (std::size_t i = 0; i < step.slots.size(); ++i) {
+      const StepOutline::Slot& slot = outline.slots[i];
+      EXPECT_EQ(slot.values, step.slots[i].ints.size());
+      const std::uint32_t limit = i < limits.size() ? limits[i] : 0;
+      EXPECT_EQ(slot.words, (limit + 63) / 64);
+      if (limit == 0) continue;
+      EXPECT_EQ(slot.runs, 0U);
+      std::vector<std::uint64_t> expected(slot.words);
+      std::set<std::int64_t> numbers;
+      for (const std::int64_t n : step.slots[i].ints) {
+        if (n < 0 || n >= limit || !numbers.insert(n).second) continue;
+        expected[static_cast<std::size_t>(n / 64)] |= std::uint64_t{1} << (n % 64);
+      }
+      EXPECT_TRUE(std::ranges::equal(outline.words_of(slot), expected));
+      EXPECT_EQ(slot.distinct, numbers.size());
+      kept += numbers.size();
+    }
+  }
+  EXPECT_GT(kept, 500U);
+}
+
+// What the whole step's decoder refuses before it comes to the statistics, this refuses.
+TEST(StepOutline, RefusesDamage) {
+  Dice dice(12);
+  StepOutline outline;
+  for (int round = 0; round < 2000; ++round) {
+    const GraphTemplate graph = test::random_template(dice, {});
+    Step step = test::random_step(dice, graph);
+    step.stats.clear();
+    Blob blob = pack_step(step).value();
+    for (std::size_t k = 1 + dice.size(2); k > 0; --k)
+      blob[dice.below(blob.size())] = static_cast<std::byte>(dice.bits());
+    if (dice.one_in(2)) blob.resize(dice.size(blob.size()));
+    if (unpack_step(blob, step).has_value()) {
+      EXPECT_TRUE(unpack_outline(blob, outline).has_value());
+      const std::vector<std::uint32_t> limits(step.slots.size(), 40);
+      EXPECT_TRUE(unpack_outline(blob, outline, OutlineTimes::Skip, limits).has_value());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt

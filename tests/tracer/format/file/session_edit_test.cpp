@@ -1,0 +1,242 @@
+#include "tracer/format/file/session_edit.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/sessions/small_session.h"
+#include "tests/support/temp_folder.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using Kind = TraceError::Kind;
+
+const MayGoOn kAlways = [](std::uint64_t) { return std::expected<void, TraceError>(); };
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void expect_sound(const fs::path& file) {
+  const auto problems = check_session(file);
+  ASSERT_TRUE(problems.has_value()) << problems.error().message;
+  EXPECT_TRUE(problems->empty()) << problems->front();
+}
+
+// Runs SQL on a file, as somebody with another program could have done.
+void run_sql(const fs::path& file, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &db), SQLITE_OK);
+  char* error = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, &error), SQLITE_OK) << (error ? error : "");
+  sqlite3_close(db);
+}
+
+// A session that is being recorded by this process.
+struct Recording {
+  Recording() {
+    auto made = SessionWriter::create(path, test::SmallSession::small_info());
+    EXPECT_TRUE(made.has_value());
+    writer = *std::move(made);
+    EXPECT_TRUE(writer->add_template(TemplateId{1}, test::small_graph()).has_value());
+    Allocation allocation{.id = AllocationId{1}, .graph = TemplateId{1}, .addresses = {}};
+    allocation.addresses.resize(test::small_graph().tensors.size(), 0x1000);
+    EXPECT_TRUE(writer->add_allocation(allocation).has_value());
+    add_step();
+  }
+  void add_step() {
+    EXPECT_TRUE(writer
+                    ->add_tokens(std::vector<Token>{{.index = 2 * steps, .id = 3, .text = "a"},
+                                                    {.index = 2 * steps + 1, .id = 5, .text = "b"}})
+                    .has_value());
+    EXPECT_TRUE(writer->add_step(test::small_step(steps)).has_value());
+    EXPECT_TRUE(writer->commit().has_value());
+    ++steps;
+  }
+  void finish() {
+    SessionInfo info = test::SmallSession::small_info();
+    info.state = SessionState::Done;
+    EXPECT_TRUE(writer->finish(info, {}).has_value());
+  }
+
+  TempFolder folder;
+  fs::path path = folder / "small.ttrace";
+  std::unique_ptr<SessionWriter> writer;
+  std::uint32_t steps = 0;
+};
+
+TEST(SessionEdit, ATitleIsWrittenIntoTheFileAndNothingElse) {
+  const test::SmallSession session({test::small_step(0)});
+  SessionInfo before = session.reader().info().value();
+  for (const std::string title : {"Ein Titel: ü \U0001F600", "", "x"}) {
+    ASSERT_TRUE(rename_session(session.path, title).has_value());
+    before.title = title;
+    EXPECT_EQ(session.reader().info().value(), before);
+    expect_sound(session.path);
+    EXPECT_FALSE(fs::exists(session.path.string() + "-journal"));
+  }
+}
+
+TEST(SessionEdit, WhatIsBeingRecordedIsNotChanged) {
+  Recording recording;
+  for (const auto& done :
+       {rename_session(recording.path, "other"), settle_session(recording.path)}) {
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(done.error().kind, Kind::Running) << done.error().message;
+  }
+  recording.add_step();  // and the writer was not disturbed
+  recording.finish();
+  EXPECT_TRUE(rename_session(recording.path, "other").has_value());
+  EXPECT_EQ(SessionReader::open(recording.path)->info()->title, "other");
+}
+
+TEST(SessionEdit, ACopyOfARunningSessionIsWholeAndNobodyWaits) {
+  Recording recording;
+  const fs::path copy = recording.folder / "copy.ttrace";
+  std::uint32_t in_between = 0;
+  ASSERT_TRUE(copy_session(recording.path, copy, [&](std::uint64_t) {
+                recording.add_step();  // would wait for ever if it had to
+                ++in_between;
+                return std::expected<void, TraceError>();
+              }).has_value());
+  EXPECT_GT(in_between, 0u);
+  expect_sound(copy);
+  const auto reader = SessionReader::open(copy);
+  ASSERT_TRUE(reader.has_value());
+  EXPECT_EQ(reader->info()->state, SessionState::Recovered);
+  EXPECT_EQ(reader->step_count(), 1u);
+  EXPECT_EQ(reader->token_count(), 2u);
+  EXPECT_FALSE(fs::exists(copy.string() + "-wal"));
+  recording.add_step();
+  recording.finish();
+  expect_sound(recording.path);
+  EXPECT_EQ(SessionReader::open(recording.path)->step_count(), recording.steps);
+}
+
+TEST(SessionEdit, CopiesOfALongRunningSessionAreEachOneMoment) {
+  Recording recording;
+  for (int i = 0; i < 300; ++i) recording.add_step();
+  std::jthread writing([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) recording.add_step();
+  });
+  std::uint32_t last = 0;
+  for (int i = 0; i < 5; ++i) {
+    const fs::path copy = recording.folder.path() / ("copy" + std::to_string(i));
+    ASSERT_TRUE(copy_session(recording.path, copy, kAlways).has_value());
+    expect_sound(copy);
+    const auto steps = SessionReader::open(copy)->step_count().value();
+    EXPECT_GE(steps, std::max(last, 301u));
+    EXPECT_EQ(SessionReader::open(copy)->token_count(), 2 * steps);
+    last = steps;
+  }
+}
+
+TEST(SessionEdit, ACopyThatIsStoppedLeavesNothing) {
+  Recording recording;
+  const fs::path copy = recording.folder / "copy.ttrace";
+  // Large enough to be copied in several parts.
+  for (int i = 0; i < 20'000; ++i) {
+    EXPECT_TRUE(recording.writer
+                    ->add_tokens(std::vector<Token>{{.index = 2 + static_cast<std::uint32_t>(i),
+                                                     .id = 1,
+                                                     .text = std::string(400, 'x')}})
+                    .has_value());
+  }
+  ASSERT_TRUE(recording.writer->commit().has_value());
+  std::vector<std::uint64_t> asked;
+  const auto stopped = copy_session(recording.path, copy, [&](std::uint64_t bytes) {
+    asked.push_back(bytes);
+    return asked.size() < 3 ? std::expected<void, TraceError>()
+                            : std::unexpected(TraceError{Kind::DiskFull, "no room"});
+  });
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(stopped.error().message, "no room");
+  ASSERT_EQ(asked.size(), 3u);
+  EXPECT_EQ(asked[0], 0u);
+  EXPECT_LT(asked[1], asked[2]);
+  for (const auto& entry : fs::directory_iterator(recording.folder.path()))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("copy")) << entry.path();
+}
+
+TEST(SessionEdit, AFileOfAReaderThatStayedBecomesOneAgain) {
+  Recording recording;
+  {
+    const auto reader = SessionReader::open(recording.path);
+    ASSERT_TRUE(reader.has_value());
+    ASSERT_TRUE(reader->info().has_value());
+    recording.finish();
+    ASSERT_TRUE(fs::exists(recording.path.string() + "-wal"));
+    EXPECT_FALSE(settle_session(recording.path).has_value());
+    EXPECT_TRUE(reader->info().has_value());
+  }
+  ASSERT_TRUE(settle_session(recording.path).has_value());
+  EXPECT_FALSE(fs::exists(recording.path.string() + "-wal"));
+  expect_sound(recording.path);
+}
+
+TEST(SessionEdit, AFileFromElsewhereGetsTheIdOfHere) {
+  const test::SmallSession session({test::small_step(0)});
+  const std::string before = bytes_of(session.path);
+  ASSERT_TRUE(adopt_session(session.path, "small").has_value());
+  EXPECT_EQ(bytes_of(session.path), before);  // it was as it should be
+
+  ASSERT_TRUE(adopt_session(session.path, "small-2").has_value());
+  EXPECT_EQ(session.reader().info()->id, "small-2");
+  expect_sound(session.path);
+
+  // Copied by the file system while it was recorded, without the WAL.
+  Recording recording;
+  const fs::path copy = recording.folder / "copy.ttrace";
+  fs::copy_file(recording.path, copy);
+  ASSERT_TRUE(adopt_session(copy, "copy").has_value());
+  EXPECT_EQ(SessionReader::open(copy)->info()->state, SessionState::Recovered);
+  EXPECT_FALSE(fs::exists(copy.string() + "-wal"));
+  expect_sound(copy);
+}
+
+TEST(SessionEdit, WhatOthersPutIntoAFileIsNotRun) {
+  const test::SmallSession session({test::small_step(0)});
+  run_sql(session.path,
+          "CREATE TABLE mine(x); CREATE INDEX my_index ON tt_token(id);"
+          "CREATE TRIGGER t AFTER INSERT ON tt_meta BEGIN DELETE FROM tt_step; END");
+  expect_sound(session.path);  // a table and an index of somebody's do no harm
+  ASSERT_TRUE(rename_session(session.path, "new").has_value());
+  EXPECT_EQ(session.reader().info()->title, "new");
+  EXPECT_TRUE(session.reader().step(StepId{0}).has_value());
+}
+
+TEST(SessionEdit, ATableThatIsNotOursIsFound) {
+  struct Case {
+    const char* name;
+    const char* sql;
+  };
+  const Case cases[] = {
+      {"a view in its place",
+       "ALTER TABLE tt_loss RENAME TO was; CREATE VIEW tt_loss AS SELECT * FROM was"},
+      {"a computed column",
+       "DROP TABLE tt_loss; CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, "
+       "crc AS (count * 2))"},
+      {"a table less", "DROP TABLE tt_loss"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const test::SmallSession session({test::small_step(0)});
+    run_sql(session.path, c.sql);
+    const auto problems = check_session(session.path);
+    ASSERT_TRUE(problems.has_value());
+    EXPECT_FALSE(problems->empty());
+  }
+}
+
+}  // namespace
+}  // namespace tt

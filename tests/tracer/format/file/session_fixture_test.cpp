@@ -1,0 +1,135 @@
+// One small session of every released format version stays in tests/data and is
+// opened for ever. UPDATE_GOLDEN=1 rewrites the text beside it, never the file.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <format>
+#include <fstream>
+
+#include "tests/support/places.h"
+#include "tests/support/sessions/random_session.h"
+
+namespace tt {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = in_tree("tests/data");
+
+// Bytes that are no plain ASCII as \xNN.
+std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c >= ' ' && c <= '~' && c != '"' && c != '\\')
+      out += c;
+    else
+      out += std::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out + "\"";
+}
+
+template <class List, class Text>
+std::string joined(const List& list, Text text) {
+  std::string out = "[";
+  for (const auto& item : list) out += (out.size() == 1 ? "" : " ") + text(item);
+  return out + "]";
+}
+const auto number = [](auto v) { return std::to_string(v); };
+
+std::string id_text(std::uint32_t v) { return v == kNone ? "-" : std::to_string(v); }
+
+std::string to_text(const GraphTemplate& graph) {
+  std::string out = std::format("template {:016x}\n", graph.fingerprint);
+  for (const Tensor& t : graph.tensors)
+    out += std::format(
+        "  tensor {} {} {}/{} ne {} nb {} view {}+{} {} {} {} layer {} {} {} input {} file "
+        "{}:{}+{}\n",
+        quoted(t.name), t.type, t.block_bytes, t.block_elements, joined(t.ne, number),
+        joined(t.nb, number), id_text(t.view_of.v), t.view_offset, t.buffer, to_text(t.kind),
+        to_text(t.source), t.layer.v, to_text(t.component), quoted(to_text(t.role)),
+        quoted(to_text(t.input)), t.file.file, t.file.offset, t.file.length);
+  for (const Node& n : graph.nodes)
+    out += std::format("  node {} = {} {} params {}{}\n", n.output.v, n.op,
+                       joined(n.src, [](TensorId id) { return id_text(id.v); }),
+                       joined(n.params, number), n.computed ? "" : " not computed");
+  for (const Op& op : graph.ops)
+    out +=
+        std::format("  op nodes {}+{} {} layer {}\n", op.first.v, op.nodes, op.device, op.layer.v);
+  for (const Slot& s : graph.slots)
+    out += std::format("  slot {} tensor {} read at {} layer {}\n", to_text(s.kind), s.tensor.v,
+                       s.read_at.v, s.layer.v);
+  return out;
+}
+
+std::string to_text(const Step& s) {
+  std::string out = std::format(
+      "step {} {} {} template {} allocation {} begin {} end {} tokens {}+{} threads {}{}{}\n",
+      s.id.v, to_text(s.phase), to_text(s.timing), s.graph.v, s.allocation.v, s.begin.v, s.end.v,
+      s.first_token, s.n_tokens, s.threads, s.dropped ? " dropped" : "",
+      s.aborted ? " aborted" : "");
+  out += std::format("  ops from {} end {}\n", s.first_op.v,
+                     joined(s.op_ends, [](Ns end) { return std::to_string(end.v); }));
+  for (const SlotValues& v : s.slots)
+    out += std::format("  slot {} {}\n", joined(v.ints, number),
+                       joined(v.floats, [](float f) { return std::format("{}", f); }));
+  for (const ValueStats& v : s.stats)
+    out += std::format("  stats of {}: {} {} {} {} nan {} inf {}\n", v.op.v, v.min, v.max, v.mean,
+                       v.std, v.nan, v.inf);
+  return out;
+}
+
+std::string to_text(const test::RandomSession& s) {
+  const SessionInfo& i = s.info;
+  std::string out = std::format(
+      "session {}\ntitle {}\nstart {}\nlevel {} exact {} state {} error {}\n"
+      "layers {} heads {}/{} embd {} vocab {} experts {}/{}\n",
+      i.id, quoted(i.title), i.start_utc_ns, to_text(i.level), i.exact_timing, to_text(i.state),
+      quoted(i.error), i.n_layers, i.n_heads, i.n_heads_kv, i.n_embd, i.n_vocab, i.n_experts_used,
+      i.n_experts);
+  for (const ModelFile& f : i.model_files)
+    out += std::format("model file {} {} bytes mtime {} header {}\n", f.path, f.size, f.mtime_ns,
+                       f.header_hash);
+  for (const auto& [name, value] : i.facts)
+    out += std::format("fact {} = {}\n", name, quoted(value));
+  out +=
+      std::format("lost {} {} {} {}\n", s.losses.steps_without_times, s.losses.slot_values_dropped,
+                  s.losses.count_mismatches, s.losses.steps_not_written);
+  if (s.losses.page_faults_lost > 0)
+    out += std::format("lost {} page faults\n", s.losses.page_faults_lost);
+  for (const GraphTemplate& graph : s.templates) out += to_text(graph);
+  for (const Allocation& a : s.allocations)
+    out += std::format("allocation {} of template {} {}\n", a.id.v, a.graph.v,
+                       joined(a.addresses, [](auto v) { return std::format("{:x}", v); }));
+  for (const Token& t : s.tokens)
+    out += std::format("token {} id {} at {} {}{}{}\n", t.index, t.id, t.position, quoted(t.text),
+                       t.generated ? " generated" : "", t.reused ? " reused" : "");
+  for (const Step& step : s.steps) out += to_text(step);
+  for (const StepFaults& of : s.faults)
+    out += std::format("{} page faults in step {} {}\n", of.count, of.step.v,
+                       joined(of.faults, [](const PageFault& fault) {
+                         return std::format("{}:{:x}", fault.at.v, fault.address);
+                       }));
+  return out;
+}
+
+void expect_golden(const char* session, const char* text) {
+  const auto read = test::read_session(kData / session);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const std::string actual = to_text(*read);
+  if (std::getenv("UPDATE_GOLDEN")) std::ofstream(kData / text, std::ios::binary) << actual;
+  std::ifstream in(kData / text, std::ios::binary);
+  EXPECT_EQ(actual, std::string(std::istreambuf_iterator<char>(in), {}));
+  EXPECT_EQ(check_session(kData / session).value(), std::vector<std::string>{});
+}
+
+TEST(ReleasedFormat, Version1IsReadForEver) {
+  expect_golden("session-v1.ttrace", "session-v1.txt");
+}
+
+TEST(ReleasedFormat, Version2IsReadForEver) {
+  expect_golden("session-v2.ttrace", "session-v2.txt");
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,194 @@
+// A recording, its end and its recovery, killed before each change that they make to a file:
+// no moment is left out.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "tests/support/child_process.h"
+#include "tests/support/kill_points.h"
+#include "tests/support/sessions/random_session.h"
+#include "tests/support/temp_folder.h"
+#include "tracer/format/file/session_reader.h"
+#include "tracer/format/file/session_writer.h"
+
+namespace tt::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a child tells, readable after its death.
+struct Told {
+  std::atomic<bool> created{false};
+  std::atomic<std::uint32_t> committed{0};  // steps
+  std::atomic<std::uint64_t> changes{0};    // when the end began
+  std::atomic<bool> finishing{false}, finished{false};
+};
+
+// Changes of a child: how many there are, and how many before the end of its session began.
+struct Moments {
+  std::uint64_t all = 0, before_end = 0;
+};
+
+RandomSession some_session() {
+  RandomSession session = random_session(61, {2, 40, 40, 3, 8, 30});
+  session.info.state = SessionState::Done;
+  session.info.error.clear();
+  session.faults.clear();
+  return session;
+}
+
+int record(const fs::path& file, const RandomSession& session, Told& told) {
+  SessionInfo running = session.info;
+  running.state = SessionState::Running;
+  auto writer = SessionWriter::create(file, running);
+  if (!writer) return 1;
+  told.created = true;
+  RandomSession head = session;
+  head.steps.clear();
+  if (!add_all(**writer, head)) return 2;
+  for (const Step& step : session.steps) {
+    if (!(*writer)->add_step(step) || !(*writer)->commit()) return 3;
+    ++told.committed;
+  }
+  told.changes = changes();
+  told.finishing = true;
+  if (!(*writer)->finish(session.info, session.losses)) return 4;
+  told.finished = true;
+  return 0;
+}
+
+Moments moments_of(const RandomSession& session) {
+  const TempFolder folder;
+  Shared<Told> told;
+  Shared<std::atomic<std::uint64_t>> all;
+  ChildProcess child([&] {
+    const std::uint64_t before = changes();
+    const int failed = record(folder / "s.ttrace", session, *told);
+    *all = changes() - before;
+    told->changes -= before;
+    return failed;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  return {.all = *all, .before_end = told->changes};
+}
+
+// Records until the nth change.
+void die_at(std::uint64_t nth, Torn torn, const fs::path& file, const RandomSession& session,
+            Told& told) {
+  ChildProcess child([&] {
+    die_before_change(nth, torn);
+    return record(file, session, told);
+  });
+  EXPECT_EQ(child.wait(), -1) << "it was not killed";
+}
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+// The file is one whole session, of which at most the step in flight is missing.
+void expect_whole(const fs::path& file, const RandomSession& session, const Told& told) {
+  ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
+  const auto read = read_session(file);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_GE(read->steps.size(), told.committed);
+  ASSERT_LE(read->steps.size(), told.committed + 1);
+  for (std::size_t i = 0; i < read->steps.size(); ++i) ASSERT_EQ(read->steps[i], session.steps[i]);
+  if (told.committed > 0) {
+    EXPECT_EQ(read->tokens, session.tokens);
+    EXPECT_EQ(read->templates, session.templates);
+  }
+  if (read->info.state == SessionState::Done) {
+    EXPECT_TRUE(told.finishing);
+    EXPECT_EQ(*read, session);
+  } else {
+    EXPECT_EQ(read->info.state, SessionState::Recovered);
+    EXPECT_FALSE(told.finished);
+  }
+}
+
+// As the next start does. What a recording that was not yet there left goes later: it could be
+// one that is just being made.
+void expect_recovered(const fs::path& folder, const RandomSession& session, const Told& told) {
+  const fs::path file = folder / "s.ttrace";
+  ASSERT_TRUE(recover_sessions(folder).has_value());
+  if (fs::exists(file)) {
+    expect_whole(file, session, told);
+    EXPECT_EQ(names_in(folder), std::set<std::string>{"s.ttrace"});
+    return;
+  }
+  EXPECT_FALSE(told.created);
+  for (const auto& entry : fs::directory_iterator(folder))
+    fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  ASSERT_TRUE(recover_sessions(folder).has_value());
+  EXPECT_EQ(names_in(folder), std::set<std::string>{});
+}
+
+TEST(KillPoints, BeforeEachChangeOfARecordingAndItsEnd) {
+  const RandomSession session = some_session();
+  ASSERT_GE(session.steps.size(), 4U);
+  const Moments moments = moments_of(session);
+  int kills = 0, in_the_end = 0, unborn = 0;
+  for (std::uint64_t nth = 1; nth <= moments.all; ++nth) {
+    for (const Torn torn : {Torn::No, Torn::Half}) {
+      SCOPED_TRACE(std::to_string(nth) + (torn == Torn::Half ? ", torn" : ""));
+      const TempFolder folder;
+      Shared<Told> told;
+      die_at(nth, torn, folder / "s.ttrace", session, *told);
+      ASSERT_FALSE(HasFailure());
+      ++kills;
+      in_the_end += told->finishing && !told->finished;
+      unborn += !fs::exists(folder / "s.ttrace");
+      if (nth > moments.before_end) {
+        EXPECT_TRUE(told->finishing);
+      }
+      expect_recovered(folder.path(), session, *told);
+    }
+  }
+  std::printf("%d kills, %d of them in finish(), %d before the file had its name\n", kills,
+              in_the_end, unborn);
+  EXPECT_GT(in_the_end, 10);
+  EXPECT_GT(unborn, 4);
+}
+
+TEST(KillPoints, BeforeEachChangeOfARecovery) {
+  const RandomSession session = some_session();
+  const Moments moments = moments_of(session);
+  int kills = 0;
+  // In the middle of the steps, and all over the end.
+  std::vector<std::uint64_t> firsts = {moments.before_end / 2};
+  for (std::uint64_t nth = moments.before_end + 1; nth <= moments.all; nth += 3)
+    firsts.push_back(nth);
+  for (const std::uint64_t first : firsts) {
+    for (std::uint64_t second = 1;; ++second) {
+      SCOPED_TRACE(std::to_string(first) + ", then " + std::to_string(second));
+      const TempFolder folder;
+      Shared<Told> told;
+      die_at(first, Torn::No, folder / "s.ttrace", session, *told);
+      ChildProcess child([&] {
+        die_before_change(second, second % 2 == 0 ? Torn::Half : Torn::No);
+        return recover_sessions(folder.path()).has_value() ? 0 : 1;
+      });
+      const int ended = child.wait();
+      ASSERT_NE(ended, 1);
+      kills += ended == -1;
+      expect_recovered(folder.path(), session, *told);
+      ASSERT_FALSE(HasFailure());
+      if (ended == 0) break;  // it makes no more changes
+    }
+  }
+  std::printf("%d kills of recoveries\n", kills);
+  EXPECT_GT(kills, 20);
+}
+
+}  // namespace
+}  // namespace tt::test

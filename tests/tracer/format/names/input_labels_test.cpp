@@ -1,0 +1,105 @@
+// What the inputs of recorded steps mean, told a second way: by the names that the library
+// gives most of them, and by the values that they had.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/models/arch_model.h"
+#include "tests/support/models/traced_model.h"
+
+namespace tt::test {
+namespace {
+
+// Empty: the name does not tell.
+std::optional<InputLabel> named(std::string_view name) {
+  if (name.ends_with("_tokens")) return InputLabel::TokenIds;
+  if (name == "inp_pos") return InputLabel::RopePositions;
+  if (name.ends_with("k_idxs") || name.ends_with("v_idxs")) return InputLabel::CachePositions;
+  if (name.ends_with("out_ids")) return InputLabel::OutputIds;
+  if (name.ends_with("_mask")) return InputLabel::Mask;
+  if (name.ends_with("s_copy")) return InputLabel::StateCopy;
+  return std::nullopt;
+}
+
+// `tokens`: those that the step evaluates.
+int expect_list(std::string_view name, const std::vector<std::int64_t>& list,
+                const std::vector<Token>& tokens) {
+  const auto of_tokens = [&](auto member) {
+    std::vector<std::int64_t> out;
+    for (const Token& token : tokens) out.push_back(token.*member);
+    return out;
+  };
+  if (name == "inp_tokens") {
+    EXPECT_EQ(list, of_tokens(&Token::id));
+  } else if (name == "inp_pos") {  // several sections: of text the first says it
+    EXPECT_GE(list.size(), tokens.size());
+    const auto end =
+        list.begin() + static_cast<std::ptrdiff_t>(std::min(list.size(), tokens.size()));
+    EXPECT_EQ(std::vector(list.begin(), end), of_tokens(&Token::position));
+  } else if (name.ends_with("k_idxs")) {
+    EXPECT_EQ(list.size(), tokens.size());
+    EXPECT_EQ(std::set(list.begin(), list.end()).size(), list.size()) << "two tokens in a cell";
+  } else if (name.ends_with("out_ids")) {
+    EXPECT_FALSE(list.empty());
+    for (const std::int64_t row : list) EXPECT_LT(row, static_cast<std::int64_t>(tokens.size()));
+  } else {
+    return 0;
+  }
+  return 1;
+}
+
+// Expects the labels of the inputs to be what their names say, and the lists of the steps to be
+// the session's tokens, positions, cells and rows. Gives how many it held against something.
+int expect_inputs_understood(const SessionReader& reader) {
+  int checked = 0;
+  for (const TemplateId id : reader.template_ids().value()) {
+    const auto graph = reader.graph(id).value();
+    for (const Tensor& tensor : graph->tensors) {
+      if (tensor.kind != TensorKind::Input || tensor.view_of != kNoTensor) continue;
+      EXPECT_NE(tensor.input, InputLabel::None) << tensor.name;
+      if (const auto label = named(tensor.name)) {
+        EXPECT_EQ(to_text(tensor.input), to_text(*label)) << tensor.name;
+        ++checked;
+      }
+    }
+  }
+  const auto read = reader.for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
+    const auto graph = graph_of(reader, step);
+    const auto tokens = reader.tokens(step.first_token, step.n_tokens).value();
+    for (std::size_t i = 0; i < step.slots.size(); ++i) {
+      const Tensor& list = graph->tensor(graph->root(graph->slots[i].tensor));
+      if (list.kind == TensorKind::Input)
+        checked += expect_list(list.name, step.slots[i].ints, tokens);
+    }
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return checked;
+}
+
+void expect_understood(const std::filesystem::path& model) {
+  SCOPED_TRACE(model.stem().string());
+  TracedModel traced(model);
+  const auto run = traced.run(greedy_tokens(17, 3));
+  ASSERT_NE(run.result.reason, StopReason::Error) << run.result.error;
+  EXPECT_GT(expect_inputs_understood(run.reader()), 2);
+}
+
+TEST(InputLabels, AreWhatNamesAndValuesSay) {
+  for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
+    if (shape.name == "tinyllama-1.1b") continue;  // `small`, but large
+    expect_understood(generated_model({.shape = std::string(shape.name)}));
+  }
+  // Sliding windows, hybrids, positions of several sections, several caches.
+  for (const char* model : {"gemma3-dense", "jamba-dense", "qwen2vl-dense", "deepseek4-moe"})
+    expect_understood(arch_model(model));
+}
+
+}  // namespace
+}  // namespace tt::test

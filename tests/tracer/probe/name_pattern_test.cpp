@@ -1,0 +1,128 @@
+// Patterns that a client sends: the tensors that they name, and what may not hold us up.
+#include "tracer/probe/name_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/models/traced_model.h"
+
+namespace tt::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::string times(int n, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < n; ++i) all += text;
+  return all;
+}
+
+TEST(NamePattern, NamesWhatTheLibraryFinds) {
+  const char* patterns[] = {"",
+                            "ffn_out",
+                            "^(ffn_out|ffn_norm|l_out|norm|result_output)(-[0-9]+)?$",
+                            "l_out-1$",
+                            "-1{1,2}$",
+                            "(a|ab)(c|bcd)?$",
+                            "ffn_(moe|out)",
+                            "^[^-]*$",
+                            "\\bview\\b",
+                            "\\(view\\)$",
+                            "o+?u",
+                            "(o|ou|out)*-",
+                            "(x?)*y",
+                            "[[:digit:]]{2}",
+                            ".{17,}",
+                            "\\d\\D\\w\\W"};
+  const char* names[] = {"",      "ffn_out-1", "ffn_out-11", "ffn_moe_out-1 (view)", "norm",
+                         "l_out", "l_out-1",   "abcd",       "result_output",        "node_24"};
+  for (const char* pattern : patterns) {
+    const auto ours = NamePattern::compile(pattern);
+    ASSERT_TRUE(ours.has_value()) << ours.error();
+    const std::regex theirs(pattern);
+    for (const char* name : names) {
+      EXPECT_EQ(ours->is_in(name), std::regex_search(name, theirs)) << pattern << " in " << name;
+    }
+  }
+}
+
+TEST(NamePattern, SaysWhatItDoesNotTake) {
+  struct Case {
+    std::string pattern;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"(unclosed", "is not a regular expression"},
+      {std::string(1001, 'a'), "has 1001 bytes; 1000 are allowed"},
+      {"(a)\\1", "refers back"},
+      {"(?=.*(?=.*(?=.*!)))", "looks ahead"},
+      {"(?!x)", "looks ahead"},
+      {"a{1001}", "repeats too much"},
+      {"((a{10}){10}){10}", "repeats too much"},
+      {"a{5,}" + std::string(300, 'b'), "repeats too much"},
+      {"a{99999999999999999999999}", "repeats too much"},
+      {"a{2,99999999999}{", "repeats too much"},
+      {"a{", "is not a regular expression"},
+      {"a{3", "is not a regular expression"},
+  };
+  for (const Case& c : cases) {
+    const auto pattern = NamePattern::compile(c.pattern);
+    ASSERT_FALSE(pattern.has_value()) << c.pattern;
+    EXPECT_TRUE(pattern.error().contains(c.says)) << pattern.error();
+  }
+}
+
+// What takes an executor that goes back longer than anyone lives.
+TEST(NamePattern, EndsSoonWhateverThePattern) {
+  const std::string name(63, 'a');  // as long as a name can be
+  const std::string patterns[] = {
+      "(.*)*!",
+      "(a|a)*!",
+      "(a*)*(a*)*(a*)*(a*)*!",
+      times(9, "(") + "a" + times(9, "*)*") + "!",
+      times(499, "a?") + "!",
+      times(330, "(a)*").substr(0, 996) + "!",
+      times(300, ".*") + "!",
+      times(111, "(.|a)?*") + "!",
+      "((.?){8}){8}!",
+      "(.*a){70}!",
+      "([a-z]{1,7}){1,7}!",
+  };
+  for (const std::string& text : patterns) {
+    const auto begin = Clock::now();
+    const auto pattern = NamePattern::compile(text);
+    ASSERT_TRUE(pattern.has_value()) << text << " " << pattern.error();
+    EXPECT_FALSE(pattern->is_in(name));
+    const auto took = Clock::now() - begin;
+    EXPECT_LT(took, 2s) << text;
+    std::printf("%7.1f ms %s\n", std::chrono::duration<double, std::milli>(took).count(),
+                text.substr(0, 60).c_str());
+  }
+}
+
+// On the inference thread, in graphs that are learned and in ones that are known.
+TEST(NamePattern, HoldsNoRequestUp) {
+  TracedModel traced(generated_model({.shape = "gpt-oss-like"}));
+  GenerationRequest request = greedy_tokens(20, 3);
+  request.level = Level::Verbose;
+  request.stats_pattern = "(.*)*!";
+  ASSERT_TRUE(traced.engine().check(request).has_value());
+  for (int i = 0; i < 2; ++i) {
+    const auto begin = Clock::now();
+    EXPECT_EQ(traced.run(request).result.reason, StopReason::Length);
+    EXPECT_LT(Clock::now() - begin, 20s);
+  }
+  request.stats_pattern = "(a)\\1";
+  const auto run = traced.run(request);
+  EXPECT_EQ(run.result.reason, StopReason::Error);
+  EXPECT_EQ(run.result.error, traced.engine().check(request).error().message);
+}
+
+}  // namespace
+}  // namespace tt::test

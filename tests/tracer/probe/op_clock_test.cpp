@@ -1,0 +1,50 @@
+#include "tracer/probe/op_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace tt::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::int64_t steady_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// How far outside of two readings of steady_clock around it a reading was, at most.
+std::int64_t furthest_off(OpClock& clock, std::chrono::nanoseconds during) {
+  std::int64_t furthest = 0;
+  std::int64_t last = 0;
+  const std::int64_t until = steady_ns() + during.count();
+  for (std::int64_t after = 0; after < until;) {
+    const std::int64_t before = steady_ns();
+    const std::int64_t told = clock.ns();
+    after = steady_ns();
+    EXPECT_GE(told, last) << "it went back";
+    last = told;
+    furthest = std::max({furthest, before - told, told - after});
+  }
+  return furthest;
+}
+
+// New, while its pace is measured, and long after that.
+TEST(OpClock, TellsTheSteadyClocksTime) {
+  OpClock clock;
+  EXPECT_LE(furthest_off(clock, 300ms), 1'000);
+}
+
+TEST(OpClock, AlsoWhenItWasNotAskedForAWhile) {
+  OpClock clock;
+  furthest_off(clock, 30ms);
+  for (const auto pause : {1ms, 20ms, 200ms}) {
+    std::this_thread::sleep_for(pause);
+    EXPECT_LE(furthest_off(clock, 5ms), 1'000);
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,145 @@
+// A decode is almost always the graph of the one before: over 2,000 tokens a
+// handful of templates, and a file of a few bytes per access.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tests/support/models/arch_model.h"
+#include "tests/support/models/traced_model.h"
+#include "tracer/format/access/access.h"
+
+namespace tt::test {
+namespace {
+
+std::filesystem::path tiny(const char* shape, int layers) {
+  return generated_model({.shape = shape, .dims = {.layers = layers}});
+}
+
+struct TemplateCase {
+  const char* kind;
+  std::filesystem::path model;
+};
+
+TEST(Templates, AreFewOverTwoThousandTokens) {
+  const TemplateCase cases[] = {
+      {"dense", tiny("small", 3)},
+      {"sliding window", arch_model("gemma3-dense")},
+      {"mixture of experts", tiny("moe", 2)},
+      {"mamba", tiny("mamba", 2)},
+      {"hybrid", arch_model("jamba-dense")},
+  };
+  for (const TemplateCase& c : cases) {
+    SCOPED_TRACE(c.kind);
+    ContextOptions context = TracedModel::small_context();
+    context.context = 4096;
+    TracedModel traced(c.model, context);
+    const auto run = traced.run(greedy_tokens(75, 2000));  // more than a ubatch
+    ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
+    ASSERT_EQ(run.result.generated, 2000U);
+    LossCounters lost = run.recording.losses;
+    lost.steps_without_times = 0;  // a slow disk may cost times, and says so
+    EXPECT_EQ(lost, LossCounters{});
+    const auto reader = run.reader();
+    const auto templates = reader.template_ids();
+    ASSERT_TRUE(templates.has_value());
+    EXPECT_LE(templates->size(), 12U);
+
+    std::map<Timing, int> timing;
+    std::uint64_t accesses = 0;
+    std::map<TemplateId, std::vector<Access>> known;
+    const auto read = reader.for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
+      ++timing[step.timing];
+      if (step.dropped) return true;
+      const auto graph = reader.graph(step.graph);
+      if (!graph) return false;
+      const auto [of, fresh] = known.try_emplace(step.graph);
+      if (fresh) of->second = accesses_of(**graph);
+      accesses += totals_of(**graph, of->second, step).accesses;
+      EXPECT_EQ(step.op_ends.size(), (*graph)->ops.size());
+      return true;
+    });
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(timing[Timing::Exact], 0);
+    EXPECT_LE(timing[Timing::Learned], 16) << "graphs are recognised, not learned again";
+    const auto size = std::filesystem::file_size(run.file);
+    std::printf(
+        "%s: %zu templates, %d fast, %d learned, %d without times, %.1fM accesses, "
+        "%.2f bytes per access\n",
+        c.kind, templates->size(), timing[Timing::Fast], timing[Timing::Learned],
+        timing[Timing::None], static_cast<double>(accesses) / 1e6,
+        static_cast<double>(size) / static_cast<double>(accesses));
+  }
+}
+
+// Of the size that models have and not less: what a step costs beside its accesses weighs
+// more in tiny ones.
+TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
+  for (const char* shape : {"small", "moe", "gpt-oss-like"}) {
+    SCOPED_TRACE(shape);
+    ContextOptions context = TracedModel::small_context();
+    context.context = 1024;
+    TracedModel traced(generated_model({.shape = shape}), context);
+    const auto run = traced.run(greedy_tokens(1, 512));
+    ASSERT_EQ(run.result.generated, 512U) << run.result.error;
+    EXPECT_EQ(run.recording.losses, LossCounters{});
+    const auto reader = run.reader();
+    std::uint64_t accesses = 0;
+    for (const Step& step : run.steps()) {
+      const auto graph = graph_of(reader, step);
+      ASSERT_EQ(step.op_ends.size(), graph->ops.size());
+      // Each told one by one, not summed.
+      for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess&) { ++accesses; });
+    }
+    const double each =
+        static_cast<double>(std::filesystem::file_size(run.file)) / static_cast<double>(accesses);
+    std::printf("%s: 512 tokens, %.2fM accesses, %.2f bytes per access\n", shape,
+                static_cast<double>(accesses) / 1e6, each);
+    EXPECT_LE(each, 2.0);
+  }
+}
+
+TEST(Templates, TheFingerprintIsThatOfTheGraphNotOfTheProcess) {
+  // Two engines lay the same model out at different addresses.
+  const auto model = tiny("moe", 2);
+  std::vector<std::vector<std::uint64_t>> fingerprints;
+  std::vector<std::vector<GraphTemplate>> graphs;
+  for (int i = 0; i < 2; ++i) {
+    TracedModel traced(model);
+    const auto run = traced.run(greedy_tokens(20, 300));
+    const auto reader = run.reader();
+    fingerprints.emplace_back();
+    graphs.emplace_back();
+    for (const TemplateId id : *reader.template_ids()) {
+      graphs.back().push_back(**reader.graph(id));
+      fingerprints.back().push_back(graphs.back().back().fingerprint);
+    }
+  }
+  EXPECT_EQ(fingerprints[0], fingerprints[1]);
+  EXPECT_EQ(graphs[0], graphs[1]);
+}
+
+TEST(Templates, DifferWhereGraphsDo) {
+  const auto model = tiny("small", 3);
+  TracedModel plain(model);
+  ContextOptions context = TracedModel::small_context();
+  context.flash_attention = FlashAttention::Off;
+  TracedModel without_flash(model, context);
+  TracedModel without_repack(model, TracedModel::small_context(), {.repack = false});
+  std::set<std::uint64_t> fingerprints;
+  std::size_t graphs = 0;
+  for (TracedModel* traced : {&plain, &without_flash, &without_repack}) {
+    const auto run = traced->run(greedy_tokens(20, 3));
+    const auto reader = run.reader();
+    for (const TemplateId id : *reader.template_ids()) {
+      fingerprints.insert((*reader.graph(id))->fingerprint);
+      ++graphs;
+    }
+  }
+  EXPECT_EQ(fingerprints.size(), graphs);
+}
+
+}  // namespace
+}  // namespace tt::test

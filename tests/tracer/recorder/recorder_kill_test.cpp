@@ -1,0 +1,132 @@
+// The recorder of a process that is killed: what its batching may cost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <vector>
+
+#include "tests/support/child_process.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tracer/recorder/recorder.h"
+
+namespace tt::test {
+namespace {
+
+// What a child tells, readable after its death.
+struct Told {
+  std::atomic<bool> begun{false};             // the file is there
+  std::atomic<std::uint32_t> evaluated{0};    // graphs that ran
+  std::atomic<std::uint32_t> steps{0};        // that they became in the recorder's hands
+  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder said it had committed
+};
+
+struct CountSteps final : GenerationListener {
+  CountSteps(const Recorder& from, Told& shared) : recorder(from), told(shared) {}
+  // One token a step: the prompt fits one ubatch.
+  void on_token(const Token& token, std::string_view) override {
+    told.evaluated += token.generated;
+    told.steps = recorder.next_step().v;
+  }
+  void on_progress(std::uint32_t, std::uint32_t, std::uint32_t) override {}
+  void on_text(std::string_view) override {}
+  const Recorder& recorder;
+  Told& told;
+};
+
+// A disk that takes `stall` for each step of a batch.
+int record_until_killed(Engine& engine, Level level, useconds_t stall,
+                        const std::filesystem::path& file, Told& told) {
+  const RecorderSize size = engine.recorder_size();
+  Recorder recorder(size.max_ops, size.slot_bytes,
+                    [&](const std::string&, const Step&, const KnownGraphPtr&) {
+                      ++told.in_the_file;
+                      if (stall > 0) usleep(stall);
+                    });
+  GenerationRequest request = greedy_tokens(8, 500);
+  request.level = level;
+  SessionInfo info = engine.describe(request);
+  recorder.begin(info, file);
+  told.begun = true;
+  CountSteps count(recorder, told);
+  engine.generate(request, &recorder, count);
+  return 0;  // too late: not killed
+}
+
+// How many of the tokens that the child had evaluated no step of the file names.
+int evaluated_tokens_missing(const std::filesystem::path& file, std::uint32_t evaluated) {
+  const auto reader = SessionReader::open(file);
+  if (!reader) return 0;
+  std::uint32_t found = 0;
+  const auto read = reader->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
+    EXPECT_EQ(step.first_token, found) << "a step stands for every token before the kill";
+    found += step.n_tokens;
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return std::max(0, static_cast<int>(8 + evaluated) - static_cast<int>(found));
+}
+
+TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
+  struct Case {
+    const char* what;
+    Level level;
+    useconds_t stall;
+    int kills;
+    int steps;  // any moment of the first so many
+  };
+  const Case cases[] = {
+      {"a writer that keeps up", Level::Detailed, 0, 200, 150},
+      {"a writer that does not", Level::Detailed, 10'000, 25, 450},
+      {"the same without times", Level::Minimal, 10'000, 25, 450},
+  };
+  need_backends();
+  ModelOptions options;
+  options.path = kPlaces.bundled_model;
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 1;  // a child that is forked from several threads would have only one
+  auto engine = Engine::load(options, context, {});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    std::vector<int> lost;
+    int tokens_lost = 0;
+    std::uint64_t steps_found = 0;
+    for (int kill = 0; kill < c.kills; ++kill) {
+      SCOPED_TRACE(kill);
+      const TempFolder folder;
+      const auto file = folder / "s.ttrace";
+      Shared<Told> told;
+      ChildProcess child(
+          [&] { return record_until_killed(**engine, c.level, c.stall, file, *told); });
+      // In no relation to commits: 7,919 is a prime.
+      const auto moment = static_cast<std::uint32_t>(kill * 7'919 % c.steps);
+      while (!told->begun || told->evaluated < moment) usleep(50);
+      usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));
+      child.kill_now();
+
+      const auto recovered = recover_sessions(folder.path());
+      ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
+      ASSERT_EQ(recovered->size(), 1U);
+      ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
+      const std::uint32_t found = recovered->front().steps;
+      EXPECT_GE(found, told->in_the_file);
+      lost.push_back(static_cast<int>(told->steps) - static_cast<int>(found));
+      EXPECT_LE(lost.back(), static_cast<int>(Recorder::kMostWaiting));
+      tokens_lost = std::max(tokens_lost, evaluated_tokens_missing(file, told->evaluated));
+      steps_found += found;
+    }
+    std::ranges::sort(lost);
+    std::printf(
+        "%s: %d kills, %llu steps found; beside the one in flight, lost at most %d steps "
+        "(bound: %zu), half of the time at most %d; at most %d tokens\n",
+        c.what, c.kills, static_cast<unsigned long long>(steps_found), std::max(lost.back(), 0),
+        Recorder::kMostWaiting, std::max(lost[lost.size() / 2], 0), tokens_lost);
+    EXPECT_GT(steps_found, static_cast<unsigned>(c.kills));
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

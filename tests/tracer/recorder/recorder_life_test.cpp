@@ -1,0 +1,181 @@
+// A recording that is killed at any moment of its life: while its file is being made, in the
+// middle of steps, and in its end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/child_process.h"
+#include "tests/support/kill_points.h"
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tests/support/sessions/random_session.h"
+#include "tracer/recorder/recorder.h"
+
+namespace tt::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+// The change of a file that a child does not survive, counted from the begin of its end; 0: none.
+struct Death {
+  std::uint64_t change = 0;
+  Torn torn = Torn::No;
+};
+
+// What a child tells, readable after its death.
+struct ToldOfALife {
+  std::atomic<bool> started{false}, begun{false}, finishing{false}, finished{false};
+  std::atomic<Clock::duration> made{}, generated{}, all{};  // since it started
+  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder said it had committed
+};
+
+int record(Engine& engine, const std::filesystem::path& file, Death death, ToldOfALife& told) {
+  const auto start = Clock::now();
+  const auto since = [&] { return Clock::now() - start; };
+  told.started = true;
+  const RecorderSize size = engine.recorder_size();
+  Recorder recorder(
+      size.max_ops, size.slot_bytes,
+      [&](const std::string&, const Step&, const KnownGraphPtr&) { ++told.in_the_file; });
+  const GenerationRequest request = greedy_tokens(8, 24);
+  SessionInfo info = engine.describe(request);
+  recorder.begin(info, file);
+  told.made = since();
+  told.begun = true;
+  Heard heard;
+  engine.complete(info, engine.generate(request, &recorder, heard));
+  told.generated = since();
+  if (death.change > 0) die_before_change(death.change, death.torn);
+  told.finishing = true;
+  const RecordingResult result = recorder.finish(info);
+  told.all = since();
+  told.finished = true;
+  return result.error.empty() ? 0 : 1;
+}
+
+class KilledRecording : public ::testing::Test {
+ protected:
+  KilledRecording() {
+    need_backends();
+    ModelOptions options;
+    options.path = kPlaces.bundled_model;
+    ContextOptions context = TracedModel::small_context();
+    context.threads = 1;  // a child that is forked from several threads would have only one
+    engine_ = Engine::load(options, context, {}).value();
+    const TempFolder folder;
+    Shared<ToldOfALife> told;
+    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
+    EXPECT_EQ(child.wait(), 0);
+    made_ = told->made;
+    generated_ = told->generated;
+    all_ = told->all;
+    tokens_ = tokens_in(folder / "s.ttrace");
+    EXPECT_GT(tokens_, 24U);
+  }
+
+  static std::uint32_t tokens_in(const std::filesystem::path& file) {
+    std::uint32_t tokens = 0;
+    const auto read =
+        SessionReader::open(file)->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
+          EXPECT_EQ(step.first_token, tokens) << "a step stands for every token before the kill";
+          tokens += step.n_tokens;
+          return true;
+        });
+    EXPECT_TRUE(read.has_value());
+    return tokens;
+  }
+
+  // As the next start finds it.
+  void expect_recovered(const std::filesystem::path& folder, const ToldOfALife& told) {
+    const auto file = folder / "s.ttrace";
+    const auto recovered = recover_sessions(folder);
+    ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
+    if (!std::filesystem::exists(file)) {
+      EXPECT_FALSE(told.begun);
+      return;
+    }
+    ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value()) << reader.error().message;
+    EXPECT_GE(reader->step_count().value(), told.in_the_file);
+    const std::uint32_t tokens = tokens_in(file);
+    const SessionState state = reader->info()->state;
+    if (state == SessionState::Done) {
+      EXPECT_TRUE(told.finishing);
+      EXPECT_EQ(tokens, tokens_);
+    } else {
+      EXPECT_EQ(state, SessionState::Recovered);
+      EXPECT_FALSE(told.finished);
+      EXPECT_EQ(recovered->size(), 1U);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      EXPECT_EQ(entry.path(), file);
+  }
+
+  std::unique_ptr<Engine> engine_;
+  Clock::duration made_{}, generated_{}, all_{};  // how long one takes that is left alone
+  std::uint32_t tokens_ = 0;                      // that its steps evaluate
+};
+
+TEST_F(KilledRecording, AtRandomMomentsOfItsWholeLifeIsRecovered) {
+  constexpr int kKills = 200;
+  enum Moment { Making, InSteps, InTheEnd, After };
+  std::array<int, 4> kills{};
+  for (int kill = 0; kill < kKills; ++kill) {
+    SCOPED_TRACE(kill);
+    Dice dice(static_cast<std::uint64_t>(kill));
+    const auto some = [&](Clock::duration most) {
+      const auto us = std::chrono::duration_cast<microseconds>(most).count();
+      return static_cast<useconds_t>(dice.below(static_cast<std::uint64_t>(us) + 1));
+    };
+    const TempFolder folder;
+    Shared<ToldOfALife> told;
+    ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
+    // The short parts of its life as often as the long one.
+    const bool in_the_end = kill % 4 == 0;
+    while (!(in_the_end ? told->finishing : told->started)) usleep(20);
+    usleep(some(in_the_end ? all_ - generated_ : kill % 4 == 1 ? made_ : all_));
+    child.kill_now();
+    ++kills[told->finished ? After : told->finishing ? InTheEnd : told->begun ? InSteps : Making];
+    expect_recovered(folder.path(), *told);
+    ASSERT_FALSE(HasFailure());
+  }
+  std::printf("%d kills: %d while the file was made, %d in steps, %d in finish(), %d after\n",
+              kKills, kills[Making], kills[InSteps], kills[InTheEnd], kills[After]);
+}
+
+TEST_F(KilledRecording, BeforeEachChangeOfItsEndIsRecovered) {
+  int kills = 0;
+  for (const Torn torn : {Torn::No, Torn::Half}) {
+    for (std::uint64_t change = 1;; ++change) {
+      SCOPED_TRACE(std::to_string(change) + (torn == Torn::Half ? ", torn" : ""));
+      const TempFolder folder;
+      Shared<ToldOfALife> told;
+      ChildProcess child([&] {
+        return record(*engine_, folder / "s.ttrace", {.change = change, .torn = torn}, *told);
+      });
+      const int ended = child.wait();
+      expect_recovered(folder.path(), *told);
+      ASSERT_FALSE(HasFailure());
+      if (ended != -1) {
+        EXPECT_EQ(ended, 0);
+        break;  // it makes no more changes
+      }
+      EXPECT_FALSE(told->finished);
+      ++kills;
+    }
+  }
+  std::printf("%d kills in finish()\n", kills);
+  EXPECT_GT(kills, 30);
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,160 @@
+// The recorder under a disk that is full or slow: generation goes on, what was
+// committed stays, and everybody is told.
+#include "tracer/recorder/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <latch>
+
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+#include "tests/support/small_disk.h"
+
+namespace tt::test {
+namespace {
+
+TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
+  need_backends();
+  const SmallDisk disk(1);
+  ASSERT_EQ(disk.problem(), "");
+  modelgen::ModelSpec spec;
+  ModelOptions options;
+  options.path = generated_model(spec);
+  ContextOptions context = TracedModel::small_context();
+  context.threads = 1;
+  auto engine = Engine::load(options, context, {});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+
+  std::size_t seen = 0;
+  const RecorderSize size = (*engine)->recorder_size();
+  Recorder recorder(size.max_ops, size.slot_bytes,
+                    [&](const std::string&, const Step&, const KnownGraphPtr&) { ++seen; });
+  const GenerationRequest request = greedy_tokens(8, 500);
+  SessionInfo info = (*engine)->describe(request);
+  const auto file = disk / "s.ttrace";
+  recorder.begin(info, file);
+  Heard heard;
+  const GenerationResult result = (*engine)->generate(request, &recorder, heard);
+  (*engine)->complete(info, result);
+  const RecordingResult recording = recorder.finish(info);
+
+  EXPECT_EQ(result.reason, StopReason::Length) << result.error;
+  EXPECT_EQ(result.generated, 500U);
+  // A busy machine may have joined some of the 500.
+  const std::uint32_t handed = recorder.next_step().v;
+  EXPECT_EQ(seen, handed) << "live listeners are told of every step, written or not";
+  EXPECT_NE(recording.error.find("full"), std::string::npos) << recording.error;
+  EXPECT_GT(recording.losses.steps_not_written, 0U);
+
+  const auto reader = SessionReader::open(file);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  const auto steps = reader->step_count();
+  ASSERT_TRUE(steps.has_value());
+  EXPECT_EQ(*steps + recording.losses.steps_not_written, handed) << "nothing committed is lost";
+  const auto ended = reader->info();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->state, SessionState::Failed);
+  EXPECT_NE(ended->error.find("full"), std::string::npos) << ended->error;
+  std::printf("%u of %u steps fit 1 MiB; \"%s\"\n", *steps, handed, recording.error.c_str());
+
+  // The same recorder goes on with the next session.
+  const TempFolder roomy;
+  recorder.begin(info, roomy.path() / "next.ttrace");
+  const GenerationResult next = (*engine)->generate(greedy_tokens(8, 4), &recorder, heard);
+  EXPECT_EQ(next.reason, StopReason::Length);
+  EXPECT_TRUE(recorder.finish(info).error.empty());
+}
+
+// Without flash attention a list of cells has one number for each element of V, which may be
+// wider than the model's embeddings; with a window there are two such lists.
+TEST(Recorder, HasRoomForTheCellsOfAFullUbatch) {
+  ContextOptions context = TracedModel::small_context();
+  context.batch = context.ubatch = 512;
+  context.flash_attention = FlashAttention::Off;
+  TracedModel traced(generated_model({.shape = "gpt-oss-like",
+                                      .dims = {.layers = 2, .heads = 16, .kv_heads = 16}}),
+                     context);
+  const auto run = traced.run(greedy_tokens(510, 1));
+  ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
+  EXPECT_EQ(run.recording.losses.slot_values_dropped, 0U);
+  const auto steps = run.steps();
+  const auto graph = graph_of(run.reader(), steps[0]);
+  std::size_t most = 0;
+  for (std::size_t s = 0; s < graph->slots.size(); ++s)
+    if (graph->slots[s].kind == SlotKind::CachePositions)
+      most = std::max(most, steps[0].slots[s].ints.size());
+  EXPECT_EQ(most, 510U * 16 * 64) << "cells times elements";
+}
+
+// The writer stands still from the first commit until 900 of 1,000 tokens are there.
+TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
+  constexpr std::uint32_t kTokens = 1000;
+  need_backends();
+  ModelOptions options;
+  options.path = kPlaces.bundled_model;
+  ContextOptions context = TracedModel::small_context();
+  context.context = 1100;
+  auto engine = Engine::load(options, context, {});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  for (const Level level : {Level::Detailed, Level::Minimal}) {
+    SCOPED_TRACE(to_text(level));
+    const TempFolder folder;
+    const auto file = folder / "s.ttrace";
+    std::latch stalled(1);
+    std::vector<Step> told;
+    const RecorderSize size = (*engine)->recorder_size();
+    Recorder recorder(size.max_ops, size.slot_bytes,
+                      [&](const std::string&, const Step& step, const KnownGraphPtr&) {
+                        stalled.wait();
+                        told.push_back(step);
+                      });
+    GenerationRequest request = greedy_tokens(8, kTokens);
+    request.level = level;
+    SessionInfo info = (*engine)->describe(request);
+    recorder.begin(info, file);
+    Heard heard;
+    std::uint32_t handed_in_the_stall = 0;
+    heard.then = [&](std::uint32_t generated) {
+      if (generated != 900) return;
+      handed_in_the_stall = recorder.next_step().v;
+      stalled.count_down();
+    };
+    const GenerationResult result = (*engine)->generate(request, &recorder, heard);
+    (*engine)->complete(info, result);
+    const RecordingResult recording = recorder.finish(info);
+    ASSERT_EQ(result.reason, StopReason::Length) << result.error;
+    EXPECT_EQ(result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
+    // The first batch is in the file; it was 8 steps or what came in 4 ms.
+    EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMostWaiting);
+
+    ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
+    const auto reader = SessionReader::open(file);
+    ASSERT_TRUE(reader.has_value()) << reader.error().message;
+    EXPECT_EQ(reader->token_count().value(), 8 + kTokens);
+    EXPECT_EQ(reader->step_count().value(), recorder.next_step().v);
+    std::uint32_t next_token = 0, dropped_tokens = 0, joined = 0;
+    Ns last_end{};
+    const auto read = reader->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
+      EXPECT_EQ(step.first_token, next_token) << "no token is without a step";
+      EXPECT_GE(step.begin, last_end);
+      EXPECT_GT(step.end, step.begin);
+      next_token += step.n_tokens;
+      last_end = step.end;
+      if (step.dropped) dropped_tokens += step.n_tokens;
+      joined += step.phase == Phase::Generate && step.n_tokens > 1;
+      EXPECT_EQ(step, told[step.id.v]);
+      return true;
+    });
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(next_token, 8 + kTokens - 1);
+    EXPECT_GT(joined, 0U);
+    EXPECT_GT(dropped_tokens, 200U);
+    EXPECT_EQ(recording.losses, LossCounters{.steps_without_times = dropped_tokens});
+    std::printf("%s: %u evaluations became %u steps, %u of them joined; %u without times\n",
+                to_text(level), result.steps, recorder.next_step().v, joined, dropped_tokens);
+  }
+}
+
+}  // namespace
+}  // namespace tt::test

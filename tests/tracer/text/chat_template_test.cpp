@@ -1,0 +1,229 @@
+// Conversations as the templates of common model families write them. What is expected
+// is what Jinja2 makes of the same template and messages (trim_blocks, lstrip_blocks),
+// but where it refuses a system message: there the text goes to the first of the user.
+#include "tracer/text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/models/model_edit.h"
+#include "tests/support/models/traced_model.h"
+
+namespace tt::test {
+namespace {
+
+constexpr const char* kLlama3 =
+    R"({% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>
+
+'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>
+
+' }}{% endif %})";
+
+constexpr const char* kGemma =
+    R"({{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '
+' + message['content'] | trim + '<end_of_turn>
+' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model
+'}}{% endif %})";
+
+constexpr const char* kMistral = R"({%- if messages[0]["role"] == "system" %}
+    {%- set system_message = messages[0]["content"] %}
+    {%- set loop_messages = messages[1:] %}
+{%- else %}
+    {%- set loop_messages = messages %}
+{%- endif %}
+
+{{- bos_token }}
+{%- for message in loop_messages %}
+    {%- if (message["role"] == "user") != (loop.index0 % 2 == 0) %}
+        {{- raise_exception("After the optional system message, conversation roles must alternate user/assistant/user/assistant/...") }}
+    {%- endif %}
+    {%- if message["role"] == "user" %}
+        {%- if loop.first and system_message is defined %}
+            {{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}
+        {%- else %}
+            {{- "[INST] " + message["content"] + "[/INST]" }}
+        {%- endif %}
+    {%- elif message["role"] == "assistant" %}
+        {{- " " + message["content"] + eos_token }}
+    {%- else %}
+        {{- raise_exception("Only user and assistant roles are supported, with the exception of an initial optional system message!") }}
+    {%- endif %}
+{%- endfor %}
+)";
+
+constexpr const char* kPhi3 =
+    R"({% for message in messages %}{% if message['role'] == 'system' %}{{'<|system|>
+' + message['content'] + '<|end|>
+'}}{% elif message['role'] == 'user' %}{{'<|user|>
+' + message['content'] + '<|end|>
+'}}{% elif message['role'] == 'assistant' %}{{'<|assistant|>
+' + message['content'] + '<|end|>
+'}}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>
+' }}{% else %}{{ eos_token }}{% endif %})";
+
+const ChatMarks kMarks{.begin = "<s>", .end = "</s>", .tokenizer_begins = true};
+using Messages = std::vector<ChatMessage>;
+const Messages kOne = {{"user", "Hello"}};
+const Messages kTurns = {{"user", " Hello "}, {"assistant", "Hi."}, {"user", "Bye"}};
+const Messages kSystem = {{"system", "Be brief."}, {"user", "Hello"}};
+const Messages kTwice = {{"user", "a"}, {"user", "b"}};
+
+TEST(ChatTemplate, WritesWhatCommonFamiliesWereTrainedOn) {
+  struct Case {
+    const char* name;
+    const char* source;
+    const Messages& messages;
+    const char* text;
+  };
+  const Case cases[] = {
+      {"llama 3, one", kLlama3, kOne,
+       "<|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"llama 3, turns", kLlama3, kTurns,
+       "<|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\nHi.<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"llama 3, system", kLlama3, kSystem,
+       "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"gemma, one", kGemma, kOne,
+       "<start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\n"},
+      {"gemma, turns", kGemma, kTurns,
+       "<start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\nHi.<end_of_turn>\n"
+       "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},
+      {"gemma, system", kGemma, kSystem,
+       "<start_of_turn>user\nBe brief.\nHello<end_of_turn>\n<start_of_turn>model\n"},
+      {"mistral, one", kMistral, kOne, "[INST] Hello[/INST]"},
+      {"mistral, turns", kMistral, kTurns, "[INST]  Hello [/INST] Hi.</s>[INST] Bye[/INST]"},
+      {"mistral, system", kMistral, kSystem, "[INST] Be brief.\n\nHello[/INST]"},
+      {"phi 3, turns", kPhi3, kTurns,
+       "<|user|>\n Hello "
+       "<|end|>\n<|assistant|>\nHi.<|end|>\n<|user|>\nBye<|end|>\n<|assistant|>\n"},
+      {"phi 3, system", kPhi3, kSystem,
+       "<|system|>\nBe brief.<|end|>\n<|user|>\nHello<|end|>\n<|assistant|>\n"},
+      {"phi 3, twice", kPhi3, kTwice, "<|user|>\na<|end|>\n<|user|>\nb<|end|>\n<|assistant|>\n"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto text = apply_chat_template(c.source, c.messages, kMarks);
+    ASSERT_TRUE(text.has_value()) << text.error();
+    EXPECT_EQ(*text, c.text);
+  }
+}
+
+TEST(ChatTemplate, BeginsAsTheTokenizerDoesNot) {
+  constexpr const char* kLiteral = "<s>{% for m in messages %}[{{ m['content'] }}]{% endfor %}";
+  constexpr const char* kVariable = "{{ bos_token }}{{ messages[0]['content'] }}{{ bos_token }}";
+  struct Case {
+    const char* source;
+    bool tokenizer_begins;
+    const char* text;
+  };
+  for (const Case& c : {Case{kLiteral, true, "[Hello]"}, Case{kLiteral, false, "<s>[Hello]"},
+                        Case{kVariable, true, "Hello<s>"}, Case{kVariable, false, "<s>Hello<s>"}}) {
+    SCOPED_TRACE(c.text);
+    const auto text = apply_chat_template(
+        c.source, kOne, {.begin = "<s>", .end = "</s>", .tokenizer_begins = c.tokenizer_begins});
+    ASSERT_TRUE(text.has_value()) << text.error();
+    EXPECT_EQ(*text, c.text);
+  }
+}
+
+TEST(ChatTemplate, SaysWhatTheTemplateObjectsTo) {
+  struct Case {
+    const char* name;
+    const char* source;
+    const Messages& messages;
+    const char* says;
+  };
+  const Messages starts_wrong = {{"assistant", "Hi."}, {"user", "Hello"}};
+  const Messages unknown_role = {{"user", "Hello"}, {"critic", "No."}};
+  const Case cases[] = {
+      {"gemma, twice", kGemma, kTwice, "Conversation roles must alternate"},
+      {"gemma, assistant first", kGemma, starts_wrong, "Conversation roles must alternate"},
+      {"mistral, twice", kMistral, kTwice, "conversation roles must alternate"},
+      {"mistral, unknown role", kMistral, unknown_role, "Only user and assistant roles"},
+      {"no end", "{% if messages %}no end", kOne, "Unterminated if at row 1, column 1"},
+      {"unknown filter", "{{ messages | no_such_filter }}", kOne,
+       "not callable: null at row 1, column 30"},
+      {"unknown function", "{{ no_such_function(messages) }}", kOne,
+       "not callable: null at row 1, column 20"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto text = apply_chat_template(c.source, c.messages, kMarks);
+    ASSERT_FALSE(text.has_value()) << *text;
+    EXPECT_TRUE(text.error().contains(c.says)) << text.error();
+    EXPECT_TRUE(text.error().ends_with(". Send it as plain text instead.")) << text.error();
+    EXPECT_FALSE(text.error().contains('\n')) << text.error();
+  }
+}
+
+// The same weights and vocabulary with another chat template.
+std::filesystem::path with_template(const std::filesystem::path& model, const char* source,
+                                    const std::filesystem::path& out) {
+  return with_changes(model, out, [&](gguf_context* file) {
+    gguf_set_val_str(file, "tokenizer.chat_template", source);
+  });
+}
+
+TEST(ChatTemplate, ATextBeginsOnceWhoeverMarksIt) {
+  const TempFolder folder;
+  for (const bool adds : {true, false}) {
+    SCOPED_TRACE(adds);
+    TracedModel traced(with_changes(two_layers("small"), folder / "mistral.gguf", [&](auto* file) {
+      gguf_set_val_str(file, "tokenizer.chat_template", kMistral);
+      gguf_set_val_bool(file, "tokenizer.ggml.add_bos_token", adds);
+    }));
+    const auto ids = traced.engine().tokens_of(kTurns);
+    ASSERT_TRUE(ids.has_value()) << ids.error().message;
+    EXPECT_EQ(traced.engine().piece(ids->front()), "<s>");
+    EXPECT_EQ(std::ranges::count(*ids, ids->front()), 1);
+  }
+}
+
+TEST(ChatTemplate, ARefusalCostsNothingButTheRequest) {
+  const TempFolder folder;
+  TracedModel traced(
+      with_template(generated_model({.shape = "small"}), kMistral, folder / "mistral.gguf"));
+  GenerationRequest request = greedy_tokens(1, 5);
+  request.reuse_prefix = true;
+  request.prompt = kTurns;
+  const auto before = traced.run(request);
+  ASSERT_EQ(before.result.reason, StopReason::Length) << before.result.error;
+
+  GenerationRequest refused = request;
+  refused.prompt = kTwice;
+  const auto checked = traced.engine().check(refused);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().kind, EngineError::Kind::BadTemplate);
+  EXPECT_TRUE(checked.error().message.contains("roles must alternate")) << checked.error().message;
+  const auto failed = traced.run(refused);
+  EXPECT_EQ(failed.result.reason, StopReason::Error);
+  EXPECT_EQ(failed.result.error, checked.error().message);
+  EXPECT_EQ(failed.info.state, SessionState::Failed);
+  EXPECT_EQ(failed.result.steps, 0U);
+  EXPECT_TRUE(check_session(failed.file).value().empty());
+
+  // What was recorded before stands, and what the context held is still of use.
+  EXPECT_TRUE(check_session(before.file).value().empty());
+  EXPECT_EQ(before.steps().size(), before.result.steps);
+  const auto after = traced.run(request);
+  EXPECT_EQ(after.result.text, before.result.text);
+  EXPECT_EQ(after.result.reused_tokens, after.result.prompt_tokens - 1);
+
+  // The text's beginning is the tokenizer's to mark, once.
+  const auto ids = traced.engine().tokens_of(kTurns);
+  ASSERT_TRUE(ids.has_value());
+  EXPECT_EQ(std::ranges::count(*ids, ids->front()), 1);
+  EXPECT_EQ(traced.engine().piece(ids->front()), "<s>");
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,98 @@
+// What a client heard while it was generated can be told again from the file.
+#include "tracer/text/recorded_answer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/models/traced_model.h"
+#include "tests/support/places.h"
+
+namespace tt::test {
+namespace {
+
+void expect_told_again(const TracedModel::Run& run) {
+  const SessionReader reader = run.reader();
+  RecordedAnswer answer(*reader.info());
+  const auto tokens = *reader.tokens(0, 100'000);
+  ASSERT_EQ(tokens.size(), run.heard.pieces.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    EXPECT_EQ(answer.push(tokens[i]), run.heard.pieces[i]) << "token " << i << ", " << tokens[i].id;
+  EXPECT_EQ(answer.rest(), run.heard.rest);
+}
+
+TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
+  TracedModel traced(kPlaces.bundled_model);
+  GenerationRequest request = greedy_tokens(3, 80);
+  request.sampling.temperature = 100;  // any token is as likely as any other
+  request.sampling.top_k = 0;
+  request.sampling.top_p = 1;
+  request.sampling.min_p = 0;
+  int control_tokens = 0, stops = 0, rests = 0;
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    request.sampling.seed = seed;
+    request.ignore_eos = seed % 3 == 0;
+    request.stop.clear();
+    const auto free = traced.run(request);
+    expect_told_again(free);
+    for (std::size_t i = 0; i < free.heard.tokens.size(); ++i) {
+      const Token& token = free.heard.tokens[i];
+      control_tokens += token.generated && free.heard.pieces[i].empty() && token.text.size() > 3;
+    }
+    // Stop strings: one that comes, and one that only might have come.
+    const std::string& text = free.result.text;
+    if (text.size() < 8) continue;
+    request.stop = {text.substr(text.size() / 2, 3), "never said"};
+    const auto stopped = traced.run(request);
+    stops += stopped.result.reason == StopReason::Stop ? 1 : 0;  // not where it cuts a character
+    expect_told_again(stopped);
+    request.stop = {text.substr(text.size() - 3) + "..."};
+    const auto held = traced.run(request);
+    expect_told_again(held);
+    rests += held.heard.rest.empty() ? 0 : 1;
+  }
+  EXPECT_GT(control_tokens, 0);
+  EXPECT_GT(stops, 0);
+  EXPECT_GT(rests, 0);
+  // One that ends by itself: the grammar is complete after a word.
+  request.sampling.grammar = "root ::= \"yes\"";
+  const auto ended = traced.run(request);
+  EXPECT_EQ(ended.result.reason, StopReason::Eos);
+  EXPECT_EQ(ended.heard.text, "yes");
+  expect_told_again(ended);
+}
+
+TEST(RecordedAnswer, OfACancelledRequestIsWhatWasHeardUntilThen) {
+  TracedModel traced(kPlaces.bundled_model);
+  const auto cancelled = traced.run(greedy_tokens(3, 100), [&](std::uint32_t generated) {
+    if (generated == 7) traced.engine().cancel();
+  });
+  EXPECT_EQ(cancelled.result.reason, StopReason::Cancelled);
+  expect_told_again(cancelled);
+}
+
+TEST(RecordedAnswer, OlderFilesSayNothingAboutStopsAndControlTokens) {
+  RecordedAnswer answer(SessionInfo{});
+  const auto token = [](const char* text, bool generated) {
+    return Token{.index = 0, .id = 2, .position = 0, .generated = generated, .text = text};
+  };
+  EXPECT_EQ(answer.push(token("asked", false)), "");
+  EXPECT_EQ(answer.push(token("said \xE2\x82", true)), "said ");
+  EXPECT_EQ(answer.push(token("</s>", true)), "\uFFFD</s>");
+  EXPECT_EQ(answer.push(token("\xE2\x82", true)), "");
+  EXPECT_EQ(answer.rest(), "\uFFFD");
+}
+
+TEST(Ranges, GoThereAndBack) {
+  EXPECT_EQ(to_ranges({}), "");
+  EXPECT_EQ(to_ranges({0, 1, 2, 7, 9, 10}), "0-2 7 9-10");
+  using Pairs = std::vector<std::pair<std::int32_t, std::int32_t>>;
+  EXPECT_EQ(ranges_from("0-2 7 9-10"), (Pairs{{0, 2}, {7, 7}, {9, 10}}));
+  // A file may say anything.
+  EXPECT_EQ(ranges_from("x, -3 5- 9-7 99999999999 4"), (Pairs{{5, 5}, {4, 4}}));
+}
+
+}  // namespace
+}  // namespace tt::test

@@ -1,0 +1,181 @@
+#include "tracer/engine/backends.h"
+
+#include <ggml-backend.h>
+#include <llama.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <format>
+#include <utility>
+
+#include "tracer/gguf/gguf_index.h"
+
+namespace tt {
+
+namespace {
+
+// llama.cpp's logger is global, so its sink has to be.
+LibraryLog& log_sink() {
+  static LibraryLog sink;
+  return sink;
+}
+
+thread_local std::function<bool()> has_been_stopped;
+
+// What continues a line is left out: dots of progress.
+void forward_log(ggml_log_level level, const char* text, void*) {
+  if (!log_sink()) return;
+  if (has_been_stopped && has_been_stopped()) level = GGML_LOG_LEVEL_DEBUG;
+  switch (level) {
+    case GGML_LOG_LEVEL_DEBUG:
+      return log_sink()(LibraryLine::Debug, text);
+    case GGML_LOG_LEVEL_INFO:
+      return log_sink()(LibraryLine::Info, text);
+    case GGML_LOG_LEVEL_WARN:
+      return log_sink()(LibraryLine::Warning, text);
+    case GGML_LOG_LEVEL_ERROR:
+      return log_sink()(LibraryLine::Error, text);
+    case GGML_LOG_LEVEL_NONE:
+    case GGML_LOG_LEVEL_CONT:
+      return;
+  }
+}
+
+// Whether something listens at "host:port". The library ends the process when nothing does.
+bool listens(const std::string& server) {
+  constexpr int kTimeoutMs = 3000;
+  const std::size_t colon = server.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) return false;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(server.substr(0, colon).c_str(), server.c_str() + colon + 1, &hints, &found) !=
+      0) {
+    return false;
+  }
+  bool connected = false;
+  for (const addrinfo* each = found; each != nullptr && !connected; each = each->ai_next) {
+    const int peer = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (peer < 0) continue;
+    int failed = ::connect(peer, each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+    if (failed == EINPROGRESS) {
+      pollfd waiting{.fd = peer, .events = POLLOUT, .revents = 0};
+      socklen_t size = sizeof failed;
+      if (::poll(&waiting, 1, kTimeoutMs) == 1) {
+        ::getsockopt(peer, SOL_SOCKET, SO_ERROR, &failed, &size);
+      }
+    }
+    connected = failed == 0;
+    ::close(peer);
+  }
+  ::freeaddrinfo(found);
+  return connected;
+}
+
+bool find_amx_buffers() {
+  ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  if (cpu == nullptr) return false;
+  const auto extra =
+      reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
+          ggml_backend_dev_backend_reg(cpu), "ggml_backend_dev_get_extra_bufts"));
+  ggml_backend_buffer_type_t* buffers = extra == nullptr ? nullptr : extra(cpu);
+  for (; buffers != nullptr && *buffers != nullptr; ++buffers) {
+    if (std::string_view(ggml_backend_buft_name(*buffers)) == "AMX") return true;
+  }
+  return false;
+}
+
+// The library makes its list when it is first asked for; we ask once, in one thread.
+bool has_amx_buffers() {
+  static const bool has = find_amx_buffers();
+  return has;
+}
+
+constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
+
+}  // namespace
+
+StopIsNoError::StopIsNoError(std::function<bool()> stopped) {
+  has_been_stopped = std::move(stopped);
+}
+
+StopIsNoError::~StopIsNoError() { has_been_stopped = {}; }
+
+void load_backends(LibraryLog log) {
+  log_sink() = std::move(log);
+  llama_log_set(&forward_log, nullptr);
+  llama_backend_init();
+  ggml_backend_load_all();
+  if (ggml_backend_reg_t blas = ggml_backend_reg_by_name("BLAS"); blas != nullptr) {
+    ggml_backend_unload(blas);
+  }
+}
+
+std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers) {
+  if (servers.empty()) return {};
+  ggml_backend_reg_t rpc = ggml_backend_reg_by_name("RPC");
+  if (rpc == nullptr) {
+    return std::unexpected("This llama.cpp has no RPC backend. Install libggml0-backend-rpc.");
+  }
+  using AddServer = ggml_backend_reg_t (*)(const char*);
+  const auto add = reinterpret_cast<AddServer>(
+      ggml_backend_reg_get_proc_address(rpc, "ggml_backend_rpc_add_server"));
+  for (const std::string& server : servers) {
+    ggml_backend_reg_t devices = add == nullptr || !listens(server) ? nullptr : add(server.c_str());
+    if (devices == nullptr) {
+      return std::unexpected(std::format(
+          "No RPC server answers at {}. Start one there with ggml-rpc-server.", server));
+    }
+    ggml_backend_register(devices);
+  }
+  return {};
+}
+
+std::string repacking_fault(const GgufIndex& model) {
+  if (!has_amx_buffers() || !std::ranges::any_of(model.tensors(), [](const GgufTensor& tensor) {
+        return tensor.name.ends_with(".attn_k_b.weight") && tensor.ne[2] > 1;
+      })) {
+    return {};
+  }
+  return "this llama.cpp cannot keep MLA weights in AMX buffers";
+}
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  names.reserve(ggml_backend_reg_count());
+  for (std::size_t i = 0; i < ggml_backend_reg_count(); ++i)
+    names.emplace_back(ggml_backend_reg_name(ggml_backend_reg_get(i)));
+  return names;
+}
+
+std::vector<std::string> offload_devices() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    const auto type = ggml_backend_dev_type(device);
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU)
+      names.emplace_back(ggml_backend_dev_name(device));
+  }
+  return names;
+}
+
+LibraryVersions library_versions() {
+  LibraryVersions versions{.llama = llama_version(),
+                           .ggml = ggml_version(),
+                           .ggml_commit = ggml_commit(),
+                           .tested = false,
+                           .tested_with = {}};
+  for (const auto& [llama, ggml] : kTested) {
+    versions.tested = versions.tested || (versions.llama == llama && versions.ggml == ggml);
+    versions.tested_with += std::format("{}llama {} with ggml {}",
+                                        versions.tested_with.empty() ? "" : ", ", llama, ggml);
+  }
+  return versions;
+}
+
+}  // namespace tt

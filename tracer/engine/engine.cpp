@@ -1,0 +1,444 @@
+#include "tracer/engine/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <thread>
+#include <utility>
+
+#include "tracer/engine/backends.h"
+#include "tracer/engine/engine_state.h"
+#include "tracer/engine/generation_run.h"
+#include "tracer/engine/host_facts.h"
+#include "tracer/engine/sampler.h"
+#include "tracer/format/names/names.h"
+#include "tracer/probe/name_pattern.h"
+#include "tracer/request/request_bounds.h"
+#include "tracer/text/chat_template.h"
+
+namespace tt {
+
+namespace {
+
+using Kind = EngineError::Kind;
+
+std::unexpected<EngineError> error(Kind kind, std::string message) {
+  return std::unexpected(EngineError{kind, std::move(message)});
+}
+
+std::expected<ggml_type, EngineError> cache_type(const std::string& name) {
+  constexpr std::array types = {GGML_TYPE_F32,  GGML_TYPE_F16,  GGML_TYPE_BF16,
+                                GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                                GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL};
+  std::string accepted;
+  for (const ggml_type type : types) {
+    if (name == ggml_type_name(type)) return type;
+    accepted += std::format("{}{}", accepted.empty() ? "" : ", ", ggml_type_name(type));
+  }
+  return error(Kind::BadOption,
+               std::format("\"{}\" is no cache type. Choose one of {}.", name, accepted));
+}
+
+llama_load_mode load_mode(const ModelOptions& options) {
+  if (options.mmap) {
+    return options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
+  }
+  return options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
+}
+
+// Elements that a token has at most in a layer's V cache: rows of the widest weight that makes
+// them (of a joint one also what makes Q and K, which is more).
+std::uint64_t widest_values(const GgufIndex& index) {
+  std::int64_t most = 0;
+  for (const GgufTensor& tensor : index.tensors()) {
+    const Role role = role_of(tensor.name, TensorKind::Weight);
+    if (role == Role::K || role == Role::V || role == Role::Qkv)
+      most = std::max(most, tensor.ne[1]);
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+// Positions that the model learned one by one, where it did: of one behind them
+// nothing is known, and ggml aborts. Those that are computed (RoPE) have no end.
+std::uint32_t learned_positions(const GgufIndex& index) {
+  const GgufTensor* learned = index.find("position_embd.weight");
+  if (learned == nullptr || !std::in_range<std::uint32_t>(learned->ne[1])) return UINT32_MAX;
+  return static_cast<std::uint32_t>(learned->ne[1]);
+}
+
+// A number of the model's metadata; 0: it has none, or one per layer.
+std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
+  const auto value = value_of<std::uint64_t>(index.metadata(), key).value_or(0);
+  return std::in_range<std::uint32_t>(value) ? static_cast<std::uint32_t>(value) : 0;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- loading
+
+namespace {
+
+std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
+                                                  const LoadProgress& progress) {
+  llama_model_params params = llama_model_default_params();
+  std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
+  if (options.gpu_layers == 0) params.devices = no_devices.data();
+  params.n_gpu_layers = options.gpu_layers;
+  params.load_mode = load_mode(options);
+  params.use_extra_bufts = options.repack;
+
+  struct Watch {
+    const LoadProgress& progress;
+    bool cancelled = false;
+  } watch{progress};
+  params.progress_callback_user_data = &watch;
+  params.progress_callback = [](float done, void* data) {
+    auto& state = *static_cast<Watch*>(data);
+    state.cancelled = state.progress && !state.progress(done);
+    return !state.cancelled;
+  };
+  LlamaModel model(llama_model_load_from_file(options.path.c_str(), params));
+  if (model) return model;
+  if (watch.cancelled) return error(Kind::Cancelled, "Loading was cancelled.");
+  return error(Kind::Unsupported,
+               std::format("{}: llama.cpp {} cannot load this model; its messages are in the log. "
+                           "The architecture may be newer than the library, or the file damaged.",
+                           options.path.string(), library_versions().llama));
+}
+
+// llama.cpp only says it in its log.
+std::string lock_fault(std::uint64_t locked, std::uint64_t weights) {
+  if (locked >= weights) return "";
+  return std::format(
+      "of {} bytes of weights {} could be locked; more are allowed by `ulimit -l unlimited`, of a "
+      "service by LimitMEMLOCK=infinity",
+      weights, locked);
+}
+
+// What llama.cpp does not check: it would crash, or load for minutes.
+static_assert(kMostThreads == GGML_MAX_N_THREADS);
+std::optional<std::string> complaint(const ContextOptions& options) {
+  if (std::max(options.threads, options.threads_batch) > kMostThreads)
+    return std::format("ggml computes with at most {} threads (-t, -tb).", kMostThreads);
+  if (options.context > kMostContext)
+    return std::format("The context (-c) may have at most {} tokens.", kMostContext);
+  return std::nullopt;
+}
+
+std::expected<llama_context_params, EngineError> context_params(const ContextOptions& options,
+                                                                bool whole_prompts,
+                                                                std::uint32_t trained,
+                                                                std::uint32_t positions) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = std::min(options.context == 0 ? trained : options.context, positions);
+  params.n_batch = options.batch;
+  params.n_ubatch = options.ubatch;
+  if (whole_prompts) {
+    // Encoders look at a whole prompt at once: it has to fit one step.
+    params.n_batch = params.n_ubatch =
+        std::min(params.n_ctx, std::max<std::uint32_t>(trained, 512));
+  }
+  const auto cores =
+      std::clamp(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, kMostThreads);
+  params.n_threads = options.threads > 0 ? options.threads : cores;
+  params.n_threads_batch = options.threads_batch > 0 ? options.threads_batch : params.n_threads;
+  params.flash_attn_type =
+      options.flash_attention == FlashAttention::On    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
+      : options.flash_attention == FlashAttention::Off ? LLAMA_FLASH_ATTN_TYPE_DISABLED
+                                                       : LLAMA_FLASH_ATTN_TYPE_AUTO;
+  auto type_k = cache_type(options.cache_type_k);
+  auto type_v = cache_type(options.cache_type_v);
+  if (!type_k) return std::unexpected(type_k.error());
+  if (!type_v) return std::unexpected(type_v.error());
+  params.type_k = *type_k;
+  params.type_v = *type_v;
+  params.no_perf = true;
+  return params;
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
+                                                                 const ContextOptions& context,
+                                                                 const LoadProgress& progress) {
+  if (const auto wrong = complaint(context)) return error(Kind::BadOption, *wrong);
+  std::error_code ignored;
+  if (!std::filesystem::exists(options.path, ignored)) {
+    return error(Kind::NotFound,
+                 std::format("{}: no such file. Give the path of a GGUF model with -m.",
+                             options.path.string()));
+  }
+  auto index = GgufIndex::open(options.path);
+  if (!index) return error(Kind::NotAModel, index.error());
+  if (auto added = add_rpc_servers(options.rpc_servers); !added) {
+    return error(Kind::BadOption, added.error());
+  }
+  ModelOptions usable = options;
+  const std::string fault = options.repack ? repacking_fault(*index) : "";
+  if (!fault.empty()) usable.repack = false;
+  const std::uint64_t locked = locked_bytes();
+  auto model = load_model(usable, progress);
+  if (!model) return std::unexpected(model.error());
+  const std::string not_locked =
+      usable.mlock && usable.gpu_layers == 0
+          ? lock_fault(locked_bytes() - locked, llama_model_size(model->get()))
+          : "";
+
+  auto impl = std::make_unique<Impl>(Impl{.model_options = std::move(usable),
+                                          .repacking_fault = fault,
+                                          .context_options = context,
+                                          .facts = {},
+                                          .index = *std::move(index),
+                                          .model = *std::move(model),
+                                          .layout = {},
+                                          .probe = {},
+                                          .context = {},
+                                          .host = host_facts(options.path),
+                                          .control = {},
+                                          .ending = {},
+                                          .cached = {},
+                                          .cached_by = {}});
+  impl->layout.emplace(ModelLayout{impl->index, MappedFiles::of_this_process(impl->index.files())});
+  impl->probe = std::make_unique<Probe>(*impl->layout);
+  if (auto made = impl->make_context(); !made) return std::unexpected(made.error());
+  impl->read_facts();
+  impl->facts.lock_fault = not_locked;
+  impl->read_vocabulary();
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+std::expected<void, EngineError> Engine::Impl::make_context() {
+  llama_model* loaded = model.get();
+  const auto trained = static_cast<std::uint32_t>(std::max(0, llama_model_n_ctx_train(loaded)));
+  const auto attempt = [&](bool whole, bool embeddings) -> std::expected<void, EngineError> {
+    auto params = context_params(context_options, whole, trained, learned_positions(index));
+    if (!params) return std::unexpected(params.error());
+    params->embeddings = embeddings;
+    probe->attach(*params);
+    context.reset(llama_init_from_model(loaded, *params));
+    if (context) return {};
+    return error(Kind::OutOfMemory,
+                 "llama.cpp could not make a context with these settings; its messages are in the "
+                 "log. A smaller context (-c) needs less memory; a quantized V cache (-ctv) needs "
+                 "flash attention.");
+  };
+  auto made = attempt(llama_model_has_encoder(loaded), false);
+  if (made && llama_get_memory(context.get()) == nullptr) {
+    // No memory: nothing to continue from. A diffusion model still answers logits.
+    facts.embedding_only = true;
+    made = attempt(true, !llama_model_is_diffusion(loaded));
+  }
+  return made;
+}
+
+void Engine::Impl::read_facts() {
+  const llama_model* loaded = model.get();
+  const auto number = [](std::int32_t value) {
+    return static_cast<std::uint32_t>(std::max(0, value));
+  };
+  std::array<char, 256> text{};
+  llama_model_desc(loaded, text.data(), text.size());
+  facts.description = text.data();
+  for (const GgufEntry& entry : index.metadata()) {
+    if (entry.key == "general.architecture") facts.architecture = value_text(entry);
+    if (entry.key == "general.name") facts.name = value_text(entry);
+  }
+  if (facts.name.empty()) facts.name = model_options.path.stem().string();
+  facts.size = llama_model_size(loaded);
+  facts.n_layers = number(llama_model_n_layer(loaded));
+  facts.n_embd = number(llama_model_n_embd(loaded));
+  facts.n_heads = number(llama_model_n_head(loaded));
+  facts.n_heads_kv = number(llama_model_n_head_kv(loaded));
+  facts.n_vocab = number(llama_vocab_n_tokens(vocab()));
+  facts.n_experts = metadata_number(index, facts.architecture + ".expert_count");
+  facts.n_experts_used = metadata_number(index, facts.architecture + ".expert_used_count");
+  // llama.cpp rounds it up.
+  facts.context = std::min(llama_n_ctx(context.get()), learned_positions(index));
+  facts.context_trained = number(llama_model_n_ctx_train(loaded));
+  facts.ubatch = llama_n_ubatch(context.get());
+  facts.threads = llama_n_threads(context.get());
+  facts.has_vocabulary = llama_vocab_type(vocab()) != LLAMA_VOCAB_TYPE_NONE;
+  facts.has_chat_template = llama_model_chat_template(loaded, nullptr) != nullptr;
+  facts.has_encoder = llama_model_has_encoder(loaded) && !facts.embedding_only;
+  facts.recurrent = llama_model_is_recurrent(loaded);
+  facts.hybrid = llama_model_is_hybrid(loaded);
+}
+
+// ---------------------------------------------------------------- text
+
+std::string Engine::Impl::piece(std::int32_t token, bool special) const {
+  if (!facts.has_vocabulary) return {};
+  std::string bytes(32, '\0');
+  for (;;) {
+    const std::int32_t length = llama_token_to_piece(
+        vocab(), token, bytes.data(), static_cast<std::int32_t>(bytes.size()), 0, special);
+    if (length >= 0) {
+      bytes.resize(static_cast<std::size_t>(length));
+      return bytes;
+    }
+    bytes.resize(static_cast<std::size_t>(-length));
+  }
+}
+
+void Engine::Impl::read_vocabulary() {
+  if (!facts.has_vocabulary) return;
+  std::array<char, 1> room{};  // only whether there is something is asked
+  const auto is_empty = [&](std::int32_t token, bool special) {
+    return llama_token_to_piece(vocab(), token, room.data(), room.size(), 0, special) == 0;
+  };
+  for (std::int32_t token = 0; std::cmp_less(token, facts.n_vocab); ++token) {
+    if (is_empty(token, false) && !is_empty(token, true)) control.push_back(token);
+    if (llama_vocab_is_eog(vocab(), token)) ending.push_back(token);
+  }
+}
+
+std::string Engine::piece(std::int32_t token) const { return impl_->piece(token); }
+
+std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
+    const Prompt& prompt) const {
+  const ModelFacts& facts = impl_->facts;
+  std::vector<std::int32_t> tokens;
+  if (const auto* ids = std::get_if<std::vector<std::int32_t>>(&prompt)) {
+    tokens = *ids;
+    for (const std::int32_t id : tokens) {
+      if (id < 0 || static_cast<std::uint32_t>(id) >= facts.n_vocab) {
+        return error(Kind::BadToken,
+                     std::format("Token {} is outside of the vocabulary: ids go from 0 to {}.", id,
+                                 facts.n_vocab - 1));
+      }
+    }
+  } else {
+    if (!facts.has_vocabulary) {
+      return error(Kind::NoVocabulary,
+                   std::format("This model has no vocabulary, so it cannot read text. Send token "
+                               "ids from 0 to {} instead.",
+                               facts.n_vocab - 1));
+    }
+    auto text = text_of(prompt);
+    if (!text) return std::unexpected(text.error());
+    if (text->empty()) {
+      return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one character.");
+    }
+    tokens = tokenize(*text);
+  }
+  if (tokens.empty()) {
+    return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one token.");
+  }
+  const bool whole = facts.embedding_only || facts.has_encoder;
+  const std::uint32_t most = whole ? facts.ubatch : facts.context;
+  if (tokens.size() > most) {
+    // An encoder has no more positions than it was trained on, others have what they learned.
+    const bool grows = most < learned_positions(impl_->index) &&
+                       (!whole || most < std::max<std::uint32_t>(facts.context_trained, 512));
+    return error(Kind::TooLong,
+                 std::format("The prompt has {} tokens, {} fit. {}", tokens.size(), most,
+                             grows ? "Shorten it, or start the server with a larger context (-c)."
+                                   : "Shorten it: this model reads no longer texts."));
+  }
+  return tokens;
+}
+
+std::expected<void, EngineError> Engine::check(const GenerationRequest& request) const {
+  if (auto tokens = tokens_of(request.prompt); !tokens) return std::unexpected(tokens.error());
+  if (!request.sampling.grammar.empty()) {
+    if (impl_->facts.embedding_only) {
+      return error(Kind::BadOption,
+                   "This model generates no text, so there is nothing that a grammar could rule. "
+                   "Leave the grammar out.");
+    }
+    if (auto sampler = make_sampler(request.sampling, impl_->vocab()); !sampler) {
+      return error(Kind::BadGrammar, sampler.error());
+    }
+  }
+  if (auto pattern = NamePattern::compile(request.stats_pattern); !pattern) {
+    return error(Kind::BadOption, "stats_pattern " + pattern.error());
+  }
+  return {};
+}
+
+std::expected<std::string, EngineError> Engine::text_of(const Prompt& prompt) const {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  const char* source = llama_model_chat_template(impl_->model.get(), nullptr);
+  if (source == nullptr) {
+    return error(Kind::NoChatTemplate,
+                 "This model has no chat template. Send the conversation as plain text.");
+  }
+  const auto& messages = std::get<std::vector<ChatMessage>>(prompt);
+  if (messages.empty()) {
+    return error(Kind::EmptyPrompt, "The conversation is empty. Send at least one message.");
+  }
+  const auto mark = [&](llama_token token) {
+    return token == LLAMA_TOKEN_NULL ? std::string() : impl_->piece(token);
+  };
+  auto text = apply_chat_template(source, messages,
+                                  {.begin = mark(llama_vocab_bos(impl_->vocab())),
+                                   .end = mark(llama_vocab_eos(impl_->vocab())),
+                                   .tokenizer_begins = llama_vocab_get_add_bos(impl_->vocab())});
+  if (!text) return error(Kind::BadTemplate, text.error());
+  return *text;
+}
+
+std::vector<std::int32_t> Engine::tokenize(const std::string& text) const {
+  std::vector<std::int32_t> tokens(text.size() + 16);
+  const auto length = static_cast<std::int32_t>(text.size());
+  const auto run = [&] {
+    return llama_tokenize(impl_->vocab(), text.data(), length, tokens.data(),
+                          static_cast<std::int32_t>(tokens.size()), /*add_special=*/true,
+                          /*parse_special=*/true);
+  };
+  std::int32_t count = run();
+  if (count < 0) {
+    tokens.resize(static_cast<std::size_t>(-count));
+    count = run();
+  }
+  tokens.resize(static_cast<std::size_t>(std::max(0, count)));
+  return tokens;
+}
+
+// ---------------------------------------------------------------- running
+
+GenerationResult Engine::generate(const GenerationRequest& request, Recorder* recorder,
+                                  GenerationListener& listener) {
+  auto tokens = tokens_of(request.prompt);
+  if (!tokens) {
+    GenerationResult result;
+    result.reason = StopReason::Error;
+    result.error = tokens.error().message;
+    return result;
+  }
+  return GenerationRun(*impl_, request, recorder, listener).run(*std::move(tokens));
+}
+
+void Engine::cancel() { impl_->probe->request_cancel(); }
+void Engine::reset_cancel() { impl_->probe->reset_cancel(); }
+
+const ModelFacts& Engine::facts() const { return impl_->facts; }
+const GgufIndex& Engine::gguf() const { return impl_->index; }
+const Probe& Engine::probe() const { return *impl_->probe; }
+
+RecorderSize Engine::recorder_size() const {
+  const ModelFacts& facts = impl_->facts;
+  // Experts and scores of every layer, cache positions (one per element without
+  // flash attention, and twice where some layers have a cache of a window), attended
+  // cells, and the small lists.
+  const std::uint64_t caches =
+      metadata_number(impl_->index, facts.architecture + ".attention.sliding_window") > 0 ? 2 : 1;
+  const std::uint64_t positions = impl_->context_options.flash_attention == FlashAttention::On
+                                      ? 1
+                                      : widest_values(impl_->index);
+  const std::uint64_t per_token =
+      std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
+      caches * positions * sizeof(std::int64_t) + 256;
+  const std::uint64_t bytes = per_token * facts.ubatch + std::uint64_t{facts.context} * 16;
+  // Architectures have up to some 100 ops a layer; a graph with more loses its
+  // times, and is counted.
+  const std::size_t ops = std::size_t{facts.n_layers} * 256 + 1024;
+  return {.max_ops = ops,
+          .slot_bytes =
+              static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, 64U << 20))};
+}
+
+}  // namespace tt

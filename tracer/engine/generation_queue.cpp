@@ -1,0 +1,486 @@
+#include "tracer/engine/generation_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <stop_token>
+#include <utility>
+
+#include "tracer/engine/self_check.h"
+#include "tracer/gguf/file_stamp.h"
+#include "tracer/gguf/model_check.h"
+#include "tracer/recorder/recorder.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
+
+}  // namespace
+
+struct GenerationQueue::Job {
+  GenerationRequest request;
+  SessionInfo info;
+  JobStatus status;
+  bool cancelled = false;
+};
+
+// One mutex guards the jobs and the load state. The inference thread holds it
+// between steps only, for a few assignments.
+struct GenerationQueue::Impl final : GenerationListener {
+  Impl(Options given, SessionListener& sink) : options(std::move(given)), listener(sink) {}
+
+  void run();
+  bool load();
+  void run_job(Job& job);
+  std::shared_ptr<Job> next_job();
+  void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
+  JobStatus status_of(const Job& job) const;                           // mutex held
+  JobStatus without_text(Job& job) const;                              // mutex held
+  std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);    // mutex held
+  void end(Job& job);                                                  // mutex held
+  bool idle() const { return waiting.empty() && running == nullptr; }  // mutex held
+
+  void on_token(const Token& token, std::string_view piece) override;
+  void on_text(std::string_view rest) override;
+  void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                   std::uint32_t generated) override;
+
+  const Options options;
+  SessionListener& listener;
+
+  // Held from a change of states until the listener knows, so that it hears them
+  // in order. Taken before `mutex`.
+  std::mutex telling;
+  mutable std::mutex mutex;
+  std::condition_variable wake;
+  LoadState load_state;
+  std::unordered_map<std::string, std::shared_ptr<Job>> jobs;
+  std::deque<std::shared_ptr<Job>> waiting;
+  std::deque<std::string> finished;  // oldest first
+  std::shared_ptr<Job> running;
+  bool stopping = false;
+  bool retired = false;
+  std::chrono::steady_clock::time_point last_ended = std::chrono::steady_clock::now();
+  std::vector<FileStamp> files;  // of the loaded model
+  std::stop_source stop_loading;
+
+  bool exact_only = false;  // the self-check failed: fast times are not to be trusted
+  std::string self_check_fact;
+  std::unique_ptr<Engine> engine;      // set once by the inference thread, under the mutex
+  std::unique_ptr<PageFaults> faults;  // before the recorder, which takes from it
+  std::unique_ptr<Recorder> recorder;
+  std::thread thread;
+};
+
+// ---------------------------------------------------------------- inference thread
+
+void GenerationQueue::Impl::run() {
+  faults = PageFaults::watch();
+  const bool loaded = load();
+  if (options.on_load) options.on_load(load_state);  // nobody changes it any more
+  if (!loaded) return;
+  while (const auto job = next_job()) run_job(*job);
+}
+
+bool GenerationQueue::Impl::load() {
+  const auto fail = [&](std::string message) {
+    const std::lock_guard lock(mutex);
+    load_state = {.phase = LoadState::Phase::Failed,
+                  .progress = 0,
+                  .error = std::move(message),
+                  .warning = {}};
+    return false;
+  };
+  if (!options.checker.empty()) {
+    const auto sound = check_model(options.checker, options.model.path,
+                                   check_patience(options.model.path), stop_loading.get_token());
+    if (!sound) return fail(sound.error());
+  }
+  std::string warning;
+  if (!options.self_check_model.empty()) {
+    const auto checked = self_check(options.self_check_model);
+    exact_only = !checked;
+    self_check_fact = checked ? std::format("passed, {} ops", checked->ops) : checked.error();
+    warning = checked ? checked->warning
+                      : std::format(
+                            "This libllama does not call back as the probe expects ({}). "
+                            "Every session is timed exactly, which is slower.",
+                            checked.error());
+  }
+  auto loaded = Engine::load(options.model, options.context, [this](float progress) {
+    const std::lock_guard lock(mutex);
+    load_state.progress = progress;
+    return !stopping;
+  });
+  if (!loaded) return fail(loaded.error().message);
+  if (const std::string& fault = (*loaded)->facts().lock_fault; !fault.empty())
+    warning += std::format("{}The model may be paged out (--mlock): {}.",
+                           warning.empty() ? "" : " ", fault);
+  std::vector<FileStamp> stamps;
+  for (const ModelFile& file : (*loaded)->gguf().files()) {
+    const FileStamp stamp = stamp_of(file.path);
+    if (stamp.size != file.size || stamp.mtime_ns != file.mtime_ns)
+      return fail(file.path + " changed while it was loaded. Load it again.");
+    stamps.push_back(stamp);
+  }
+
+  const RecorderSize size = (*loaded)->recorder_size();
+  auto made = std::make_unique<Recorder>(
+      size.max_ops, size.slot_bytes,
+      [this](const std::string& session, const Step& step, const KnownGraphPtr& graph) {
+        listener.on_step(session, step, graph);
+      },
+      faults.get());
+  const std::lock_guard lock(mutex);
+  files = std::move(stamps);
+  last_ended = std::chrono::steady_clock::now();
+  recorder = std::move(made);
+  engine = *std::move(loaded);
+  load_state = {
+      .phase = LoadState::Phase::Ready, .progress = 1, .error = {}, .warning = std::move(warning)};
+  return true;
+}
+
+std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
+  std::unique_lock lock(mutex, std::defer_lock);
+  std::unique_lock tell(telling, std::defer_lock);
+  for (;;) {
+    lock.lock();
+    wake.wait(lock, [this] { return stopping || !waiting.empty(); });
+    lock.unlock();
+    tell.lock();
+    lock.lock();
+    if (stopping) return nullptr;
+    if (!waiting.empty()) break;
+    lock.unlock();  // withdrawn just now
+    tell.unlock();
+  }
+  running = waiting.front();
+  waiting.pop_front();
+  running->status.state = JobState::Running;
+  engine->reset_cancel();
+  const auto job = running;
+  const JobStatus status = status_of(*job);
+  // Everyone behind moved up by one.
+  std::vector<JobStatus> moved;
+  for (const auto& other : waiting) moved.push_back(status_of(*other));
+  lock.unlock();
+  listener.on_state(status);
+  for (const JobStatus& other : moved) listener.on_state(other);
+  return job;
+}
+
+void GenerationQueue::Impl::run_job(Job& job) {
+  if (const auto changed = changed_file(files)) {
+    GenerationResult refused;
+    refused.reason = StopReason::Error;
+    refused.error = *changed;
+    return settle(job, refused, {});
+  }
+  const bool recorded = job.request.level != Level::Off;
+  if (recorded) {
+    std::error_code ignored;
+    std::filesystem::create_directories(options.data_dir, ignored);
+    recorder->begin(job.info, options.data_dir / (job.info.id + ".ttrace"));
+  }
+  const GenerationResult result =
+      engine->generate(job.request, recorded ? recorder.get() : nullptr, *this);
+  RecordingResult recording;
+  if (recorded) {
+    engine->complete(job.info, result);
+    recording = recorder->finish(job.info);
+  }
+  settle(job, result, recording);
+}
+
+void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
+                                   const RecordingResult& recording) {
+  const std::lock_guard tell(telling);
+  JobStatus status;
+  {
+    const std::lock_guard lock(mutex);
+    job.status.stop_reason = result.reason;
+    job.status.error = result.error;
+    if (!recording.error.empty()) {
+      job.status.error += std::format("{}The recording ended early: {}",
+                                      result.error.empty() ? "" : " ", recording.error);
+    }
+    job.status.steps = result.steps;
+    job.status.prompt_ns = result.prompt_ns;
+    job.status.generate_ns = result.generate_ns;
+    job.status.recording = recording;
+    job.status.reused_tokens = result.reused_tokens;
+    job.status.prompt_tokens = result.prompt_tokens;
+    job.status.generated = result.generated;
+    job.status.state = result.reason == StopReason::Cancelled ? JobState::Cancelled
+                       : result.reason == StopReason::Error   ? JobState::Failed
+                                                              : JobState::Done;
+    running.reset();
+    last_ended = std::chrono::steady_clock::now();
+    end(job);
+    status = status_of(job);
+  }
+  listener.on_state(status);
+}
+
+// Of a job that has ended the status is remembered; its prompt may be long.
+void GenerationQueue::Impl::end(Job& job) {
+  job.request = {};
+  job.info = {};
+  finished.push_back(job.status.id);
+  while (finished.size() > kRemembered) {
+    jobs.erase(finished.front());
+    finished.pop_front();
+  }
+}
+
+void GenerationQueue::Impl::on_token(const Token& token, std::string_view piece) {
+  std::string session;
+  {
+    const std::lock_guard lock(mutex);
+    session = running->status.id;
+    running->status.text += piece;
+  }
+  listener.on_token(session, token, piece);
+}
+
+void GenerationQueue::Impl::on_text(std::string_view rest) {
+  std::string session;
+  {
+    const std::lock_guard lock(mutex);
+    session = running->status.id;
+    running->status.text += rest;
+  }
+  listener.on_text(session, rest);
+}
+
+void GenerationQueue::Impl::on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
+                                        std::uint32_t generated) {
+  JobStatus status;
+  {
+    const std::lock_guard lock(mutex);
+    running->status.prompt_done = prompt_done;
+    running->status.prompt_tokens = prompt_tokens;
+    running->status.generated = generated;
+    status = without_text(*running);
+  }
+  listener.on_progress(status);
+}
+
+// ---------------------------------------------------------------- any thread
+
+JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
+  JobStatus status = job.status;
+  if (status.state == JobState::Queued) {
+    const auto found =
+        std::ranges::find_if(waiting, [&](const auto& other) { return other.get() == &job; });
+    status.position = static_cast<std::uint32_t>(found - waiting.begin()) + (running ? 1 : 0);
+  }
+  return status;
+}
+
+// Asked for with every token: the answer so far may be long and is not copied.
+JobStatus GenerationQueue::Impl::without_text(Job& job) const {
+  std::string text = std::exchange(job.status.text, {});
+  JobStatus status = status_of(job);
+  job.status.text = std::move(text);
+  return status;
+}
+
+// Takes a waiting job out. What changed: it, and the position of everyone behind it.
+std::vector<JobStatus> GenerationQueue::Impl::withdraw(const std::shared_ptr<Job>& job) {
+  job->status.state = JobState::Cancelled;
+  job->status.stop_reason = StopReason::Cancelled;
+  std::vector<JobStatus> changed = {status_of(*job)};
+  for (auto other = waiting.erase(std::ranges::find(waiting, job)); other != waiting.end();
+       ++other) {
+    changed.push_back(status_of(**other));
+  }
+  end(*job);
+  return changed;
+}
+
+GenerationQueue::GenerationQueue(Options options, SessionListener& listener)
+    : impl_(std::make_unique<Impl>(std::move(options), listener)) {
+  impl_->thread = std::thread([this] { impl_->run(); });
+}
+
+GenerationQueue::~GenerationQueue() { stop(); }
+
+LoadState GenerationQueue::load_state() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->load_state;
+}
+
+std::optional<ModelFacts> GenerationQueue::facts() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->engine == nullptr) return std::nullopt;
+  return impl_->engine->facts();
+}
+
+const ModelOptions& GenerationQueue::model_options() const { return impl_->options.model; }
+
+std::optional<std::string> GenerationQueue::changed() const {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->engine == nullptr) return std::nullopt;
+  }
+  return changed_file(impl_->files);  // set before the engine, never again
+}
+
+std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest request) {
+  using Kind = SubmitError::Kind;
+  const auto refuse = [](Kind kind, std::string message) {
+    return std::unexpected(SubmitError{kind, std::move(message)});
+  };
+  const Engine* engine = nullptr;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->load_state.phase == LoadState::Phase::Failed) {
+      return refuse(Kind::LoadFailed, "The model is not loaded: " + impl_->load_state.error);
+    }
+    if (impl_->engine == nullptr) {
+      return refuse(Kind::NotReady, std::format("The model is still loading ({:.0f} %). Try again "
+                                                "in a moment.",
+                                                100 * impl_->load_state.progress));
+    }
+    engine = impl_->engine.get();
+  }
+  // The engine stays as long as the queue; its text functions need no lock.
+  if (const auto changed = changed_file(impl_->files)) return refuse(Kind::Changed, *changed);
+  if (auto checked = engine->check(request); !checked) {
+    return refuse(
+        checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
+        checked.error().message);
+  }
+  if (impl_->exact_only) request.exact_timing = true;
+  if (request.id.empty()) request.id = new_session_id();
+  auto job = std::make_shared<Job>();
+  job->info = engine->describe(request);
+  if (!impl_->self_check_fact.empty()) {
+    job->info.facts.emplace_back("trace.self_check", impl_->self_check_fact);
+  }
+  job->info.facts.emplace_back("trace.page_faults", impl_->faults->source());
+  job->status.id = job->info.id;
+  job->status.model = impl_->options.name;
+  job->status.n_layers = job->info.n_layers;
+  job->status.max_tokens = request.max_tokens;
+  job->status.submitted = std::chrono::steady_clock::now();
+  job->request = std::move(request);
+  JobStatus status;
+  const std::lock_guard tell(impl_->telling);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->stopping || impl_->retired)
+      return refuse(Kind::Stopping, "The model is being unloaded.");
+    if (impl_->waiting.size() >= impl_->options.max_queued) {
+      return refuse(Kind::Full, std::format("{} requests are waiting already. Try again later.",
+                                            impl_->waiting.size()));
+    }
+    impl_->waiting.push_back(job);
+    impl_->jobs.emplace(job->info.id, job);
+    status = impl_->status_of(*job);
+  }
+  impl_->listener.on_state(status);
+  impl_->wake.notify_one();
+  return status;
+}
+
+std::optional<JobStatus> GenerationQueue::status(const std::string& id) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->jobs.find(id);
+  if (found == impl_->jobs.end()) return std::nullopt;
+  return impl_->status_of(*found->second);
+}
+
+std::vector<JobStatus> GenerationQueue::statuses() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<JobStatus> all;
+  for (const auto& [id, job] : impl_->jobs) all.push_back(impl_->status_of(*job));
+  return all;
+}
+
+std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->engine == nullptr || !impl_->idle()) return std::nullopt;
+  return impl_->last_ended;
+}
+
+bool GenerationQueue::retire() {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->idle()) return false;
+  impl_->retired = true;
+  return true;
+}
+
+bool GenerationQueue::cancel(const std::string& id) {
+  const std::lock_guard tell(impl_->telling);
+  std::vector<JobStatus> changed;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->jobs.find(id);
+    if (found == impl_->jobs.end()) return false;
+    Job& job = *found->second;
+    if (impl_->running.get() == &job) {
+      impl_->engine->cancel();
+      return true;
+    }
+    if (job.status.state != JobState::Queued) return true;
+    changed = impl_->withdraw(found->second);
+  }
+  for (const JobStatus& status : changed) impl_->listener.on_state(status);
+  return true;
+}
+
+std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
+                                                       std::uint32_t from_op) const {
+  StepInFlight step;
+  step.session = id;
+  const Engine* engine = nullptr;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->running == nullptr || impl_->running->status.id != id) return std::nullopt;
+    engine = impl_->engine.get();
+  }
+  const StepBuffer* buffer = engine->probe().in_flight();
+  if (buffer == nullptr) return std::nullopt;
+  const std::uint64_t generation = buffer->generation.load(std::memory_order_acquire);
+  step.step = StepId{buffer->step_id.load(std::memory_order_acquire)};
+  step.first_op = Ns{buffer->first_op_ns.load(std::memory_order_acquire)};
+  step.first = from_op;
+  const std::uint32_t done = buffer->ops_done.load(std::memory_order_acquire);
+  for (std::uint32_t op = from_op; op < done; ++op) {
+    step.ends.push_back(Ns{buffer->op_ends[op].load(std::memory_order_relaxed)});
+  }
+  // Recycled while being read: what was copied belongs to no one step.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (buffer->generation.load(std::memory_order_relaxed) != generation ||
+      engine->probe().in_flight() != buffer) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+void GenerationQueue::stop() {
+  {
+    const std::lock_guard tell(impl_->telling);
+    std::vector<JobStatus> withdrawn;
+    {
+      const std::lock_guard lock(impl_->mutex);
+      if (impl_->stopping && !impl_->thread.joinable()) return;
+      impl_->stopping = true;
+      if (impl_->running != nullptr) impl_->engine->cancel();
+      while (!impl_->waiting.empty()) {
+        withdrawn.push_back(impl_->withdraw(impl_->waiting.back()).front());
+      }
+    }
+    for (const JobStatus& status : withdrawn) impl_->listener.on_state(status);
+  }
+  impl_->stop_loading.request_stop();
+  impl_->wake.notify_all();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+}  // namespace tt

@@ -1,0 +1,310 @@
+#include "tracer/engine/generation_run.h"
+
+#include <algorithm>
+#include <format>
+#include <random>
+
+#include "tracer/engine/backends.h"
+#include "tracer/engine/sampler.h"
+#include "tracer/text/text_stream.h"
+
+namespace tt {
+
+namespace {
+
+constexpr llama_seq_id kSequence = 0;
+
+std::int64_t ns_between(std::chrono::steady_clock::time_point a,
+                        std::chrono::steady_clock::time_point b) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(b - a).count();
+}
+
+}  // namespace
+
+GenerationRun::GenerationRun(Engine::Impl& engine, const GenerationRequest& request,
+                             Recorder* recorder, GenerationListener& listener)
+    : engine_(engine),
+      request_(request),
+      recorder_(recorder),
+      listener_(listener),
+      epoch_(recorder == nullptr ? std::chrono::steady_clock::now() : recorder->epoch()) {}
+
+Ns GenerationRun::now() const { return Ns{ns_between(epoch_, std::chrono::steady_clock::now())}; }
+
+GenerationResult GenerationRun::run(std::vector<std::int32_t> tokens) {
+  if (request_.level == Level::Verbose && !request_.stats_pattern.empty()) {
+    auto pattern = NamePattern::compile(request_.stats_pattern);
+    if (!pattern) {
+      fail("stats_pattern " + pattern.error());
+      return std::move(result_);
+    }
+    stats_ = std::make_shared<const NamePattern>(*std::move(pattern));
+  }
+  result_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
+  if (engine_.facts.embedding_only) {
+    embed(tokens);
+  } else {
+    generate(std::move(tokens));
+  }
+  return std::move(result_);
+}
+
+void GenerationRun::fail(std::string message) {
+  result_.reason = StopReason::Error;
+  result_.error = std::move(message);
+}
+
+// ---------------------------------------------------------------- kinds of model
+
+// Everything in one step: such models look at the whole text at once.
+void GenerationRun::embed(std::span<const std::int32_t> tokens) {
+  add_tokens(tokens, 0, false, false, {});
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = evaluate(Phase::Embed, tokens, true);
+  result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
+  if (stop_on(outcome)) return;
+  listener_.on_progress(result_.prompt_tokens, result_.prompt_tokens, 0);
+  llama_context* context = engine_.context.get();
+  const float* values = llama_pooling_type(context) == LLAMA_POOLING_TYPE_NONE
+                            ? llama_get_embeddings(context)
+                            : llama_get_embeddings_seq(context, kSequence);
+  if (values != nullptr) {
+    const auto count =
+        llama_pooling_type(context) == LLAMA_POOLING_TYPE_RANK
+            ? llama_model_n_cls_out(engine_.model.get())
+            : static_cast<std::uint32_t>(llama_model_n_embd_out(engine_.model.get()));
+    result_.embedding.assign(values, values + count);
+  }
+  result_.reason = StopReason::Embedded;
+}
+
+void GenerationRun::generate(std::vector<std::int32_t> tokens) {
+  Sampling sampling = request_.sampling;
+  if (sampling.seed == LLAMA_DEFAULT_SEED) sampling.seed = std::random_device{}();
+  result_.seed = sampling.seed;
+  auto sampler = make_sampler(sampling, engine_.vocab());
+  if (!sampler) return fail(sampler.error());
+
+  const auto begin = std::chrono::steady_clock::now();
+  if (engine_.facts.has_encoder) {
+    if (!encode(tokens)) return;
+    llama_token start = llama_model_decoder_start_token(engine_.model.get());
+    if (start == LLAMA_TOKEN_NULL) start = llama_vocab_bos(engine_.vocab());
+    tokens = {start == LLAMA_TOKEN_NULL ? 0 : start};
+  }
+  const std::uint32_t reused = keep_prefix(tokens);
+  result_.reused_tokens = reused;
+  add_tokens(std::span(tokens).first(reused), 0, false, true, {});
+  evaluated_ = token_count_;
+  position_ = reused;
+  add_tokens(std::span(tokens).subspan(reused), reused, false, false, {});
+  accept_prompt(sampler->get(), tokens);
+  const bool fed = feed_prompt(tokens, reused);
+  result_.prompt_ns = ns_between(begin, std::chrono::steady_clock::now());
+  if (!fed) return;
+
+  const auto first = std::chrono::steady_clock::now();
+  sample_until_stopped(sampler->get());
+  result_.generate_ns = ns_between(first, std::chrono::steady_clock::now());
+}
+
+// The encoder's pass over the prompt; the decoder then starts from its own token.
+bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
+  llama_memory_clear(llama_get_memory(engine_.context.get()), true);
+  engine_.cached.clear();
+  add_tokens(tokens, 0, false, false, {});
+  if (stop_on(evaluate(Phase::Encode, tokens, true))) return false;
+  listener_.on_progress(result_.prompt_tokens, result_.prompt_tokens, 0);
+  evaluated_ = token_count_;
+  position_ = 0;
+  return true;
+}
+
+// Keeps what the context's memory has in common with this prompt; the rest of
+// the memory is emptied. At least one token is evaluated anew: its logits are
+// what generation starts from.
+std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
+  llama_memory_t memory = llama_get_memory(engine_.context.get());
+  auto& cached = engine_.cached;
+  std::size_t common = 0;
+  if (request_.reuse_prefix && !engine_.facts.has_encoder) {
+    const std::size_t most = std::min(cached.size(), tokens.size() - 1);
+    while (common < most && cached[common] == tokens[common]) ++common;
+  }
+  // A sliding window has dropped the cells before it: then nothing can be kept
+  // that would still look back at them.
+  const int window = llama_model_n_swa(engine_.model.get());
+  const bool window_kept = window <= 0 || llama_memory_seq_pos_min(memory, kSequence) <=
+                                              std::max(0, static_cast<int>(common) - window);
+  // Recurrent state cannot be cut back to a position: seq_rm then refuses.
+  if (common == 0 || !window_kept ||
+      !llama_memory_seq_rm(memory, kSequence, static_cast<llama_pos>(common), -1)) {
+    llama_memory_clear(memory, true);
+    common = 0;
+  }
+  cached.resize(common);
+  if (common > 0) result_.reused_from = engine_.cached_by;
+  engine_.cached_by = recorder_ == nullptr ? "" : request_.id;
+  return static_cast<std::uint32_t>(common);
+}
+
+bool GenerationRun::feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done) {
+  const auto total = static_cast<std::uint32_t>(tokens.size());
+  while (done < total) {
+    const std::uint32_t count = std::min(total - done, engine_.facts.ubatch);
+    const bool last = done + count == total;
+    if (stop_on(evaluate(Phase::Prompt, tokens.subspan(done, count), last))) return false;
+    done += count;
+    listener_.on_progress(done, total, 0);
+  }
+  return true;
+}
+
+void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
+  TextStream text(request_.stop);
+  while (result_.reason == StopReason::None) {
+    if (result_.generated == request_.max_tokens) {
+      result_.reason = StopReason::Length;
+      break;
+    }
+    const auto sampled = sample(sampler);
+    if (!sampled) {
+      fail(sampled.error());
+      break;
+    }
+    const llama_token token = *sampled;
+    const bool ends = ends_at_eog(request_) && llama_vocab_is_eog(engine_.vocab(), token);
+    std::string piece;
+    if (!ends) piece = text.push(engine_.piece(token, /*special=*/false));
+    ++result_.generated;
+    result_.text += piece;
+    add_tokens(std::span(&token, 1), position_, true, false, piece);
+    listener_.on_progress(result_.prompt_tokens, result_.prompt_tokens, result_.generated);
+    if (ends) {
+      result_.reason = StopReason::Eos;
+    } else if (text.stopped()) {
+      result_.reason = StopReason::Stop;
+    } else if (position_ >= engine_.facts.context) {
+      result_.reason = StopReason::ContextFull;
+    } else if (result_.generated < request_.max_tokens) {
+      stop_on(evaluate(Phase::Generate, std::span(&token, 1), true));
+    }
+  }
+  if (const std::string rest = text.flush(); !rest.empty()) {
+    result_.text += rest;
+    listener_.on_text(rest);
+  }
+}
+
+// A grammar that allows none of the vocabulary's tokens makes the library throw.
+std::expected<llama_token, std::string> GenerationRun::sample(llama_sampler* sampler) {
+  try {
+    return llama_sampler_sample(sampler, engine_.context.get(), -1);
+  } catch (const std::exception& error) {
+    return std::unexpected(
+        std::format("No token of this model can follow: {}. A grammar has to be one that its "
+                    "vocabulary can spell.",
+                    error.what()));
+  }
+}
+
+// ---------------------------------------------------------------- one step
+
+GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std::int32_t> tokens,
+                                               bool want_logits) {
+  Step header;
+  if (recorder_ != nullptr) header.id = recorder_->next_step();
+  ++result_.steps;
+  header.phase = phase;
+  header.n_tokens = static_cast<std::uint32_t>(tokens.size());
+  header.first_token = evaluated_;
+  header.threads =
+      static_cast<std::uint32_t>(tokens.size() > 1 ? llama_n_threads_batch(engine_.context.get())
+                                                   : llama_n_threads(engine_.context.get()));
+  const bool detailed = recorder_ != nullptr && request_.level >= Level::Detailed;
+  StepBuffer* buffer = detailed ? recorder_->acquire() : nullptr;
+  header.dropped = detailed && buffer == nullptr;
+  header.begin = now();
+  if (buffer != nullptr) {
+    buffer->header = header;
+    buffer->step_id.store(header.id.v, std::memory_order_release);
+  }
+
+  std::vector<std::int32_t> ids(tokens.begin(), tokens.end());
+  std::vector<std::int8_t> logits(ids.size(), phase == Phase::Encode || phase == Phase::Embed);
+  logits[ids.size() - 1] = want_logits;
+  llama_batch batch{};
+  batch.n_tokens = static_cast<std::int32_t>(ids.size());
+  batch.token = ids.data();
+  batch.logits = logits.data();
+
+  const StopIsNoError quiet([this] { return engine_.probe->cancel_requested(); });
+  engine_.probe->begin_step(buffer,
+                            {.exact = request_.exact_timing, .stats_of = stats_, .epoch = epoch_});
+  const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
+                                                     : llama_decode(engine_.context.get(), batch);
+  const bool cancelled = engine_.probe->cancel_requested();
+  const bool whole = engine_.probe->end_step(answer != 0);
+  if (answer == 0) llama_synchronize(engine_.context.get());
+
+  if (buffer != nullptr) {
+    buffer->header.end = now();
+    recorder_->submit(buffer);
+  } else if (recorder_ != nullptr) {
+    header.end = now();
+    header.aborted = !whole;
+    recorder_->submit_without_times(header);
+  }
+  if (whole) {
+    evaluated_ += static_cast<std::uint32_t>(tokens.size());
+    position_ += static_cast<std::uint32_t>(tokens.size());
+    if (phase != Phase::Encode && llama_get_memory(engine_.context.get()) != nullptr) {
+      engine_.cached.insert(engine_.cached.end(), tokens.begin(), tokens.end());
+    }
+    return cancelled ? Outcome::Cancelled : Outcome::Ok;
+  }
+  // What was aborted half-way left ubatches behind: nothing in memory can be trusted.
+  if (llama_memory_t memory = llama_get_memory(engine_.context.get()); memory != nullptr) {
+    llama_memory_clear(memory, true);
+  }
+  engine_.cached.clear();
+  if (cancelled) return Outcome::Cancelled;
+  return answer == 1 ? Outcome::Full : Outcome::Failed;
+}
+
+bool GenerationRun::stop_on(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Ok:
+      return false;
+    case Outcome::Cancelled:
+      result_.reason = StopReason::Cancelled;
+      return true;
+    case Outcome::Full:
+      result_.reason = StopReason::ContextFull;
+      return true;
+    case Outcome::Failed:
+      fail(
+          "llama.cpp could not evaluate this step; its messages are in the log. A smaller "
+          "context (-c) or batch (-ub) needs less memory.");
+      return true;
+  }
+  return true;
+}
+
+void GenerationRun::add_tokens(std::span<const std::int32_t> ids, std::uint32_t position,
+                               bool generated, bool reused, std::string_view piece) {
+  std::vector<Token> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    tokens.push_back({.index = token_count_++,
+                      .id = id,
+                      .position = static_cast<std::int32_t>(position++),
+                      .generated = generated,
+                      .reused = reused,
+                      .text = engine_.piece(id)});
+    listener_.on_token(tokens.back(), piece);
+  }
+  if (recorder_ != nullptr && !tokens.empty()) recorder_->tokens(std::move(tokens));
+}
+
+}  // namespace tt

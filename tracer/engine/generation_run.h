@@ -1,0 +1,56 @@
+// One request from its tokens to its result: prefix reuse, prompt chunks,
+// sampling, stopping. Lives for the length of one Engine::generate().
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tracer/engine/engine_state.h"
+#include "tracer/probe/name_pattern.h"
+#include "tracer/recorder/recorder.h"
+#include "tracer/request/generation.h"
+
+namespace tt {
+
+class GenerationRun {
+ public:
+  // `recorder` may be null (level OFF).
+  GenerationRun(Engine::Impl& engine, const GenerationRequest& request, Recorder* recorder,
+                GenerationListener& listener);
+  GenerationResult run(std::vector<std::int32_t> tokens);
+
+ private:
+  enum class Outcome { Ok, Cancelled, Full, Failed };
+
+  void embed(std::span<const std::int32_t> tokens);
+  void generate(std::vector<std::int32_t> tokens);
+  bool encode(std::span<const std::int32_t> tokens);
+  std::uint32_t keep_prefix(std::span<const std::int32_t> tokens);
+  bool feed_prompt(std::span<const std::int32_t> tokens, std::uint32_t done);
+  void sample_until_stopped(llama_sampler* sampler);
+  std::expected<llama_token, std::string> sample(llama_sampler* sampler);
+
+  Outcome evaluate(Phase phase, std::span<const std::int32_t> tokens, bool want_logits);
+  bool stop_on(Outcome outcome);
+  void fail(std::string message);
+  void add_tokens(std::span<const std::int32_t> ids, std::uint32_t position, bool generated,
+                  bool reused, std::string_view piece);
+  Ns now() const;
+
+  Engine::Impl& engine_;
+  const GenerationRequest& request_;
+  Recorder* recorder_;
+  GenerationListener& listener_;
+  GenerationResult result_;
+  std::shared_ptr<const NamePattern> stats_;
+  std::chrono::steady_clock::time_point epoch_;
+  std::uint32_t token_count_ = 0;  // of the session so far
+  std::uint32_t evaluated_ = 0;    // index of the first token of the next step
+  std::uint32_t position_ = 0;     // in the sequence
+};
+
+}  // namespace tt

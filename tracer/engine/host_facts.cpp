@@ -1,0 +1,76 @@
+#include "tracer/engine/host_facts.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <format>
+#include <fstream>
+#include <thread>
+
+#include "tracer/engine/backends.h"
+
+namespace tt {
+
+namespace {
+
+std::string cpu_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
+  }
+  return {};
+}
+
+// The block device that holds the file: "vda", or "vda (rotational)".
+std::string disk_of(const std::filesystem::path& file) {
+  struct stat facts{};
+  if (::stat(file.c_str(), &facts) != 0) return {};
+  const std::filesystem::path link =
+      std::format("/sys/dev/block/{}:{}", major(facts.st_dev), minor(facts.st_dev));
+  std::error_code error;
+  const auto device = std::filesystem::canonical(link, error);
+  if (error) return {};
+  std::string name = device.filename().string();
+  std::ifstream rotational(device / "queue/rotational");
+  if (char flag = '0'; rotational >> flag && flag == '1') name += " (rotational)";
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto add = [&](const char* name, std::string value) {
+    if (!value.empty()) facts.emplace_back(name, std::move(value));
+  };
+  add("host.cpu", cpu_name());
+  add("host.cores", std::to_string(std::thread::hardware_concurrency()));
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  if (pages > 0) add("host.ram_bytes", std::to_string(pages * ::sysconf(_SC_PAGESIZE)));
+  if (utsname name{}; ::uname(&name) == 0) {
+    add("host.kernel", std::format("{} {} {}", name.sysname, name.release, name.machine));
+  }
+  add("host.disk", disk_of(model));
+  std::string devices;
+  for (const std::string& device : offload_devices())
+    devices += (devices.empty() ? "" : ", ") + device;
+  add("host.devices", devices);
+  const LibraryVersions versions = library_versions();
+  add("library.llama", versions.llama);
+  add("library.ggml", versions.ggml);
+  add("library.ggml_commit", versions.ggml_commit);
+  add("library.tested", versions.tested ? "yes" : "no");
+  return facts;
+}
+
+std::uint64_t locked_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("VmLck:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace tt

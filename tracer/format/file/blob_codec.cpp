@@ -1,0 +1,497 @@
+#include "tracer/format/file/blob_codec.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+// The least that one of these takes in a blob: what counts are held against.
+constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotBytes = 4,
+                      kSlotValuesBytes = 2, kStatsBytes = 19;
+
+// ---------------------------------------------------------------------------
+// zstd around templates and allocations. The frame's own content size decides
+// what is allocated, after it was held against the limit.
+
+std::expected<Blob, DecodeError> compress(std::span<const std::byte> raw) {
+  if (raw.size() > kMaxUnpackedBytes)
+    return std::unexpected(DecodeError{"larger than the format allows", raw.size()});
+  Blob out(ZSTD_compressBound(raw.size()));
+  const std::size_t n = ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), 6);
+  if (ZSTD_isError(n)) return std::unexpected(DecodeError{"zstd could not compress", 0});
+  out.resize(n);
+  return out;
+}
+
+std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame) {
+  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR)
+    return std::unexpected(DecodeError{"not a zstd frame", 0});
+  if (size > kMaxUnpackedBytes)
+    return std::unexpected(DecodeError{"larger than the format allows", 0});
+  Blob out(static_cast<std::size_t>(size));
+  const std::size_t n = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
+  if (ZSTD_isError(n) || n != out.size())
+    return std::unexpected(DecodeError{"a broken zstd frame", 0});
+  return out;
+}
+
+// ---------------------------------------------------------------------------
+// Template
+
+std::size_t size_of(const GraphTemplate& graph, const Op& op) {
+  std::size_t parts = op.nodes;
+  for (std::uint32_t n = op.first.v; parts <= kMaxOpParts && n <= op.last().v; ++n)
+    parts += graph.nodes[n].src.size();
+  return parts;
+}
+
+// Whether every index points into its list; the word for what does not.
+const char* fault_of(const GraphTemplate& graph) {
+  const auto no_tensor = [&](TensorId id) { return id.v >= graph.tensors.size(); };
+  for (const Tensor& t : graph.tensors)
+    if (t.view_of != kNoTensor && no_tensor(t.view_of)) return "a view of no tensor";
+  for (const Node& n : graph.nodes) {
+    if (no_tensor(n.output)) return "a node without output";
+    for (const TensorId src : n.src)
+      if (src != kNoTensor && no_tensor(src)) return "a source that is no tensor";
+  }
+  std::size_t end = 0, pairs = 0;
+  for (const Op& op : graph.ops) {
+    if (op.nodes == 0 || op.first.v >= graph.nodes.size() ||
+        op.nodes > graph.nodes.size() - op.first.v)
+      return "an op without its nodes";
+    if (op.first.v < end) return "an op of nodes that ran before";
+    end = std::size_t{op.last().v} + 1;
+    // What an op touches is told from each pair of its parts.
+    const std::size_t parts = size_of(graph, op);
+    pairs += parts * parts;
+    if (parts > kMaxOpParts || pairs > kMaxOpPairs)
+      return "ops of more nodes and sources than there can be";
+  }
+  for (const Slot& s : graph.slots) {
+    if (no_tensor(s.tensor)) return "a slot of no tensor";
+    if (s.read_at.v != kNone && s.read_at.v >= graph.ops.size()) return "a slot read at no op";
+  }
+  return nullptr;
+}
+
+void put(ByteWriter& out, const Tensor& t) {
+  out.text(t.name);
+  out.text(t.type);
+  out.varint(t.block_elements);
+  out.varint(t.block_bytes);
+  for (const std::int64_t ne : t.ne) out.zigzag(ne);
+  for (const std::uint64_t nb : t.nb) out.varint(nb);
+  out.ref(t.view_of.v, kNone);
+  out.varint(t.view_offset);
+  out.text(t.buffer);
+  out.u8(std::to_underlying(t.kind));
+  out.u8(std::to_underlying(t.source));
+  out.u8(std::to_underlying(t.component));
+  out.u8(std::to_underlying(t.role));
+  out.u8(std::to_underlying(t.input));
+  out.zigzag(t.layer.v);
+  out.varint(t.file.file);
+  out.varint(t.file.offset);
+  out.varint(t.file.length);
+}
+
+Tensor get_tensor(ByteReader& in) {
+  Tensor t;
+  t.name = in.text();
+  t.type = in.text();
+  t.block_elements = in.varint32();
+  t.block_bytes = in.varint32();
+  for (std::int64_t& ne : t.ne) ne = in.zigzag();
+  for (std::uint64_t& nb : t.nb) nb = in.varint();
+  t.view_of = TensorId{in.ref(kNone)};
+  t.view_offset = in.varint();
+  t.buffer = in.text();
+  t.kind = in.word(TensorKind::Input);
+  t.source = in.word(Source::Buffer);
+  t.component = in.word(Component::Input);
+  t.role = in.word(Role::Logits);
+  t.input = in.word(InputLabel::Other);
+  t.layer = LayerId{in.zigzag32()};
+  t.file.file = in.varint32();
+  t.file.offset = in.varint();
+  t.file.length = in.varint();
+  return t;
+}
+
+void put(ByteWriter& out, const Node& n) {
+  out.varint(n.output.v);
+  out.text(n.op);
+  out.varint(n.src.size());
+  for (const TensorId src : n.src) out.ref(src.v, kNone);
+  const auto last = std::find_if(n.params.rbegin(), n.params.rend(), [](auto p) { return p != 0; });
+  const auto used = static_cast<std::size_t>(n.params.rend() - last);
+  out.varint(used);
+  for (std::size_t i = 0; i < used; ++i) out.zigzag(n.params[i]);
+  out.u8(n.computed ? 1 : 0);
+}
+
+Node get_node(ByteReader& in) {
+  Node n;
+  n.output = TensorId{in.varint32()};
+  n.op = in.text();
+  n.src.resize(in.count(1));
+  for (TensorId& src : n.src) src = TensorId{in.ref(kNone)};
+  const std::size_t used = in.count(1);
+  if (used > n.params.size()) in.fail("too many op parameters");
+  for (std::size_t i = 0; in.ok() && i < used; ++i) n.params[i] = in.zigzag32();
+  n.computed = in.u8() != 0;
+  return n;
+}
+
+void put(ByteWriter& out, const Op& op) {
+  out.varint(op.first.v);
+  out.varint(op.nodes);
+  out.text(op.device);
+  out.zigzag(op.layer.v);
+}
+
+Op get_op(ByteReader& in) {
+  Op op;
+  op.first = NodeId{in.varint32()};
+  op.nodes = in.varint32();
+  op.device = in.text();
+  op.layer = LayerId{in.zigzag32()};
+  return op;
+}
+
+void put(ByteWriter& out, const Slot& s) {
+  out.u8(std::to_underlying(s.kind));
+  out.varint(s.tensor.v);
+  out.ref(s.read_at.v, kNone);
+  out.zigzag(s.layer.v);
+}
+
+Slot get_slot(ByteReader& in) {
+  Slot s{};
+  s.kind = in.word(SlotKind::AttendedCells);
+  s.tensor = TensorId{in.varint32()};
+  s.read_at = OpId{in.ref(kNone)};
+  s.layer = LayerId{in.zigzag32()};
+  return s;
+}
+
+template <class T>
+void put_all(ByteWriter& out, const std::vector<T>& items) {
+  out.varint(items.size());
+  for (const T& item : items) put(out, item);
+}
+
+template <class T>
+std::vector<T> get_all(ByteReader& in, std::size_t bytes_each, T (*get)(ByteReader&)) {
+  const std::size_t n = in.count(bytes_each);
+  std::vector<T> items;
+  items.reserve(n);
+  for (std::size_t i = 0; in.ok() && i < n; ++i) items.push_back(get(in));
+  return items;
+}
+
+// ---------------------------------------------------------------------------
+// Step
+
+std::int64_t minus(std::int64_t a, std::int64_t b) {  // wraps
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+std::int64_t plus(std::int64_t a, std::int64_t b) {  // wraps
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+void put_list(ByteWriter& out, std::span<const std::int64_t> values) {
+  ByteWriter singles, runs;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < values.size();) {
+    const std::int64_t delta = minus(values[i], before);
+    std::size_t run = 0;
+    for (; i < values.size() && minus(values[i], before) == delta; ++i, ++run) {
+      singles.zigzag(delta);
+      before = values[i];
+    }
+    runs.zigzag(delta);
+    runs.varint(run);
+  }
+  const bool as_runs = runs.size() < singles.size();
+  out.varint(values.size() * 2 + (as_runs ? 1 : 0));
+  out.append(as_runs ? runs.bytes() : singles.bytes());
+}
+
+struct ListHead {
+  std::size_t values = 0;
+  bool as_runs = false;
+};
+
+ListHead get_list_head(ByteReader& in, std::size_t& budget) {
+  const std::uint64_t head = in.varint();
+  const bool as_runs = (head & 1) != 0;
+  if (head / 2 > budget || (!as_runs && head / 2 > in.remaining())) {
+    in.fail("more slot values than there can be");
+    return {};
+  }
+  const auto n = static_cast<std::size_t>(head / 2);
+  budget -= n;
+  return {n, as_runs};
+}
+
+// Calls `each(delta, count)` for the numbers of a list, each `delta` on from the one before.
+template <class Each>
+void for_each_run(ByteReader& in, const ListHead& head, Each each) {
+  if (!head.as_runs)
+    return in.zigzags(head.values, [&](std::int64_t delta) { each(delta, std::uint64_t{1}); });
+  for (std::size_t done = 0; in.ok() && done < head.values;) {
+    const std::int64_t delta = in.zigzag();
+    const std::uint64_t count = in.varint();
+    if (count == 0 || count > head.values - done) return in.fail("a run that does not fit");
+    each(delta, count);
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
+  const ListHead head = get_list_head(in, budget);
+  std::vector<std::int64_t> values;
+  values.reserve(head.values);
+  std::int64_t value = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    for (; count > 0; --count) values.push_back(value = plus(value, delta));
+  });
+  return values;
+}
+
+// The same list, its numbers not listed one by one.
+void get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
+  const ListHead head = get_list_head(in, budget);
+  StepOutline::Slot slot{.values = head.values, .first_run = out.runs.size()};
+  std::int64_t value = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    out.runs.push_back({.first = plus(value, delta), .delta = delta, .count = count});
+    const std::uint64_t moved = static_cast<std::uint64_t>(delta) * count;
+    value = plus(value, static_cast<std::int64_t>(moved));
+  });
+  slot.runs = out.runs.size() - slot.first_run;
+  out.slots.push_back(slot);
+}
+
+// The same list as a set of the numbers below `limit`.
+void get_words(ByteReader& in, StepOutline& out, std::size_t& budget, std::uint32_t limit) {
+  const ListHead head = get_list_head(in, budget);
+  StepOutline::Slot slot{
+      .values = head.values, .first_word = out.words.size(), .words = (limit + 63U) / 64};
+  out.words.resize(slot.first_word + slot.words);
+  std::uint64_t* const words = out.words.data() + slot.first_word;
+  std::uint64_t value = 0, distinct = 0;
+  for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
+    for (; count > 0; --count) {
+      value += static_cast<std::uint64_t>(delta);
+      if (value >= limit) continue;
+      std::uint64_t& word = words[value / 64];
+      distinct += (word >> (value % 64) & 1) ^ 1;
+      word |= std::uint64_t{1} << (value % 64);
+    }
+  });
+  slot.distinct = distinct;
+  out.slots.push_back(slot);
+}
+
+std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
+  const std::size_t n = in.count(4);
+  if (n > budget) {
+    in.fail("more slot values than there can be");
+    return {};
+  }
+  budget -= n;
+  std::vector<float> values(n);
+  for (float& v : values) v = in.f32();
+  return values;
+}
+
+}  // namespace
+
+std::expected<Blob, DecodeError> pack_template(const GraphTemplate& graph) {
+  if (const char* fault = fault_of(graph)) return std::unexpected(DecodeError{fault, 0});
+  ByteWriter out;
+  put_all(out, graph.tensors);
+  put_all(out, graph.nodes);
+  put_all(out, graph.ops);
+  put_all(out, graph.slots);
+  return compress(out.bytes());
+}
+
+std::expected<GraphTemplate, DecodeError> unpack_template(std::span<const std::byte> blob) {
+  const auto raw = decompress(blob);
+  if (!raw) return std::unexpected(raw.error());
+  ByteReader in(*raw);
+  GraphTemplate graph;
+  graph.tensors = get_all(in, kTensorBytes, get_tensor);
+  graph.nodes = get_all(in, kNodeBytes, get_node);
+  graph.ops = get_all(in, kOpBytes, get_op);
+  graph.slots = get_all(in, kSlotBytes, get_slot);
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  if (const char* fault = fault_of(graph)) return std::unexpected(DecodeError{fault, raw->size()});
+  return graph;
+}
+
+std::expected<Blob, DecodeError> pack_addresses(std::span<const std::uint64_t> addresses) {
+  ByteWriter out;
+  out.varint(addresses.size());
+  std::uint64_t before = 0;
+  for (const std::uint64_t a : addresses) {
+    out.zigzag(static_cast<std::int64_t>(a - before));
+    before = a;
+  }
+  return compress(out.bytes());
+}
+
+std::expected<std::vector<std::uint64_t>, DecodeError> unpack_addresses(
+    std::span<const std::byte> blob) {
+  const auto raw = decompress(blob);
+  if (!raw) return std::unexpected(raw.error());
+  ByteReader in(*raw);
+  std::vector<std::uint64_t> addresses(in.count(1));
+  std::uint64_t value = 0;
+  for (std::uint64_t& a : addresses) a = value += static_cast<std::uint64_t>(in.zigzag());
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return addresses;
+}
+
+std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin) {
+  if (faults.faults.size() > kMaxStepFaults)
+    return std::unexpected(DecodeError{"more page faults than the format allows", 0});
+  ByteWriter out;
+  out.varint(faults.faults.size());
+  PageFault before{.at = begin};
+  for (const PageFault& fault : faults.faults) {
+    out.varint(static_cast<std::uint64_t>(minus(fault.at.v, before.at.v)));
+    out.zigzag(static_cast<std::int64_t>(fault.address - before.address));
+    before = fault;
+  }
+  return out.take();
+}
+
+std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const std::byte> blob,
+                                                                 Ns begin) {
+  ByteReader in(blob);
+  const auto n = in.count(2);
+  if (n > kMaxStepFaults) in.fail("more page faults than the format allows");
+  std::vector<PageFault> faults(in.ok() ? n : 0);
+  PageFault before{.at = begin};
+  for (PageFault& fault : faults) {
+    fault.at = Ns{plus(before.at.v, static_cast<std::int64_t>(in.varint()))};
+    fault.address = before.address + static_cast<std::uint64_t>(in.zigzag());
+    before = fault;
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return faults;
+}
+
+std::expected<Blob, DecodeError> pack_step(const Step& step) {
+  std::size_t values = 0;
+  for (const SlotValues& slot : step.slots) values += slot.ints.size() + slot.floats.size();
+  if (values > kMaxStepValues)
+    return std::unexpected(DecodeError{"more slot values than the format allows", 0});
+
+  ByteWriter out;
+  out.varint(step.op_ends.size());
+  std::int64_t before = step.first_op.v;
+  for (const Ns end : step.op_ends) {
+    out.varint(static_cast<std::uint64_t>(minus(end.v, before)));
+    before = end.v;
+  }
+  out.varint(step.slots.size());
+  for (const SlotValues& slot : step.slots) {
+    put_list(out, slot.ints);
+    out.varint(slot.floats.size());
+    for (const float v : slot.floats) out.f32(v);
+  }
+  out.varint(step.stats.size());
+  for (const ValueStats& s : step.stats) {
+    out.varint(s.op.v);
+    for (const float v : {s.min, s.max, s.mean, s.std}) out.f32(v);
+    out.varint(s.nan);
+    out.varint(s.inf);
+  }
+  return out.take();
+}
+
+std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, Step& step) {
+  ByteReader in(blob);
+  step.op_ends.assign(in.count(1), Ns{});
+  std::int64_t value = step.first_op.v;
+  for (Ns& end : step.op_ends)
+    end = Ns{value = plus(value, static_cast<std::int64_t>(in.varint()))};
+
+  std::size_t budget = kMaxStepValues;
+  step.slots.assign(in.count(kSlotValuesBytes), SlotValues{});
+  for (SlotValues& slot : step.slots) {
+    if (!in.ok()) break;
+    slot.ints = get_list(in, budget);
+    slot.floats = get_floats(in, budget);
+  }
+  step.stats.assign(in.count(kStatsBytes), ValueStats{});
+  for (ValueStats& s : step.stats) {
+    if (!in.ok()) break;
+    s.op = OpId{in.varint32()};
+    for (float* v : {&s.min, &s.max, &s.mean, &s.std}) *v = in.f32();
+    s.nan = in.varint();
+    s.inf = in.varint();
+  }
+  in.expect_end();
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob, StepOutline& out,
+                                                OutlineTimes times,
+                                                std::span<const std::uint32_t> limits) {
+  ByteReader in(blob);
+  out.ops = in.count(1);
+  out.op_ns.resize(times == OutlineTimes::Unpack ? out.ops : 0);
+  if (times == OutlineTimes::Unpack) {
+    in.varints(out.op_ns);
+  } else {
+    in.skip_varints(out.ops);
+  }
+  out.times_bytes = in.position();
+
+  out.slots.clear();
+  out.runs.clear();
+  out.words.clear();
+  std::size_t budget = kMaxStepValues;
+  const std::size_t slots = in.count(kSlotValuesBytes);
+  for (std::size_t i = 0; in.ok() && i < slots; ++i) {
+    if (i < limits.size() && limits[i] != 0) {
+      get_words(in, out, budget, limits[i]);
+    } else {
+      get_runs(in, out, budget);
+    }
+    const std::size_t floats = in.count(4);
+    if (floats > budget) in.fail("more slot values than there can be");
+    budget -= std::min(budget, floats);
+    in.skip(floats * 4);
+  }
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+std::expected<void, DecodeError> unpack_times(std::span<const std::byte> times,
+                                              std::vector<std::uint64_t>& op_ns) {
+  ByteReader in(times);
+  op_ns.resize(in.count(1));
+  in.varints(op_ns);
+  if (!in.ok()) return std::unexpected(in.error());
+  return {};
+}
+
+}  // namespace tt

@@ -1,0 +1,143 @@
+#include "tracer/format/file/session_edit.h"
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "tracer/format/file/file_header.h"
+#include "tracer/format/file/session_tables.h"
+#include "tracer/format/file/sqlite_handle.h"
+#include "tracer/format/model/session.h"
+
+namespace tt {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Done = std::expected<void, TraceError>;
+
+constexpr int kPagesAtOnce = 1024;  // 4 MiB
+
+bool is_running(const Meta& meta) {
+  const auto state = meta.find("state");
+  return state != meta.end() && state->second == to_text(SessionState::Running);
+}
+
+TraceError running(const fs::path& file) {
+  return {TraceError::Kind::Running, file.stem().string() + " is being recorded"};
+}
+
+std::expected<Database, TraceError> open_for_change(const fs::path& file) {
+  if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
+  return Database::open(file, Database::Mode::ReadWrite);
+}
+
+// What one session says about itself is changed in one transaction, unless it is running.
+Done change_meta(const fs::path& file, const Database& db, const Meta& change) {
+  if (auto begun = db.run("BEGIN IMMEDIATE"); !begun) return begun;
+  const auto changed = read_meta(db).and_then([&](const Meta& meta) -> Done {
+    if (is_running(meta)) return std::unexpected(running(file));
+    return write_meta(db, change);
+  });
+  if (!changed) {
+    (void)db.run("ROLLBACK");
+    return changed;
+  }
+  return db.run("COMMIT");
+}
+
+Done leave_wal(const fs::path& file, const Database& db) {
+  const auto mode = db.ask("PRAGMA journal_mode=DELETE");
+  if (!mode) return std::unexpected(mode.error());
+  if (*mode == "delete") return {};
+  return std::unexpected(TraceError{
+      TraceError::Kind::Io, file.stem().string() + " is being read. Try again in a moment"});
+}
+
+struct FinishBackup {
+  void operator()(sqlite3_backup* backup) const noexcept { sqlite3_backup_finish(backup); }
+};
+
+// One read transaction for all of it: in WAL mode it holds nobody up, and what is
+// committed meanwhile does not make the copy begin again.
+Done copy_pages(const Database& from, const Database& to, const MayGoOn& may_go_on) {
+  if (auto begun = from.run("BEGIN"); !begun) return begun;
+  if (auto seen = from.ask("SELECT count(*) FROM sqlite_schema"); !seen)
+    return std::unexpected(seen.error());
+  const std::unique_ptr<sqlite3_backup, FinishBackup> backup(
+      sqlite3_backup_init(to.get(), "main", from.get(), "main"));
+  if (!backup) return std::unexpected(sqlite_error(to.get(), sqlite3_errcode(to.get())));
+  if (auto room = may_go_on(0); !room) return room;
+  while (true) {
+    const int code = sqlite3_backup_step(backup.get(), kPagesAtOnce);
+    if (code == SQLITE_DONE) return {};
+    if (code != SQLITE_OK) return std::unexpected(sqlite_error(to.get(), code));
+    const auto pages = static_cast<std::uint64_t>(sqlite3_backup_pagecount(backup.get()) -
+                                                  sqlite3_backup_remaining(backup.get()));
+    if (auto room = may_go_on(pages * 4096); !room) return room;
+  }
+}
+
+Done copy_file(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
+  if (auto header = check_file_header(file); !header) return header;
+  const auto from = Database::open(file, Database::Mode::ReadOnly);
+  if (!from) return std::unexpected(from.error());
+  const auto to = Database::open(copy, Database::Mode::Create);
+  if (!to) return std::unexpected(to.error());
+  // Nobody knows the copy yet: what is left after a crash is thrown away.
+  return to->run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").and_then([&] {
+    return copy_pages(*from, *to, may_go_on);
+  });
+}
+
+// A file of ours alone: out of WAL mode, no longer running, of this id. What is as
+// it should be is not written: the file stays the same, byte for byte.
+Done end_copy(const fs::path& copy, const std::optional<std::string>& id) {
+  auto db = Database::open(copy, Database::Mode::ReadWrite);
+  if (!db) return std::unexpected(db.error());
+  return leave_wal(copy, *db).and_then([&]() -> Done {
+    auto meta = read_meta(*db);
+    if (!meta) return std::unexpected(meta.error());
+    if (is_running(*meta)) {
+      if (auto marked = mark_recovered(*db); !marked) return marked;
+    }
+    return !id || (*meta)["id"] == *id ? Done{} : change_meta(copy, *db, {{"id", *id}});
+  });
+}
+
+}  // namespace
+
+Done rename_session(const fs::path& file, const std::string& title) {
+  const auto db = open_for_change(file);
+  if (!db) return std::unexpected(db.error());
+  return change_meta(file, *db, {{"title", title}});
+}
+
+Done settle_session(const fs::path& file) {
+  const auto db = open_for_change(file);
+  if (!db) return std::unexpected(db.error());
+  const auto meta = read_meta(*db);
+  if (!meta) return std::unexpected(meta.error());
+  if (is_running(*meta)) return std::unexpected(running(file));
+  return leave_wal(file, *db);
+}
+
+Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
+  auto done =
+      copy_file(file, copy, may_go_on).and_then([&] { return end_copy(copy, std::nullopt); });
+  if (done) return done;
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
+    std::error_code ignored;
+    fs::remove(copy.string() + suffix, ignored);
+  }
+  return done;
+}
+
+Done adopt_session(const fs::path& file, const std::string& id) {
+  if (auto header = check_file_header(file); !header) return header;
+  return end_copy(file, id);
+}
+
+}  // namespace tt

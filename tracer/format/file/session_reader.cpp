@@ -1,0 +1,439 @@
+#include "tracer/format/file/session_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <format>
+#include <utility>
+
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/format/file/file_header.h"
+#include "tracer/format/file/session_reader_impl.h"
+#include "tracer/format/file/session_tables.h"
+
+namespace tt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Long sessions have hundreds of templates of half a megabyte each.
+constexpr std::size_t kTemplatesKept = 32;
+
+constexpr const char* kSelectStep =
+    "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
+    "n_tokens, threads, n_ops, dropped, aborted, packed, crc FROM tt_step ";
+
+// A connection that has read the schema: the first moment at which SQLite looks.
+std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode mode) {
+  auto db = Database::open(path, mode);
+  if (!db) return db;
+  db->busy_timeout(2000);
+  // Lets SQLite open a truncated file, up to where it ends. Nothing is written:
+  // the connection is read-only.
+  if (auto set = db->run("PRAGMA writable_schema=ON"); !set) return std::unexpected(set.error());
+  if (auto schema = db->ask("SELECT count(*) FROM sqlite_schema"); !schema)
+    return std::unexpected(schema.error());
+  return db;
+}
+
+// In a folder that cannot be written, a file in WAL mode opens only if the WAL
+// holds nothing.
+std::expected<Database, TraceError> connect_anyhow(const fs::path& path) {
+  auto db = connect(path, Database::Mode::ReadOnly);
+  if (db || db.error().kind == TraceError::Kind::Damaged) return db;
+  std::error_code none;
+  const auto wal_bytes = fs::file_size(path.string() + "-wal", none);
+  if (none || wal_bytes == 0) {
+    auto immutable = connect(path, Database::Mode::Immutable);
+    if (immutable) return immutable;
+  } else if (db.error().kind != TraceError::Kind::Io) {
+    return std::unexpected(TraceError{
+        TraceError::Kind::ReadOnly,
+        path.string() + " was not finished and its folder cannot be written. Copy it, with the "
+                        "-wal file beside it, into a folder that can"});
+  }
+  return db;
+}
+
+}  // namespace
+
+// The total that the end of a session wrote; while it runs, the last row's id + 1.
+std::expected<std::uint32_t, TraceError> SessionReader::Impl::count(const char* table,
+                                                                    const char* id,
+                                                                    const char* total) const {
+  if (const auto meta = read_meta(db)) {
+    const auto n = meta_number(*meta, total);
+    if (n && std::in_range<std::uint32_t>(*n)) return static_cast<std::uint32_t>(*n);
+  }
+  return rows(table, id);
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::Impl::rows(const char* table,
+                                                                   const char* id) const {
+  const auto last = db.ask(std::format("SELECT max({}) + 1 FROM {}", id, table).c_str());
+  if (!last) return std::unexpected(last.error());
+  std::uint32_t n = 0;
+  if (!last->empty() &&
+      std::from_chars(last->data(), last->data() + last->size(), n).ec != std::errc{})
+    return std::unexpected(damage(table));
+  return n;
+}
+
+std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::Impl::read_template(
+    TemplateId id) {
+  if (auto ready = prepare(get_template,
+                           "SELECT id, fingerprint, n_tensors, n_nodes, n_ops, n_slots, packed, "
+                           "crc FROM tt_template WHERE id = ?");
+      !ready)
+    return std::unexpected(ready.error());
+  const ScopedReset reset(get_template);
+  sqlite3_bind_int64(get_template.get(), 1, id.v);
+  const auto row = get_template.step();
+  if (!row) return std::unexpected(row.error());
+  const std::string name = std::format("template {}", id.v);
+  if (!*row) return std::unexpected(absent(name));
+
+  RowIn in(get_template);
+  const auto stored_id = in.integer<std::uint32_t>();
+  const std::string_view fingerprint = in.text();
+  std::array<std::uint64_t, 4> counts{};
+  for (auto& n : counts) n = in.integer<std::uint64_t>();
+  const auto packed = in.blob();
+  if (!in.sound() || stored_id != id.v) return std::unexpected(damage(name));
+  auto graph = unpack_template(packed);
+  if (!graph) return std::unexpected(damage(name + ", " + graph.error().text()));
+  if (counts != std::array<std::uint64_t, 4>{graph->tensors.size(), graph->nodes.size(),
+                                             graph->ops.size(), graph->slots.size()})
+    return std::unexpected(damage(name + ", its counts"));
+  const auto* end = fingerprint.data() + fingerprint.size();
+  const auto parsed = std::from_chars(fingerprint.data(), end, graph->fingerprint, 16);
+  if (parsed.ec != std::errc{} || parsed.ptr != end)
+    return std::unexpected(damage(name + ", its fingerprint"));
+  return std::make_shared<const GraphTemplate>(std::move(*graph));
+}
+
+// The row that stands ready in `statement`, which is that of step `id`.
+std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
+                                                              StepRow& row) const {
+  RowIn in(statement);
+  Step& step = row.head;
+  step.id = StepId{in.integer<std::uint32_t>()};
+  const auto phase = enum_of(in.text(), Phase::Other);
+  const auto timing = enum_of(in.text(), Timing::None);
+  step.graph = TemplateId{in.integer<std::uint32_t>()};
+  step.allocation = AllocationId{in.integer<std::uint32_t>()};
+  step.begin = Ns{in.integer<std::int64_t>()};
+  step.end = Ns{in.integer<std::int64_t>()};
+  step.first_op = Ns{in.integer<std::int64_t>()};
+  step.first_token = in.integer<std::uint32_t>();
+  step.n_tokens = in.integer<std::uint32_t>();
+  step.threads = in.integer<std::uint32_t>();
+  row.ops = in.integer<std::uint64_t>();
+  step.dropped = in.flag();
+  step.aborted = in.flag();
+  row.packed = in.blob();
+  if (!in.sound() || !phase || !timing || step.id != id)
+    return std::unexpected(damage(std::format("step {}", id.v)));
+  step.phase = *phase;
+  step.timing = *timing;
+  return {};
+}
+
+std::expected<Step, TraceError> SessionReader::Impl::read_step(StepId id) {
+  if (auto ready = prepare(get_step, std::string(kSelectStep) + "WHERE id = ?"); !ready)
+    return std::unexpected(ready.error());
+  const ScopedReset reset(get_step);
+  sqlite3_bind_int64(get_step.get(), 1, id.v);
+  const auto found = get_step.step();
+  if (!found) return std::unexpected(found.error());
+  const std::string name = std::format("step {}", id.v);
+  if (!*found) return std::unexpected(absent(name));
+
+  StepRow row;
+  if (auto read = read_row(get_step, id, row); !read) return std::unexpected(read.error());
+  if (const auto unpacked = unpack_step(row.packed, row.head); !unpacked)
+    return std::unexpected(damage(name + ", " + unpacked.error().text()));
+  if (row.head.op_ends.size() != row.ops) return std::unexpected(damage(name + ", its op count"));
+  return std::move(row.head);
+}
+
+std::expected<void, TraceError> SessionReader::Impl::read_tokens(std::uint32_t first,
+                                                                 std::uint32_t count,
+                                                                 std::vector<Token>& out) {
+  if (auto ready = prepare(get_tokens,
+                           "SELECT idx, id, position, generated, reused, text, crc "
+                           "FROM tt_token WHERE idx >= ? ORDER BY idx LIMIT ?");
+      !ready)
+    return ready;
+  const ScopedReset reset(get_tokens);
+  sqlite3_bind_int64(get_tokens.get(), 1, first);
+  sqlite3_bind_int64(get_tokens.get(), 2, count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t index = first + i;
+    const auto row = get_tokens.step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return std::unexpected(damage(std::format("token {} is missing", index)));
+    RowIn in(get_tokens);
+    Token t;
+    t.index = in.integer<std::uint32_t>();
+    t.id = in.integer<std::int32_t>();
+    t.position = in.integer<std::int32_t>();
+    t.generated = in.flag();
+    t.reused = in.flag();
+    const auto text = in.blob();
+    t.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
+    if (!in.sound() || t.index != index)
+      return std::unexpected(damage(std::format("token {}", index)));
+    out.push_back(std::move(t));
+  }
+  return {};
+}
+
+SessionReader::SessionReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SessionReader::SessionReader(SessionReader&&) noexcept = default;
+SessionReader& SessionReader::operator=(SessionReader&&) noexcept = default;
+SessionReader::~SessionReader() = default;
+
+std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& path) {
+  if (auto header = check_file_header(path); !header) return std::unexpected(header.error());
+  auto db = connect_anyhow(path);
+  if (!db) return std::unexpected(db.error());
+  return SessionReader(std::make_unique<Impl>(std::move(*db)));
+}
+
+std::expected<SessionInfo, TraceError> SessionReader::info() const {
+  // One snapshot for its three tables.
+  if (auto begun = impl_->db.run("BEGIN"); !begun) return std::unexpected(begun.error());
+  auto info = read_info(impl_->db);
+  (void)impl_->db.run("ROLLBACK");
+  return info;
+}
+
+std::expected<LossCounters, TraceError> SessionReader::losses() const {
+  return read_losses(impl_->db);
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::step_count() const {
+  if (impl_->whole) return impl_->whole->steps;
+  return impl_->count("tt_step", "id", "steps");
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::step_rows() const {
+  if (impl_->whole) return impl_->whole->steps;
+  return impl_->rows("tt_step", "id");
+}
+
+std::expected<std::uint32_t, TraceError> SessionReader::token_count() const {
+  if (impl_->whole) return impl_->whole->tokens;
+  return impl_->count("tt_token", "idx", "tokens");
+}
+
+std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids() const {
+  if (const auto& whole = impl_->whole)
+    return std::vector<TemplateId>(whole->templates.begin(), whole->templates.end());
+  auto statement = impl_->db.prepare("SELECT id FROM tt_template ORDER BY id");
+  if (!statement) return std::unexpected(statement.error());
+  std::vector<TemplateId> ids;
+  while (true) {
+    const auto row = statement->step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return ids;
+    const std::int64_t id = sqlite3_column_int64(statement->get(), 0);
+    // 0 stands for none.
+    if (id == 0 || !std::in_range<std::uint32_t>(id))
+      return std::unexpected(impl_->damage("a row of tt_template"));
+    ids.push_back(TemplateId{static_cast<std::uint32_t>(id)});
+  }
+}
+
+std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::graph(
+    TemplateId id) const {
+  auto& kept = impl_->templates;
+  const auto found = std::ranges::find(kept, id, [](const auto& entry) { return entry.first; });
+  if (found != kept.end()) {
+    std::rotate(found, found + 1, kept.end());
+    return kept.back().second;
+  }
+  auto graph = impl_->read_template(id);
+  if (!graph) return graph;
+  if (kept.size() == kTemplatesKept) kept.erase(kept.begin());
+  kept.emplace_back(id, *graph);
+  return graph;
+}
+
+std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id) const {
+  Statement& get = impl_->get_allocation;
+  if (auto ready = impl_->prepare(get,
+                                  "SELECT id, template, n_addresses, packed, crc "
+                                  "FROM tt_allocation WHERE id = ?");
+      !ready)
+    return std::unexpected(ready.error());
+  Allocation allocation;
+  const std::string name = std::format("allocation {}", id.v);
+  {
+    const ScopedReset reset(get);
+    sqlite3_bind_int64(get.get(), 1, id.v);
+    const auto row = get.step();
+    if (!row) return std::unexpected(row.error());
+    if (!*row) return std::unexpected(impl_->absent(name));
+    RowIn in(get);
+    allocation.id = AllocationId{in.integer<std::uint32_t>()};
+    allocation.graph = TemplateId{in.integer<std::uint32_t>()};
+    const auto n = in.integer<std::uint64_t>();
+    const auto packed = in.blob();
+    if (!in.sound() || allocation.id != id) return std::unexpected(impl_->damage(name));
+    auto addresses = unpack_addresses(packed);
+    if (!addresses) return std::unexpected(impl_->damage(name + ", " + addresses.error().text()));
+    if (addresses->size() != n) return std::unexpected(impl_->damage(name + ", its count"));
+    allocation.addresses = std::move(*addresses);
+  }
+  // Callers index it by TensorId.
+  const auto of = graph(allocation.graph);
+  if (!of) return std::unexpected(of.error());
+  if ((*of)->tensors.size() != allocation.addresses.size())
+    return std::unexpected(impl_->damage(name + " does not fit its template"));
+  return allocation;
+}
+
+std::expected<Step, TraceError> SessionReader::step(StepId id) const {
+  if (impl_->whole && id.v >= impl_->whole->steps)
+    return std::unexpected(impl_->absent(std::format("step {} before its damage", id.v)));
+  auto step = impl_->read_step(id);
+  if (!step && step.error().kind == TraceError::Kind::NotFound) {
+    // A hole among the rows is damage; past the last one is the end. A step that is
+    // before the end now may have been written since it was looked for.
+    const auto n = step_count();
+    if (!n) return std::unexpected(n.error());
+    if (id.v >= *n) return step;
+    step = impl_->read_step(id);
+    if (!step && step.error().kind == TraceError::Kind::NotFound)
+      return std::unexpected(impl_->damage(std::format("step {} is missing", id.v)));
+  }
+  if (!step) return step;
+  // Callers index these by OpId and SlotId.
+  std::size_t ops = 0, slots = 0;
+  if (step->graph.v != 0) {
+    const auto of = graph(step->graph);
+    if (!of) return std::unexpected(of.error());
+    ops = (*of)->ops.size();
+    slots = (*of)->slots.size();
+  }
+  const bool fits =
+      step->op_ends.size() <= ops && (step->slots.empty() || step->slots.size() == slots) &&
+      std::ranges::all_of(step->stats, [&](const ValueStats& s) { return s.op.v < ops; });
+  if (!fits)
+    return std::unexpected(impl_->damage(std::format("step {} does not fit its template", id.v)));
+  return step;
+}
+
+std::expected<std::vector<Token>, TraceError> SessionReader::tokens(std::uint32_t first,
+                                                                    std::uint32_t count) const {
+  const auto total = token_count();
+  if (!total) return std::unexpected(total.error());
+  if (first >= *total) return std::vector<Token>{};
+  count = std::min(count, *total - first);
+
+  std::vector<Token> tokens;
+  if (auto read = impl_->read_tokens(first, count, tokens); !read)
+    return std::unexpected(read.error());
+  return tokens;
+}
+
+std::expected<void, TraceError> SessionReader::for_each_step(
+    StepId first, std::uint32_t count, const std::function<bool(const Step&)>& row) const {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto next = step(StepId{first.v + i});
+    if (!next && next.error().kind == TraceError::Kind::NotFound) return {};
+    if (!next) return std::unexpected(next.error());
+    if (!row(*next)) return {};
+  }
+  return {};
+}
+
+std::expected<void, TraceError> SessionReader::for_each_step_row(
+    StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
+  // A statement is a snapshot, which keeps a writer from folding its WAL in.
+  constexpr std::uint32_t kStepsAtOnce = 4096;
+  std::uint64_t end = std::uint64_t{first.v} + count;
+  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (end <= first.v) return {};
+  Statement& get = impl_->get_steps;
+  if (auto ready =
+          impl_->prepare(get, std::string(kSelectStep) + "WHERE id >= ? ORDER BY id LIMIT ?");
+      !ready)
+    return std::unexpected(ready.error());
+  StepRow next;
+  std::uint64_t there = 0;  // steps that there were before the statement began
+  for (std::uint64_t i = first.v; i < end;) {
+    const ScopedReset reset(get);
+    const std::uint64_t stop = std::min(i + kStepsAtOnce, end);
+    sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(i));
+    sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(stop - i));
+    for (; i < stop; ++i) {
+      const StepId id{static_cast<std::uint32_t>(i)};
+      const auto found = get.step();
+      if (!found) return std::unexpected(found.error());
+      if (!*found || sqlite3_column_int64(get.get(), 0) != static_cast<std::int64_t>(i)) {
+        const auto total = step_count();
+        if (!total) return std::unexpected(total.error());
+        if (i >= *total) return {};
+        if (*found || i < there)
+          return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
+        // Where the snapshot ended; a writer has added some since.
+        there = *total;
+        break;
+      }
+      if (auto read = impl_->read_row(get, id, next); !read) return read;
+      if (!row(next)) return {};
+    }
+  }
+  return {};
+}
+
+std::expected<void, TraceError> SessionReader::for_each_faults(
+    StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const {
+  // A statement is a snapshot, which keeps a writer from folding its WAL in.
+  constexpr int kRowsAtOnce = 1024;
+  const auto version = impl_->db.ask("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  if (*version == "1") return {};
+  std::uint64_t end = std::uint64_t{first.v} + count;
+  if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
+  if (impl_->whole && impl_->whole->no_faults) return {};
+  Statement& get = impl_->get_faults;
+  if (auto ready = impl_->prepare(get,
+                                  "SELECT step, begin_ns, n_faults, packed, crc FROM tt_fault "
+                                  "WHERE step >= ? AND step < ? ORDER BY step LIMIT ?");
+      !ready)
+    return ready;
+  for (std::uint64_t at = first.v; at < end;) {
+    const ScopedReset reset(get);
+    sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(at));
+    sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(end));
+    sqlite3_bind_int64(get.get(), 3, kRowsAtOnce);
+    for (int i = 0; at < end; ++i) {  // what is behind the last row is not looked at
+      const auto found = get.step();
+      if (!found) return std::unexpected(found.error());
+      if (!*found && i < kRowsAtOnce) return {};
+      if (!*found) break;
+      RowIn in(get);
+      StepFaults next{.step = StepId{in.integer<std::uint32_t>()}, .count = 0, .faults = {}};
+      const auto begin = Ns{in.integer<std::int64_t>()};
+      next.count = in.integer<std::uint64_t>();
+      const auto packed = in.blob();
+      const std::string name = std::format("the page faults of step {}", next.step.v);
+      if (!in.sound() || next.step.v < at) return std::unexpected(impl_->damage(name));
+      auto faults = unpack_faults(packed, begin);
+      if (!faults) return std::unexpected(impl_->damage(name + ", " + faults.error().text()));
+      next.faults = *std::move(faults);
+      if (!next.faults.empty() && next.faults.size() != next.count)
+        return std::unexpected(impl_->damage(name + ", their count"));
+      at = std::uint64_t{next.step.v} + 1;
+      if (!row(next)) return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace tt

@@ -1,0 +1,62 @@
+// What a SessionReader holds: its connection, what it prepared and where its session
+// ends. Private to session_reader.cpp and session_damage.cpp.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tracer/format/file/session_reader.h"
+#include "tracer/format/file/session_tables.h"
+#include "tracer/format/file/sqlite_handle.h"
+
+namespace tt {
+
+struct SessionReader::Impl {
+  explicit Impl(Database database) : db(std::move(database)) {}
+
+  Database db;
+  // Prepared when first used: a damaged table is no reason not to read the others.
+  Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
+  // Most recently used last.
+  std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
+  // What there is before the damage, where the session ends there.
+  struct Whole {
+    std::uint32_t steps = 0, tokens = 0;
+    std::set<TemplateId> templates;
+    bool no_faults = false;  // not even the first can be read
+  };
+  std::optional<Whole> whole;
+
+  std::expected<void, TraceError> prepare(Statement& statement, const std::string& sql) {
+    if (statement) return {};
+    auto prepared = db.prepare(sql.c_str());
+    if (!prepared) return std::unexpected(prepared.error());
+    statement = std::move(*prepared);
+    return {};
+  }
+
+  TraceError damage(const std::string& what) const { return damaged(db, what); }
+  TraceError absent(const std::string& what) const {
+    return {TraceError::Kind::NotFound, "the session has no " + what};
+  }
+
+  std::expected<std::uint32_t, TraceError> count(const char* table, const char* id,
+                                                 const char* total) const;
+  std::expected<std::uint32_t, TraceError> rows(const char* table, const char* id) const;
+  std::expected<std::shared_ptr<const GraphTemplate>, TraceError> read_template(TemplateId id);
+  std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
+                                           StepRow& row) const;
+  std::expected<Step, TraceError> read_step(StepId id);
+  // Adds those that can be read of `count` from `first` on, to the first that is
+  // missing or damaged, which is the error.
+  std::expected<void, TraceError> read_tokens(std::uint32_t first, std::uint32_t count,
+                                              std::vector<Token>& out);
+};
+
+}  // namespace tt

@@ -1,0 +1,250 @@
+#include "tracer/format/file/session_tables.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace tt {
+
+const char* const kCreateTables = R"sql(
+CREATE TABLE tt_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE tt_fact(
+  ordinal INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_model_file(
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+  header_hash TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_template(
+  id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, n_tensors INTEGER NOT NULL,
+  n_nodes INTEGER NOT NULL, n_ops INTEGER NOT NULL, n_slots INTEGER NOT NULL,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_allocation(
+  id INTEGER PRIMARY KEY, template INTEGER NOT NULL, n_addresses INTEGER NOT NULL,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_step(
+  id INTEGER PRIMARY KEY, phase TEXT NOT NULL, timing TEXT NOT NULL, template INTEGER NOT NULL,
+  allocation INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+  first_op_ns INTEGER NOT NULL, first_token INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+  threads INTEGER NOT NULL, n_ops INTEGER NOT NULL, dropped INTEGER NOT NULL,
+  aborted INTEGER NOT NULL, packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_token(
+  idx INTEGER PRIMARY KEY, id INTEGER NOT NULL, position INTEGER NOT NULL,
+  generated INTEGER NOT NULL, reused INTEGER NOT NULL, text BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_fault(
+  step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, n_faults INTEGER NOT NULL,
+  packed BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+)sql";
+
+namespace {
+
+// One list for writing and reading, so that they cannot differ.
+constexpr std::array kShape = {
+    std::pair{"n_layers", &SessionInfo::n_layers},
+    std::pair{"n_heads", &SessionInfo::n_heads},
+    std::pair{"n_heads_kv", &SessionInfo::n_heads_kv},
+    std::pair{"n_embd", &SessionInfo::n_embd},
+    std::pair{"n_vocab", &SessionInfo::n_vocab},
+    std::pair{"n_experts", &SessionInfo::n_experts},
+    std::pair{"n_experts_used", &SessionInfo::n_experts_used},
+};
+
+constexpr std::array kLosses = {
+    std::pair{"steps_without_times", &LossCounters::steps_without_times},
+    std::pair{"slot_values_dropped", &LossCounters::slot_values_dropped},
+    std::pair{"count_mismatches", &LossCounters::count_mismatches},
+    std::pair{"steps_not_written", &LossCounters::steps_not_written},
+    std::pair{"page_faults_lost", &LossCounters::page_faults_lost},
+};
+
+Meta meta_of(const SessionInfo& info) {
+  Meta meta = {
+      {"id", info.id},
+      {"title", info.title},
+      {"start_utc_ns", std::to_string(info.start_utc_ns)},
+      {"level", to_text(info.level)},
+      {"exact_timing", info.exact_timing ? "1" : "0"},
+      {"state", to_text(info.state)},
+      {"error", info.error},
+  };
+  for (const auto& [key, field] : kShape) meta[key] = std::to_string(info.*field);
+  return meta;
+}
+
+// Runs `row` for every row of `sql`; a row that is not sound ends it.
+template <class Row>
+std::expected<void, TraceError> for_each_row(const Database& db, const char* sql, Row row) {
+  auto statement = db.prepare(sql);
+  if (!statement) return std::unexpected(statement.error());
+  while (true) {
+    const auto more = statement->step();
+    if (!more) return std::unexpected(more.error());
+    if (!*more) return {};
+    RowIn in(*statement);
+    if (auto read = row(in); !read) return read;
+  }
+}
+
+}  // namespace
+
+TraceError damaged(const Database& db, const std::string& what) {
+  return {TraceError::Kind::Damaged,
+          std::string(sqlite3_db_filename(db.get(), "main")) + " is damaged: " + what};
+}
+
+std::expected<Meta, TraceError> read_meta(const Database& db) {
+  Meta meta;
+  const auto done = for_each_row(db, "SELECT key, value, crc FROM tt_meta ORDER BY key",
+                                 [&](RowIn& in) -> std::expected<void, TraceError> {
+                                   std::string key(in.text()), value(in.text());
+                                   if (!in.sound())
+                                     return std::unexpected(damaged(db, "a row of tt_meta"));
+                                   meta[std::move(key)] = std::move(value);
+                                   return {};
+                                 });
+  if (!done) return std::unexpected(done.error());
+  return meta;
+}
+
+std::expected<void, TraceError> write_meta(const Database& db, const Meta& meta) {
+  auto insert = db.prepare("INSERT OR REPLACE INTO tt_meta VALUES(?,?,?)");
+  if (!insert) return std::unexpected(insert.error());
+  for (const auto& [key, value] : meta)
+    if (auto done = RowOut(*insert).text(key).text(value).insert(); !done) return done;
+  return {};
+}
+
+std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key) {
+  const auto found = meta.find(key);
+  if (found == meta.end()) return std::nullopt;
+  const std::string& text = found->second;
+  std::int64_t v = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return v;
+}
+
+// Everything is there already; this says so.
+std::expected<void, TraceError> mark_recovered(const Database& db) {
+  const auto steps = db.ask("SELECT count(*) FROM tt_step");
+  const auto tokens = db.ask("SELECT count(*) FROM tt_token");
+  if (!steps) return std::unexpected(steps.error());
+  if (!tokens) return std::unexpected(tokens.error());
+  return db.run("BEGIN IMMEDIATE")
+      .and_then([&] {
+        return write_meta(
+            db,
+            {{"state", to_text(SessionState::Recovered)}, {"steps", *steps}, {"tokens", *tokens}});
+      })
+      .and_then([&] { return db.run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
+}
+
+std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info) {
+  const auto before = read_info(db);
+  if (auto done = write_meta(db, meta_of(info)); !done) return done;
+  // The end of a session rarely changes these, and the disk may be full by then.
+  if (before && before->facts == info.facts && before->model_files == info.model_files) return {};
+  if (auto done = db.run("DELETE FROM tt_fact; DELETE FROM tt_model_file"); !done) return done;
+
+  auto fact = db.prepare("INSERT INTO tt_fact VALUES(?,?,?,?)");
+  if (!fact) return std::unexpected(fact.error());
+  std::int64_t ordinal = 0;
+  for (const auto& [name, value] : info.facts)
+    if (auto done = RowOut(*fact).integer(ordinal++).text(name).text(value).insert(); !done)
+      return done;
+
+  auto file = db.prepare("INSERT INTO tt_model_file VALUES(?,?,?,?,?,?)");
+  if (!file) return std::unexpected(file.error());
+  std::int64_t id = 0;
+  for (const ModelFile& f : info.model_files) {
+    const auto done = RowOut(*file)
+                          .integer(id++)
+                          .text(f.path)
+                          .integer_u64(f.size)
+                          .integer(f.mtime_ns)
+                          .text(f.header_hash)
+                          .insert();
+    if (!done) return done;
+  }
+  return {};
+}
+
+std::expected<SessionInfo, TraceError> read_info(const Database& db) {
+  auto meta = read_meta(db);
+  if (!meta) return std::unexpected(meta.error());
+  SessionInfo info;
+  info.id = (*meta)["id"];
+  info.title = (*meta)["title"];
+  info.error = (*meta)["error"];
+  info.exact_timing = (*meta)["exact_timing"] == "1";
+
+  const auto level = enum_of((*meta)["level"], Level::Verbose);
+  const auto state = enum_of((*meta)["state"], SessionState::Recovered);
+  const auto start = meta_number(*meta, "start_utc_ns");
+  if (!level || !state || !start || info.id.empty())
+    return std::unexpected(damaged(db, "tt_meta lacks what every session has"));
+  info.level = *level;
+  info.state = *state;
+  info.start_utc_ns = *start;
+  for (const auto& [key, field] : kShape) {
+    const auto v = meta_number(*meta, key);
+    if (!v || !std::in_range<std::uint32_t>(*v))
+      return std::unexpected(damaged(db, std::string("tt_meta lacks ") + key));
+    info.*field = static_cast<std::uint32_t>(*v);
+  }
+
+  const auto facts =
+      for_each_row(db, "SELECT ordinal, name, value, crc FROM tt_fact ORDER BY ordinal",
+                   [&](RowIn& in) -> std::expected<void, TraceError> {
+                     const auto ordinal = in.integer<std::int64_t>();
+                     std::string name(in.text()), value(in.text());
+                     if (!in.sound() || !std::cmp_equal(ordinal, info.facts.size()))
+                       return std::unexpected(damaged(db, "a row of tt_fact"));
+                     info.facts.emplace_back(std::move(name), std::move(value));
+                     return {};
+                   });
+  if (!facts) return std::unexpected(facts.error());
+
+  const auto files = for_each_row(
+      db, "SELECT id, path, size, mtime_ns, header_hash, crc FROM tt_model_file ORDER BY id",
+      [&](RowIn& in) -> std::expected<void, TraceError> {
+        const auto id = in.integer<std::int64_t>();
+        ModelFile f;
+        f.path = in.text();
+        f.size = in.integer<std::uint64_t>();
+        f.mtime_ns = in.integer<std::int64_t>();
+        f.header_hash = in.text();
+        if (!in.sound() || !std::cmp_equal(id, info.model_files.size()))
+          return std::unexpected(damaged(db, "a row of tt_model_file"));
+        info.model_files.push_back(std::move(f));
+        return {};
+      });
+  if (!files) return std::unexpected(files.error());
+  return info;
+}
+
+std::expected<void, TraceError> write_losses(const Database& db, const LossCounters& losses) {
+  auto insert = db.prepare("INSERT OR REPLACE INTO tt_loss VALUES(?,?,?)");
+  if (!insert) return std::unexpected(insert.error());
+  for (const auto& [name, field] : kLosses)
+    if (auto done = RowOut(*insert).text(name).integer_u64(losses.*field).insert(); !done)
+      return done;
+  return {};
+}
+
+std::expected<LossCounters, TraceError> read_losses(const Database& db) {
+  LossCounters losses;
+  const auto done = for_each_row(db, "SELECT name, count, crc FROM tt_loss",
+                                 [&](RowIn& in) -> std::expected<void, TraceError> {
+                                   const std::string name(in.text());
+                                   const auto count = in.integer<std::uint64_t>();
+                                   if (!in.sound())
+                                     return std::unexpected(damaged(db, "a row of tt_loss"));
+                                   for (const auto& [known, field] : kLosses)
+                                     if (name == known) losses.*field = count;
+                                   return {};
+                                 });
+  if (!done) return std::unexpected(done.error());
+  return losses;
+}
+
+}  // namespace tt

@@ -1,0 +1,374 @@
+#include "tracer/format/file/session_writer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <format>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "tracer/format/file/blob_codec.h"
+#include "tracer/format/file/session_owner.h"
+#include "tracer/format/file/session_tables.h"
+#include "tracer/format/file/sqlite_handle.h"
+
+namespace tt {
+
+namespace {
+
+using Done = std::expected<void, TraceError>;
+namespace fs = std::filesystem;
+
+constexpr int kReserveBytes = 64 * 1024;
+constexpr int kWaitForReadersMs = 200;
+
+fs::path beside(const fs::path& path, const char* suffix) { return path.string() + suffix; }
+
+// Renames without ever replacing a file, where the file system can say so.
+Done rename_new(const fs::path& from, const fs::path& to) {
+  const auto fail = [&](int error_number) -> Done {
+    if (error_number == EEXIST)
+      return std::unexpected(TraceError{TraceError::Kind::Io, to.string() + " already exists"});
+    return std::unexpected(TraceError{
+        TraceError::Kind::Io,
+        std::format("{} cannot be created: {}", to.string(), std::strerror(error_number))});
+  };
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return fail(errno);
+  if (fs::exists(to)) return fail(EEXIST);
+  if (::rename(from.c_str(), to.c_str()) != 0) return fail(errno);
+  return {};
+}
+
+// The tables and what the session says about itself, in one file without WAL.
+// Nobody knows the file yet: it needs no journal, and one flush.
+Done build(const fs::path& path, const SessionInfo& info) {
+  auto db = Database::open(path, Database::Mode::Create);
+  if (!db) return std::unexpected(db.error());
+  const std::string pragmas = std::format(
+      "PRAGMA page_size=4096; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=NORMAL; "
+      "BEGIN; PRAGMA application_id={}; PRAGMA user_version={}",
+      kApplicationId, kFormatVersion);
+  return db->run(pragmas.c_str())
+      .and_then([&] { return db->run(kCreateTables); })
+      .and_then([&] { return write_info(*db, info); })
+      .and_then([&] { return write_meta(*db, owner_of_this_process()); })
+      .and_then([&] { return db->run("COMMIT"); });
+}
+
+// WAL, and proof that it works here: the first use maps the shared memory.
+Done switch_to_wal(const Database& db, const fs::path& path) {
+  const auto mode = db.ask("PRAGMA journal_mode=WAL");
+  if (!mode) return std::unexpected(mode.error());
+  if (*mode != "wal")
+    return std::unexpected(
+        TraceError{TraceError::Kind::WalUnsupported,
+                   "the file system that holds " + path.string() +
+                       " has no shared memory, which recording needs (WAL). Choose a folder for "
+                       "sessions on a local disk"});
+  return db.run("PRAGMA synchronous=NORMAL; BEGIN IMMEDIATE; COMMIT");
+}
+
+// Room on the disk for the end of a session whose disk became full. Where it
+// cannot be had, the recording does without.
+void reserve_room(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  (void)posix_fallocate(fd, 0, kReserveBytes);
+  ::close(fd);
+}
+
+void remove_quietly(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+TraceError not_storable(const DecodeError& error, const char* what) {
+  return {TraceError::Kind::Io, std::format("a {} cannot be stored: {}", what, error.text())};
+}
+
+}  // namespace
+
+struct SessionWriter::Impl {
+  Impl(fs::path file, Database database) : path(std::move(file)), db(std::move(database)) {}
+
+  fs::path path;
+  std::optional<Database> db;  // empty after finish()
+  Statement begin, commit, add_template, add_allocation, add_token, add_step, add_faults,
+      page_count;
+  bool in_transaction = false;
+  std::optional<TraceError> failed;
+  std::uint32_t steps = 0, tokens = 0;
+  std::unordered_map<TemplateId, std::pair<std::size_t, std::size_t>> ops_and_slots;
+  std::atomic<std::uint64_t> bytes{0};
+
+  Done prepare();
+  Done run(Statement& statement);
+  // Begins a transaction if none is open, then inserts. The first error is the
+  // last thing that happens: what was not committed is rolled back.
+  template <class Insert>
+  Done add(Insert insert);
+  Done close_transaction();
+  void fail(const TraceError& error);
+  Done write_end(const SessionInfo& info, const LossCounters& losses);
+  Done fold_wal_in();
+};
+
+Done SessionWriter::Impl::prepare() {
+  const std::pair<Statement*, const char*> all[] = {
+      {&begin, "BEGIN IMMEDIATE"},
+      {&commit, "COMMIT"},
+      {&add_template, "INSERT INTO tt_template VALUES(?,?,?,?,?,?,?,?)"},
+      {&add_allocation, "INSERT INTO tt_allocation VALUES(?,?,?,?,?)"},
+      {&add_step, "INSERT INTO tt_step VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+      {&add_faults, "INSERT INTO tt_fault VALUES(?,?,?,?,?)"},
+      {&add_token, "INSERT INTO tt_token VALUES(?,?,?,?,?,?,?)"},
+      {&page_count, "PRAGMA page_count"},
+  };
+  for (const auto& [statement, sql] : all) {
+    auto prepared = db->prepare(sql);
+    if (!prepared) return std::unexpected(prepared.error());
+    *statement = std::move(*prepared);
+  }
+  return {};
+}
+
+Done SessionWriter::Impl::run(Statement& statement) {
+  const auto done = statement.step();
+  statement.reset();
+  if (!done) return std::unexpected(done.error());
+  return {};
+}
+
+template <class Insert>
+Done SessionWriter::Impl::add(Insert insert) {
+  if (failed) return std::unexpected(*failed);
+  if (!in_transaction) {
+    if (auto begun = run(begin); !begun) {
+      fail(begun.error());
+      return begun;
+    }
+    in_transaction = true;
+  }
+  Done done = insert();
+  if (!done) fail(done.error());
+  return done;
+}
+
+Done SessionWriter::Impl::close_transaction() {
+  if (failed) return std::unexpected(*failed);
+  if (!in_transaction) return {};
+  if (auto done = run(commit); !done) {
+    fail(done.error());
+    return done;
+  }
+  in_transaction = false;
+  if (const auto row = page_count.step(); row && *row)
+    bytes.store(static_cast<std::uint64_t>(sqlite3_column_int64(page_count.get(), 0)) * 4096,
+                std::memory_order_relaxed);
+  page_count.reset();
+  return {};
+}
+
+void SessionWriter::Impl::fail(const TraceError& error) {
+  failed = error;
+  // SQLite has rolled back by itself after most errors; asking again is harmless.
+  if (sqlite3_get_autocommit(db->get()) == 0) (void)db->run("ROLLBACK");
+  in_transaction = false;
+}
+
+Done SessionWriter::Impl::write_end(const SessionInfo& info, const LossCounters& losses) {
+  const auto write_total = [&](const char* key, const char* sql) {
+    return db->ask(sql).and_then(
+        [&](const std::string& rows) { return write_meta(*db, Meta{{key, rows}}); });
+  };
+  return db->run("BEGIN IMMEDIATE")
+      .and_then([&] { return write_info(*db, info); })
+      .and_then([&] { return write_losses(*db, losses); })
+      .and_then([&] { return write_total("steps", "SELECT count(*) FROM tt_step"); })
+      .and_then([&] { return write_total("tokens", "SELECT count(*) FROM tt_token"); })
+      .and_then([&] { return db->run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
+}
+
+Done SessionWriter::Impl::fold_wal_in() {
+  db->busy_timeout(kWaitForReadersMs);
+  if (auto done = db->run("PRAGMA wal_checkpoint(TRUNCATE)"); !done) return done;
+  // Refused while a reader has the file open; it then stays a WAL file, whole
+  // and without content in the WAL.
+  (void)db->run("PRAGMA journal_mode=DELETE");
+  return {};
+}
+
+SessionWriter::SessionWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+SessionWriter::~SessionWriter() {
+  if (impl_->db) remove_quietly(beside(impl_->path, "-reserve"));
+}
+
+std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
+    const fs::path& path, const SessionInfo& info) {
+  // Under its final name a file is never half created, whenever we are killed.
+  const fs::path unfinished = beside(path, "-new");
+  remove_quietly(unfinished);
+  auto made = build(unfinished, info).and_then([&] { return rename_new(unfinished, path); });
+  if (!made) {
+    remove_quietly(unfinished);
+    return std::unexpected(made.error());
+  }
+  // What a killed recording left of a file of this name that somebody has removed since:
+  // SQLite would take it for this one's.
+  for (const char* suffix : {"-wal", "-shm"}) remove_quietly(beside(path, suffix));
+
+  auto opened = [&]() -> std::expected<std::unique_ptr<SessionWriter>, TraceError> {
+    auto db = Database::open(path, Database::Mode::ReadWrite);
+    if (!db) return std::unexpected(db.error());
+    if (auto wal = switch_to_wal(*db, path); !wal) return std::unexpected(wal.error());
+    auto impl = std::make_unique<Impl>(path, std::move(*db));
+    if (auto prepared = impl->prepare(); !prepared) return std::unexpected(prepared.error());
+    return std::unique_ptr<SessionWriter>(new SessionWriter(std::move(impl)));
+  }();
+  if (!opened) {
+    for (const char* suffix : {"", "-wal", "-shm"}) remove_quietly(beside(path, suffix));
+    return opened;
+  }
+  reserve_room(beside(path, "-reserve"));
+  return opened;
+}
+
+Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
+  return impl_->add([&]() -> Done {
+    const auto packed = pack_template(graph);
+    if (!packed) return std::unexpected(not_storable(packed.error(), "template"));
+    impl_->ops_and_slots[id] = {graph.ops.size(), graph.slots.size()};
+    return RowOut(impl_->add_template)
+        .integer(id.v)
+        .text(std::format("{:016x}", graph.fingerprint))
+        .integer_u64(graph.tensors.size())
+        .integer_u64(graph.nodes.size())
+        .integer_u64(graph.ops.size())
+        .integer_u64(graph.slots.size())
+        .blob(*packed)
+        .insert();
+  });
+}
+
+Done SessionWriter::add_allocation(const Allocation& allocation) {
+  return impl_->add([&]() -> Done {
+    const auto packed = pack_addresses(allocation.addresses);
+    if (!packed) return std::unexpected(not_storable(packed.error(), "allocation"));
+    return RowOut(impl_->add_allocation)
+        .integer(allocation.id.v)
+        .integer(allocation.graph.v)
+        .integer_u64(allocation.addresses.size())
+        .blob(*packed)
+        .insert();
+  });
+}
+
+Done SessionWriter::add_tokens(std::span<const Token> tokens) {
+  return impl_->add([&]() -> Done {
+    for (const Token& t : tokens) {
+      assert(t.index == impl_->tokens);
+      const auto done = RowOut(impl_->add_token)
+                            .integer(t.index)
+                            .integer(t.id)
+                            .integer(t.position)
+                            .integer(t.generated)
+                            .integer(t.reused)
+                            .blob(std::as_bytes(std::span(t.text)))
+                            .insert();
+      if (!done) return done;
+      ++impl_->tokens;
+    }
+    return {};
+  });
+}
+
+Done SessionWriter::add_step(const Step& step) {
+  return impl_->add([&]() -> Done {
+    assert(step.id.v == impl_->steps);
+#ifndef NDEBUG
+    const auto known = impl_->ops_and_slots.find(step.graph);
+    if (step.graph.v != 0) {
+      assert(known != impl_->ops_and_slots.end());
+      assert(step.op_ends.size() <= known->second.first);
+      assert(step.slots.empty() || step.slots.size() == known->second.second);
+    } else {
+      assert(step.op_ends.empty() && step.slots.empty() && step.stats.empty());
+    }
+#endif
+    const auto packed = pack_step(step);
+    if (!packed) return std::unexpected(not_storable(packed.error(), "step"));
+    const auto done = RowOut(impl_->add_step)
+                          .integer(step.id.v)
+                          .text(to_text(step.phase))
+                          .text(to_text(step.timing))
+                          .integer(step.graph.v)
+                          .integer(step.allocation.v)
+                          .integer(step.begin.v)
+                          .integer(step.end.v)
+                          .integer(step.first_op.v)
+                          .integer(step.first_token)
+                          .integer(step.n_tokens)
+                          .integer(step.threads)
+                          .integer_u64(step.op_ends.size())
+                          .integer(step.dropped)
+                          .integer(step.aborted)
+                          .blob(*packed)
+                          .insert();
+    if (done) ++impl_->steps;
+    return done;
+  });
+}
+
+Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
+  return impl_->add([&]() -> Done {
+    assert(faults.step.v < impl_->steps);
+    const auto packed = pack_faults(faults, begin);
+    if (!packed) return std::unexpected(not_storable(packed.error(), "list of page faults"));
+    return RowOut(impl_->add_faults)
+        .integer(faults.step.v)
+        .integer(begin.v)
+        .integer_u64(faults.count)
+        .blob(*packed)
+        .insert();
+  });
+}
+
+Done SessionWriter::commit() { return impl_->close_transaction(); }
+
+Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
+  Impl& impl = *impl_;
+  assert(impl.db);
+  (void)impl.close_transaction();  // if this fails, the end is still to be written
+  remove_quietly(beside(impl.path, "-reserve"));
+  Done done = impl.write_end(info, losses);
+  if (!done) {
+    // The WAL has no room left, but what it holds may fit into the file, which frees the WAL.
+    impl.fail(done.error());
+    (void)impl.db->run("PRAGMA wal_checkpoint(TRUNCATE)");
+    done = impl.write_end(info, losses);
+  }
+  if (!done) impl.fail(done.error());
+  const Done folded = impl.fold_wal_in();
+  if (done && !folded) done = folded;
+
+  // Statements go before their connection: the last to close removes the WAL.
+  for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
+                       &impl.add_token, &impl.add_step, &impl.add_faults, &impl.page_count})
+    *s = Statement();
+  impl.db.reset();
+  return done;
+}
+
+std::uint64_t SessionWriter::bytes_written() const {
+  return impl_->bytes.load(std::memory_order_relaxed);
+}
+
+}  // namespace tt

@@ -1,0 +1,124 @@
+// SQLite's C handles with an owner, its results as TraceErrors, and the rows of
+// a session file: every row ends in a CRC-32 of its columns, which RowOut
+// writes and RowIn checks. Private to tracer/format. One thread at a time.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tracer/format/file/crc32.h"
+#include "tracer/format/model/trace_error.h"
+
+namespace tt {
+
+// What `db` answered last, in words that say what to do. Tells a full disk from
+// other trouble by errno and by asking the file system.
+TraceError sqlite_error(sqlite3* db, int code);
+
+class Statement {
+ public:
+  Statement() = default;
+  explicit Statement(sqlite3_stmt* handle) : handle_(handle) {}
+  // true: a row stands ready; false: done.
+  std::expected<bool, TraceError> step();
+  // Lets go of the row and of the read lock.
+  void reset();
+  sqlite3_stmt* get() const { return handle_.get(); }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+};
+
+class Database {
+ public:
+  enum class Mode { Create, ReadWrite, ReadOnly, Immutable };
+  static std::expected<Database, TraceError> open(const std::filesystem::path& path, Mode mode);
+
+  std::expected<Statement, TraceError> prepare(const char* sql) const;
+  // Runs statements that give no rows.
+  std::expected<void, TraceError> run(const char* sql) const;
+  // The first column of the first row as text; empty without a row.
+  std::expected<std::string, TraceError> ask(const char* sql) const;
+  void busy_timeout(int ms) const { sqlite3_busy_timeout(handle_.get(), ms); }
+  sqlite3* get() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+  };
+  explicit Database(sqlite3* handle) : handle_(handle) {}
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+// Binds the columns of one row in table order, then its crc, and inserts it.
+// What it is given must live until insert().
+class RowOut {
+ public:
+  explicit RowOut(Statement& statement) : statement_(statement) {}
+  RowOut& integer(std::int64_t v);
+  RowOut& integer_u64(std::uint64_t v) { return integer(static_cast<std::int64_t>(v)); }
+  RowOut& text(std::string_view v);
+  RowOut& blob(std::span<const std::byte> v);
+  std::expected<void, TraceError> insert();
+
+ private:
+  Statement& statement_;
+  Crc32 crc_;
+  int column_ = 0;
+};
+
+// Reads the columns of the row that stands ready, in table order. A column of
+// another type or out of range makes the row unsound; look once, at the end.
+class RowIn {
+ public:
+  explicit RowIn(const Statement& statement) : row_(statement.get()) {}
+  template <std::integral T>
+  T integer() {
+    const std::int64_t v = next_integer();
+    if constexpr (sizeof(T) < 8) {
+      if (!std::in_range<T>(v)) sound_ = false;
+    }
+    return static_cast<T>(v);
+  }
+  bool flag() { return integer<std::int64_t>() != 0; }
+  // Valid until the statement moves on.
+  std::string_view text();
+  std::span<const std::byte> blob();
+  // Reads the crc column. false: the row is damaged.
+  bool sound();
+
+ private:
+  std::int64_t next_integer();
+  sqlite3_stmt* row_;
+  Crc32 crc_;
+  int column_ = 0;
+  bool sound_ = true;
+};
+
+// Resets a statement at the end of a scope: no read lock outlives a call.
+class ScopedReset {
+ public:
+  explicit ScopedReset(Statement& s) : statement_(s) {}
+  ~ScopedReset() { statement_.reset(); }
+  ScopedReset(const ScopedReset&) = delete;
+  ScopedReset& operator=(const ScopedReset&) = delete;
+
+ private:
+  Statement& statement_;
+};
+
+}  // namespace tt

@@ -1,0 +1,109 @@
+// What inputs mean, told by what consumes them.
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "tracer/format/names/names.h"
+
+namespace tt {
+namespace {
+
+// Ops that only bring an input into another shape or type: what consumes their
+// output consumes the input. (A mask is cast to F16 before FLASH_ATTN_EXT.)
+bool passes_on(std::string_view op) {
+  static constexpr std::array words = {"VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE",
+                                       "CONT", "CPY",     "DUP"};
+  return std::ranges::find(words, op) != words.end();
+}
+
+// From this node on no cache is written any more: what is picked from the rows
+// of an intermediate then is what goes to the output.
+std::size_t first_node_after_caches(const GraphTemplate& graph) {
+  std::size_t after = 0;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const Tensor& written = graph.tensor(graph.root(node.output));
+    if (node.computed && written.kind == TensorKind::Kv) after = n + 1;
+  }
+  return after;
+}
+
+InputLabel label_of_rows(const GraphTemplate& graph, const Node& node, bool after_caches) {
+  const Tensor& table = graph.tensor(graph.root(node.src[0]));
+  const std::string_view name = table.name;
+  if (table.kind == TensorKind::Kv) return InputLabel::StateCopy;
+  if (table.kind == TensorKind::Intermediate) {
+    return after_caches ? InputLabel::OutputIds : InputLabel::Other;
+  }
+  if (name.contains("pos")) return InputLabel::RopePositions;
+  if (component_of(name, table.kind) == Component::Embedding) return InputLabel::TokenIds;
+  return InputLabel::Other;  // T5's buckets of relative positions, for one
+}
+
+// What consuming an input as source `i` of this node says about it.
+InputLabel label_from(const GraphTemplate& graph, const Node& node, std::size_t i,
+                      bool after_caches) {
+  const std::string_view op = node.op;
+  if (op == "GET_ROWS" && i == 1) return label_of_rows(graph, node, after_caches);
+  if (op.starts_with("ROPE") && i == 1) return InputLabel::RopePositions;
+  if (op == "SET_ROWS" && i == 1) {
+    const bool cache = graph.tensor(graph.root(node.output)).kind == TensorKind::Kv;
+    return cache ? InputLabel::CachePositions : InputLabel::Other;
+  }
+  if (op == "SOFT_MAX" && i == 1) return InputLabel::Mask;
+  if ((op == "FLASH_ATTN_EXT" || op == "LIGHTNING_INDEXER") && i == 3) return InputLabel::Mask;
+  if (op == "SSM_SCAN" && i == 6) return InputLabel::StateCopy;
+  return InputLabel::None;
+}
+
+// For inputs whose consumers are arithmetic: the name, then the shape.
+InputLabel label_from_looks(const Tensor& input) {
+  const std::string_view name = input.name;
+  if (name.contains("mask")) return InputLabel::Mask;
+  if (name.contains("s_copy")) return InputLabel::StateCopy;
+  if (name.contains("embd")) return InputLabel::Embeddings;
+  return InputLabel::Other;
+}
+
+}  // namespace
+
+void label_inputs(GraphTemplate& graph) {
+  // Per tensor, the input whose values it carries.
+  std::vector<TensorId> carries(graph.tensors.size(), kNoTensor);
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    Tensor& tensor = graph.tensors[i];
+    if (tensor.kind != TensorKind::Input) continue;
+    carries[i] = graph.root(TensorId{i});
+    tensor.component = Component::Input;
+    tensor.input = InputLabel::None;
+  }
+  const std::size_t after_caches = first_node_after_caches(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    for (std::size_t i = 0; i < node.src.size(); ++i) {
+      if (node.src[i] == kNoTensor) continue;
+      const TensorId input = carries[node.src[i].v];
+      if (input == kNoTensor) continue;
+      if (i == 0 && passes_on(node.op) && carries[node.output.v] == kNoTensor &&
+          graph.tensor(graph.root(node.output)).kind != TensorKind::Kv) {
+        carries[node.output.v] = input;
+      }
+      Tensor& tensor = graph.tensors[input.v];
+      if (tensor.input == InputLabel::None) {
+        tensor.input = label_from(graph, node, i, n >= after_caches);
+      }
+    }
+  }
+  for (Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::Input || tensor.view_of != kNoTensor) continue;
+    if (tensor.input == InputLabel::None) tensor.input = label_from_looks(tensor);
+  }
+  for (Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::Input && tensor.view_of != kNoTensor) {
+      tensor.input = graph.tensor(tensor.view_of).input;
+    }
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,314 @@
+#include "tracer/gguf/gguf_header.h"
+
+#include <ggml.h>
+#include <gguf.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <format>
+#include <fstream>
+#include <optional>
+#include <unordered_set>
+
+namespace tt {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "GGUF files are little-endian");
+
+// No model comes near these; a sparse file can claim anything.
+constexpr std::uint64_t kMostHeaderBytes = 256u << 20;
+constexpr std::uint64_t kMostEntries = 1u << 16;
+constexpr std::uint64_t kMostTensors = 1u << 16;
+
+// Reads in order and never beyond `limit`; after the first failure everything is 0.
+class Reader {
+ public:
+  Reader(std::ifstream in, std::uint64_t limit) : in_(std::move(in)), left_(limit), limit_(limit) {}
+
+  bool ok() const { return ok_; }
+  std::uint64_t at() const { return limit_ - left_; }
+  std::uint64_t left() const { return ok_ ? left_ : 0; }
+  void fail() { ok_ = false; }
+
+  template <class T>
+  T number() {
+    T value{};
+    take(reinterpret_cast<char*>(&value), sizeof value);
+    return ok_ ? value : T{};
+  }
+  std::string text() {
+    const auto length = number<std::uint64_t>();
+    if (length > left()) fail();
+    std::string text(ok_ ? length : 0, '\0');
+    take(text.data(), text.size());
+    return text;
+  }
+  void skip(std::uint64_t bytes) {
+    if (!ok_ || bytes == 0) return;
+    if (bytes > left_) return fail();
+    in_.ignore(static_cast<std::streamsize>(bytes));
+    ok_ = in_.good();
+    left_ -= bytes;
+  }
+
+ private:
+  void take(char* out, std::uint64_t bytes) {
+    if (bytes > left()) return fail();
+    in_.read(out, static_cast<std::streamsize>(bytes));
+    ok_ = static_cast<std::uint64_t>(in_.gcount()) == bytes;
+    left_ -= bytes;
+  }
+
+  std::ifstream in_;
+  std::uint64_t left_, limit_;
+  bool ok_ = true;
+};
+
+// ---------------------------------------------------------------- metadata
+
+GgufScalar read_scalar(Reader& in, gguf_type type) {
+  const auto natural = [](std::uint64_t value) { return GgufScalar(value); };
+  const auto integer = [](std::int64_t value) { return GgufScalar(value); };
+  switch (type) {
+    case GGUF_TYPE_UINT8:
+      return natural(in.number<std::uint8_t>());
+    case GGUF_TYPE_INT8:
+      return integer(in.number<std::int8_t>());
+    case GGUF_TYPE_UINT16:
+      return natural(in.number<std::uint16_t>());
+    case GGUF_TYPE_INT16:
+      return integer(in.number<std::int16_t>());
+    case GGUF_TYPE_UINT32:
+      return natural(in.number<std::uint32_t>());
+    case GGUF_TYPE_INT32:
+      return integer(in.number<std::int32_t>());
+    case GGUF_TYPE_UINT64:
+      return natural(in.number<std::uint64_t>());
+    case GGUF_TYPE_INT64:
+      return integer(in.number<std::int64_t>());
+    case GGUF_TYPE_FLOAT32:
+      return in.number<float>();
+    case GGUF_TYPE_FLOAT64:
+      return in.number<double>();
+    case GGUF_TYPE_BOOL:
+      return in.number<std::uint8_t>() != 0;
+    case GGUF_TYPE_STRING:
+      return in.text();
+    default:
+      in.fail();
+      return {};
+  }
+}
+
+// Bytes of one element; 0: they differ.
+std::uint64_t size_of(gguf_type type) {
+  switch (type) {
+    case GGUF_TYPE_UINT8:
+    case GGUF_TYPE_INT8:
+    case GGUF_TYPE_BOOL:
+      return 1;
+    case GGUF_TYPE_UINT16:
+    case GGUF_TYPE_INT16:
+      return 2;
+    case GGUF_TYPE_UINT32:
+    case GGUF_TYPE_INT32:
+    case GGUF_TYPE_FLOAT32:
+      return 4;
+    case GGUF_TYPE_UINT64:
+    case GGUF_TYPE_INT64:
+    case GGUF_TYPE_FLOAT64:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+std::optional<gguf_type> read_type(Reader& in) {
+  const auto type = in.number<std::int32_t>();
+  if (!in.ok() || type < 0 || type >= GGUF_TYPE_COUNT) return std::nullopt;
+  return static_cast<gguf_type>(type);
+}
+
+GgufArray read_array(Reader& in) {
+  const auto type = read_type(in);
+  GgufArray array;
+  if (!type || *type == GGUF_TYPE_ARRAY) {  // arrays of arrays: nobody reads them
+    in.fail();
+    return array;
+  }
+  array.type = gguf_type_name(*type);
+  array.length = in.number<std::uint64_t>();
+  const std::uint64_t shown = std::min<std::uint64_t>(array.length, GgufArray::kShownElements);
+  for (std::uint64_t i = 0; i < shown && in.ok(); ++i)
+    array.first.push_back(read_scalar(in, *type));
+  const std::uint64_t rest = array.length - shown;
+  if (const std::uint64_t size = size_of(*type); size > 0) {
+    if (rest > in.left() / size) in.fail();
+    if (in.ok()) in.skip(rest * size);
+  } else {
+    for (std::uint64_t i = 0; i < rest && in.ok(); ++i) in.skip(in.number<std::uint64_t>());
+  }
+  return array;
+}
+
+GgufEntry read_entry(Reader& in) {
+  GgufEntry entry;
+  entry.key = in.text();
+  const auto type = read_type(in);
+  if (!type) {
+    in.fail();
+    return entry;
+  }
+  entry.type = gguf_type_name(*type);
+  if (*type == GGUF_TYPE_ARRAY) {
+    entry.value = read_array(in);
+  } else {
+    entry.value = read_scalar(in, *type);
+  }
+  return entry;
+}
+
+// ---------------------------------------------------------------- tensors
+
+// a * b, if it fits a file's size.
+std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  if (a != 0 && b > kMost / a) return std::nullopt;
+  return a * b;
+}
+
+// As ggml lays a contiguous tensor out; none when its shape does not fit its type.
+std::optional<std::uint64_t> bytes_of(ggml_type type, const std::array<std::int64_t, 4>& ne) {
+  const std::int64_t block = ggml_blck_size(type);
+  if (block <= 0 || ggml_type_size(type) == 0 || ne[0] % block != 0) return std::nullopt;
+  std::optional<std::uint64_t> bytes = ggml_type_size(type);
+  for (std::size_t i = 0; i < ne.size() && bytes; ++i)
+    bytes = product(*bytes, static_cast<std::uint64_t>(i == 0 ? ne[0] / block : ne[i]));
+  return bytes;
+}
+
+// Its offset is still the one into the data.
+GgufTensorInfo read_tensor(Reader& in) {
+  GgufTensorInfo tensor;
+  tensor.name = in.text();
+  const auto dims = in.number<std::uint32_t>();
+  tensor.ne = {1, 1, 1, 1};
+  if (tensor.name.size() >= GGML_MAX_NAME || dims > tensor.ne.size()) in.fail();
+  for (std::uint32_t i = 0; i < dims && in.ok(); ++i) tensor.ne[i] = in.number<std::int64_t>();
+  if (std::ranges::any_of(tensor.ne, [](std::int64_t n) { return n < 0; })) in.fail();
+  const auto type = in.number<std::int32_t>();
+  tensor.offset = in.number<std::uint64_t>();
+  if (!in.ok() || type < 0 || type >= GGML_TYPE_COUNT) {
+    in.fail();
+    return tensor;
+  }
+  const auto bytes = bytes_of(static_cast<ggml_type>(type), tensor.ne);
+  if (!bytes) {  // also: a type that ggml has given up
+    in.fail();
+    return tensor;
+  }
+  tensor.type = ggml_type_name(static_cast<ggml_type>(type));
+  tensor.size = *bytes;
+  return tensor;
+}
+
+// ---------------------------------------------------------------- the whole
+
+std::unexpected<std::string> damaged(const std::filesystem::path& path, const std::string& where) {
+  return std::unexpected(
+      std::format("{}: the GGUF header is damaged or truncated ({}). Download or convert it again.",
+                  path.string(), where));
+}
+
+std::optional<std::uint64_t> alignment_of(const GgufHeader& header) {
+  if (std::ranges::find(header.metadata, GGUF_KEY_GENERAL_ALIGNMENT, &GgufEntry::key) ==
+      header.metadata.end())
+    return GGUF_DEFAULT_ALIGNMENT;
+  const auto value = value_of<std::uint64_t>(header.metadata, GGUF_KEY_GENERAL_ALIGNMENT);
+  if (!value || !std::has_single_bit(*value) || *value > UINT32_MAX) return std::nullopt;
+  return value;
+}
+
+template <class T>
+bool all_differ(const std::vector<T>& items, const std::string T::* name) {
+  std::unordered_set<std::string_view> seen;
+  return std::ranges::all_of(items, [&](const T& item) { return seen.insert(item.*name).second; });
+}
+
+}  // namespace
+
+std::string value_text(const GgufEntry& entry) {
+  if (const auto* array = std::get_if<GgufArray>(&entry.value))
+    return std::format("{}[{}]", array->type, array->length);
+  return std::visit(
+      [](const auto& value) -> std::string {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+          return value;
+        } else {
+          return std::format("{}", value);
+        }
+      },
+      std::get<GgufScalar>(entry.value));
+}
+
+std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path) {
+  std::error_code failed;
+  GgufHeader header;
+  // A pipe would make us wait, a folder has no bytes.
+  if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
+    return std::unexpected(std::format("{}: not a file.", path.string()));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
+  header.file_size = std::filesystem::file_size(path, failed);
+  if (failed) return std::unexpected(std::format("{}: {}", path.string(), failed.message()));
+
+  Reader in(std::move(file), std::min(header.file_size, kMostHeaderBytes));
+  if (in.number<std::array<char, 4>>() != std::array{'G', 'G', 'U', 'F'}) {
+    return std::unexpected(
+        std::format("{}: not a GGUF file (it does not start with \"GGUF\").", path.string()));
+  }
+  const auto version = in.number<std::uint32_t>();
+  const auto n_tensors = in.number<std::uint64_t>();
+  const auto n_entries = in.number<std::uint64_t>();
+  if (!in.ok()) return damaged(path, "it ends at once");
+  if (version < 2 || version > GGUF_VERSION) {
+    return std::unexpected(
+        std::format("{}: GGUF version {}; this server reads 2 and {}. Convert it again.",
+                    path.string(), version, GGUF_VERSION));
+  }
+  if (n_tensors > kMostTensors || n_entries > kMostEntries) return damaged(path, "its counts");
+
+  for (std::uint64_t i = 0; i < n_entries; ++i) {
+    header.metadata.push_back(read_entry(in));
+    if (!in.ok()) return damaged(path, std::format("metadata {} of {}", i + 1, n_entries));
+  }
+  for (std::uint64_t i = 0; i < n_tensors; ++i) {
+    header.tensors.push_back(read_tensor(in));
+    if (!in.ok()) return damaged(path, std::format("tensor {} of {}", i + 1, n_tensors));
+  }
+  if (!all_differ(header.metadata, &GgufEntry::key) ||
+      !all_differ(header.tensors, &GgufTensorInfo::name)) {
+    return damaged(path, "a name appears twice");
+  }
+  const auto alignment = alignment_of(header);
+  if (!alignment) return damaged(path, "its alignment");
+  header.data_offset =
+      n_tensors == 0 ? in.at() : (in.at() + *alignment - 1) / *alignment * *alignment;
+
+  // From here offsets count from the file's begin.
+  for (GgufTensorInfo& tensor : header.tensors) {
+    if (tensor.offset > header.file_size || header.data_offset > header.file_size ||
+        header.data_offset + tensor.offset + tensor.size > header.file_size) {
+      return std::unexpected(std::format(
+          "{}: truncated: tensor {} ends beyond the file's {} bytes. Download or copy it again.",
+          path.string(), tensor.name, header.file_size));
+    }
+    tensor.offset += header.data_offset;
+  }
+  return header;
+}
+
+}  // namespace tt

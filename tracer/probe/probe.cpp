@@ -1,0 +1,450 @@
+#include "tracer/probe/probe.h"
+
+#include <llama.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "tracer/probe/value_stats.h"
+
+namespace tt {
+
+namespace {
+
+constexpr std::size_t kMaxMemory = 24U << 20;  // of known graphs; the least recently used make room
+constexpr std::size_t kBytesPerNode = 1024;    // image, template and accesses of one node, about
+constexpr std::size_t kReserve = 16384;  // nodes; larger graphs grow it while they are learned
+
+bool fuses_with(const ggml_tensor& norm, const ggml_tensor& next) {
+  return norm.op == GGML_OP_RMS_NORM && next.op == GGML_OP_MUL &&
+         (next.src[0] == &norm || next.src[1] == &norm);
+}
+
+}  // namespace
+
+Probe::Probe(const ModelLayout& layout) : layout_(layout) {
+  nodes_.reserve(kReserve);
+  spans_.reserve(kReserve);
+  tick_times_.reserve(kReserve);
+  captured_from_.reserve(1024);
+}
+
+void Probe::attach(llama_context_params& params) {
+  params.cb_eval = &Probe::on_eval;
+  params.cb_eval_user_data = this;
+  params.abort_callback = &Probe::on_tick;
+  params.abort_callback_data = this;
+}
+
+bool Probe::on_eval(ggml_tensor* tensor, bool ask, void* self) {
+  auto* probe = static_cast<Probe*>(self);
+  return ask ? probe->ask(tensor) : probe->computed(tensor);
+}
+
+bool Probe::on_tick(void* self) { return static_cast<Probe*>(self)->tick(); }
+
+// ---------------------------------------------------------------- a step
+
+void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
+  assert(buffer_ == nullptr);
+  buffer_ = buffer;
+  mode_options_ = mode;
+  epoch_ns_ = std::chrono::nanoseconds(mode.epoch.time_since_epoch()).count();
+  mode_ = buffer == nullptr ? Mode::Idle : Mode::Matching;
+  exact_step_ = false;
+  instance_ = nullptr;
+  asked_ = ticks_ = device_ops_ = uncut_ = 0;
+  next_capture_ = 0;
+  next_capture_op_ = 0;
+  learned_exact_only_ = false;
+  stopped_ = false;
+  if (buffer != nullptr) in_flight_.store(buffer, std::memory_order_release);
+}
+
+bool Probe::end_step(bool aborted) {
+  aborted = aborted || stopped_;
+  StepBuffer* buffer = buffer_;
+  if (buffer == nullptr) return !aborted;
+  if (mode_ == Mode::Matching && instance_ != nullptr && asked_ != instance_->node_count() &&
+      !aborted) {
+    start_learning(asked_);  // a shorter graph than the one it began like
+  }
+  std::unique_ptr<GraphInstance> beginning;
+  if (mode_ == Mode::Learning) {
+    buffer->header.timing = Timing::Learned;
+    if (aborted) {
+      beginning = learned_beginning();
+      instance_ = beginning.get();
+    } else {
+      learn_range(now());
+      adopt_learned();
+    }
+  } else if (instance_ != nullptr) {
+    buffer->header.timing = exact_step_ ? Timing::Exact : Timing::Fast;
+  }
+  buffer->header.aborted = aborted;
+
+  if (instance_ != nullptr) {
+    buffer->graph = instance_->graph();
+    buffer->addresses = instance_->addresses();
+    instance_->last_used = ++use_counter_;
+    const auto expected = static_cast<std::uint32_t>(instance_->ops().size());
+    if (expected > buffer->max_ops) {
+      buffer->header.dropped = true;
+      buffer->header.timing = Timing::None;
+      buffer->ops_done.store(0, std::memory_order_release);
+    }
+    if (mode_ == Mode::Matching && !aborted && ticks_ + device_ops_ != expected) {
+      // Boundaries differ from what was learned: these times belong to unknown
+      // ops. From now on this graph is cut after every op.
+      buffer->count_mismatch = true;
+      if (!exact_step_) buffer->ops_done.store(0, std::memory_order_release);
+      instance_->exact_only = true;
+    }
+  } else {
+    // Cancelled before an op of it had run.
+    buffer->graph = nullptr;
+    buffer->addresses = nullptr;
+    buffer->captured.clear();
+    buffer->header.timing = Timing::None;
+    buffer->ops_done.store(0, std::memory_order_release);
+  }
+  in_flight_.store(nullptr, std::memory_order_release);
+  buffer_ = nullptr;
+  instance_ = nullptr;
+  mode_ = Mode::Idle;
+  return !aborted;
+}
+
+// ---------------------------------------------------------------- callbacks
+
+bool Probe::ask(const ggml_tensor* tensor) {
+  const std::uint32_t index = asked_++;
+  if (index < uncut_ && instance_->matches(index, tensor)) return false;
+  if (mode_ == Mode::Idle) return false;
+  if (mode_ == Mode::Matching) {
+    if (instance_ != nullptr && index < instance_->node_count() &&
+        instance_->matches(index, tensor)) {
+      return ask_known(index);
+    }
+    if (find_instance(index, tensor)) return ask_known(index);
+    start_learning(index);
+  }
+  return ask_learning(tensor);
+}
+
+bool Probe::ask_known(std::uint32_t index) {
+  if (index + 1 == instance_->node_count()) {
+    if (!instance_->leaves_match()) {
+      start_learning(index);
+      return ask_learning(instance_->node(index));
+    }
+  }
+  const bool cut = exact_step_ ? instance_->op_ending_at(index) != kNone
+                               : mode_options_.stats_of != nullptr && stats_nodes_[index];
+  // What was listed runs at the first cut, or when all is listed.
+  if ((cut || index + 1 == instance_->node_count()) &&
+      buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
+    buffer_->first_op_ns.store(now(), std::memory_order_release);
+  }
+  return cut;
+}
+
+bool Probe::tick() {
+  const std::uint32_t index = ticks_++;
+  if (mode_ == Mode::Matching && !exact_step_) {
+    end_op(index, now());
+    capture_known(index);
+  } else if (mode_ == Mode::Learning) {
+    tick_times_.push_back(now());
+    if (index < prefix_ops_) capture_known(index);
+  }
+  return cancel_.load(std::memory_order_relaxed);
+}
+
+bool Probe::computed(const ggml_tensor* tensor) {
+  // A refusal ends this split only; the scheduler goes on with the next one.
+  if (stopped_) return false;
+  if (mode_ == Mode::Learning) {
+    learn_range(now());
+  } else if (mode_ == Mode::Matching) {
+    // The op just listed last is the one that was cut for.
+    const std::uint32_t op = instance_->op_ending_at(asked_ - 1);
+    if (exact_step_ && op != kNone) {
+      end_op(op, now());
+      if (ticks_ + device_ops_ == op) ++device_ops_;  // it ran where nothing ticks
+      capture_known(op);
+    }
+    if (mode_options_.stats_of != nullptr && stats_nodes_[asked_ - 1]) {
+      take_stats(op, *tensor);
+    }
+  }
+  stopped_ = cancel_.load(std::memory_order_relaxed);
+  return !stopped_;
+}
+
+void Probe::end_op(std::uint32_t op, std::int64_t ns) {
+  if (op >= buffer_->max_ops) return;
+  buffer_->op_ends[op].store(ns, std::memory_order_relaxed);
+  buffer_->ops_done.store(op + 1, std::memory_order_release);
+}
+
+void Probe::capture_known(std::uint32_t op) {
+  if (op < next_capture_op_) return;
+  const auto captures = instance_->captures();
+  while (next_capture_ < captures.size() && captures[next_capture_].op <= op) {
+    const GraphInstance::Capture& capture = captures[next_capture_++];
+    if (copy_slot(*capture.source, capture.plan, capture.slot, *buffer_)) {
+      captured_from_.push_back(capture.source);
+    } else {
+      ++buffer_->slots_lost;
+    }
+  }
+  next_capture_op_ = next_capture_ < captures.size() ? captures[next_capture_].op : kNone;
+}
+
+// ---------------------------------------------------------------- recognition
+
+// Another known graph whose first `index` nodes are those just listed and whose
+// next is this one; the last used first, since a decode mostly repeats the last.
+bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
+  GraphInstance* best = nullptr;
+  for (const auto& candidate : instances_) {
+    if (candidate.get() == instance_ || index >= candidate->node_count() ||
+        !candidate->matches(index, tensor) ||
+        (index > 0 && !candidate->same_prefix(*instance_, index))) {
+      continue;
+    }
+    if (best == nullptr || candidate->last_used > best->last_used) best = candidate.get();
+  }
+  if (best == nullptr) return false;
+  // Cuts made so far must have been right for the new one, too: only before anything ran.
+  if (instance_ != nullptr &&
+      (ticks_ > 0 || exact_step_ != (mode_options_.exact || best->exact_only))) {
+    return false;
+  }
+  instance_ = best;
+  next_capture_op_ = 0;
+  exact_step_ = mode_options_.exact || best->exact_only;
+  if (index == 0) captured_from_.clear();
+  prepare_stats();
+  const bool cuts = exact_step_ || mode_options_.stats_of != nullptr;
+  uncut_ = cuts ? 0 : instance_->node_count() - 1;
+  return true;
+}
+
+// ---------------------------------------------------------------- learning
+
+void Probe::start_learning(std::uint32_t matched) {
+  mode_ = Mode::Learning;
+  uncut_ = 0;
+  nodes_.clear();
+  spans_.clear();
+  pending_norm_ = kNone;
+  if (instance_ == nullptr) {
+    captured_from_.clear();
+    matched = 0;
+  }
+  for (std::uint32_t i = 0; i < matched; ++i) nodes_.push_back(instance_->node(i));
+  // Boundaries are inherited up to the last op that lies wholly before the
+  // difference; an RMS_NORM right before it may fuse with what comes now.
+  if (matched > 0) {
+    for (const OpSpan& span : instance_->ops()) {
+      if (span.first + span.nodes > matched) break;
+      if (span.first + span.nodes == matched && nodes_[span.first]->op == GGML_OP_RMS_NORM &&
+          span.nodes == 1) {
+        break;
+      }
+      spans_.push_back(span);
+    }
+    const std::uint32_t last = matched - 1;
+    if (nodes_[last]->op == GGML_OP_RMS_NORM && does_work(*nodes_[last])) pending_norm_ = last;
+    learned_exact_only_ = instance_->exact_only;
+  }
+  prefix_ops_ = static_cast<std::uint32_t>(spans_.size());
+  // What was cut or ticked before is settled; the rest of the prefix is one range.
+  const std::uint32_t settled =
+      std::min(prefix_ops_, buffer_->ops_done.load(std::memory_order_relaxed));
+  range_first_span_ = settled;
+  range_first_node_ = settled < prefix_ops_ ? spans_[settled].first : matched;
+  range_first_tick_ = ticks_;
+  tick_times_.assign(ticks_, 0);
+}
+
+bool Probe::ask_learning(const ggml_tensor* tensor) {
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back(tensor);
+  if (ticks_ == 0 && buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
+    buffer_->first_op_ns.store(now(), std::memory_order_release);  // nothing ran yet
+  }
+  const std::uint32_t norm = std::exchange(pending_norm_, kNone);
+  const bool fused = norm != kNone && norm + 1 == index && does_work(*tensor) &&
+                     fuses_with(*nodes_[norm], *tensor);
+  if (norm != kNone && !fused) spans_.push_back({.first = norm, .nodes = 1});
+  if (!does_work(*tensor)) return false;
+  if (fused) {
+    spans_.push_back({.first = norm, .nodes = 2});
+    return true;
+  }
+  if (tensor->op == GGML_OP_RMS_NORM) {
+    pending_norm_ = index;
+    return false;
+  }
+  spans_.push_back({.first = index, .nodes = 1});
+  return true;
+}
+
+// A range of nodes has run: settle the boundaries in it by what ticked.
+void Probe::learn_range(std::int64_t now_ns) {
+  if (pending_norm_ != kNone) {
+    spans_.push_back({.first = std::exchange(pending_norm_, kNone), .nodes = 1});
+  }
+  const auto first = range_first_span_;
+  auto predicted = static_cast<std::uint32_t>(spans_.size()) - first;
+  const std::uint32_t ticked = ticks_ - range_first_tick_;
+
+  if (ticked == predicted + 1) {
+    // One pair that looked fused ran as two. Inherited boundaries are known to hold.
+    const auto pair = std::find_if(spans_.begin() + std::max(first, prefix_ops_), spans_.end(),
+                                   [](const OpSpan& span) { return span.nodes == 2; });
+    if (pair != spans_.end()) {
+      const OpSpan second{.first = pair->first + 1, .nodes = 1};
+      pair->nodes = 1;
+      spans_.insert(pair + 1, second);
+      ++predicted;
+    }
+  } else if (ticked > 0 && ticked + 1 == predicted && predicted >= 2 && spans_.back().nodes == 1 &&
+             spans_[spans_.size() - 2].nodes == 1 &&
+             spans_[spans_.size() - 2].first + 1 == spans_.back().first) {
+    // Two that looked separate ran as one.
+    spans_.pop_back();
+    spans_.back().nodes = 2;
+    --predicted;
+  }
+  const bool device = ticked == 0 && predicted > 0;
+  if (ticked != predicted && !device) learned_exact_only_ = true;
+
+  for (std::uint32_t i = 0; i < predicted; ++i) {
+    const bool by_tick = ticked == predicted;
+    end_op(first + i, by_tick ? tick_times_[range_first_tick_ + i] : now_ns);
+  }
+  if (device) device_ops_ += predicted;
+  capture_learning();
+  if (mode_options_.stats_of != nullptr && !spans_.empty() && predicted > 0) {
+    const OpSpan& last = spans_.back();
+    const ggml_tensor& output = *nodes_[last.first + last.nodes - 1];
+    if (mode_options_.stats_of->is_in(output.name)) {
+      take_stats(static_cast<std::uint32_t>(spans_.size()) - 1, output);
+    }
+  }
+  range_first_span_ = static_cast<std::uint32_t>(spans_.size());
+  range_first_node_ = static_cast<std::uint32_t>(nodes_.size());
+  range_first_tick_ = ticks_;
+}
+
+// Copies what may turn out to be a slot, at the first op that reads it.
+void Probe::capture_learning() {
+  std::uint32_t node = range_first_node_;
+  if (prefix_ops_ > 0) {
+    // The prefix was copied by its instance's plan, tick by tick or (cut) now.
+    const OpSpan& last = spans_[prefix_ops_ - 1];
+    node = std::max(node, last.first + last.nodes);
+  }
+  for (; node < nodes_.size(); ++node) {
+    if (!does_work(*nodes_[node])) continue;
+    const SlotSources sources = slot_sources(*nodes_[node]);
+    for (std::size_t i = 0; i < sources.count; ++i) {
+      const ggml_tensor* source = sources.tensors[i];
+      if (std::ranges::find(captured_from_, source) != captured_from_.end()) continue;
+      if (copy_slot(*source, slot_plan(*source, slot_copy_for(*nodes_[node])), kNone, *buffer_)) {
+        captured_from_.push_back(source);
+      }
+    }
+  }
+}
+
+// A step that was cancelled while its graph was learned keeps what ran. The rest of the graph
+// is not known, so this beginning of it is the step's own: the next one learns anew.
+std::unique_ptr<GraphInstance> Probe::learned_beginning() {
+  // The range in flight, as far as it ticked. After a refusal there is none.
+  const std::uint32_t ticked = stopped_ ? 0 : ticks_ - range_first_tick_;
+  for (std::uint32_t i = 0; i < ticked && range_first_span_ + i < spans_.size(); ++i)
+    end_op(range_first_span_ + i, tick_times_[range_first_tick_ + i]);
+  const std::size_t ran = std::min<std::size_t>(buffer_->ops_done.load(), spans_.size());
+  if (ran == 0) return nullptr;
+  spans_.resize(ran);
+  nodes_.resize(spans_.back().first + spans_.back().nodes);
+  pending_norm_ = kNone;
+  capture_learning();
+  return learned_instance();
+}
+
+// The nodes of a step as a graph that is known; the copies find their slots.
+std::unique_ptr<GraphInstance> Probe::learned_instance() {
+  BuiltGraph built = build_template(nodes_, spans_, layout_);
+  if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
+
+  std::vector<CapturedSlot> kept;
+  std::vector<bool> found(built.graph.slots.size(), false);
+  for (std::size_t i = 0; i < buffer_->captured.size(); ++i) {
+    for (std::uint32_t s = 0; s < built.graph.slots.size(); ++s) {
+      if (built.tensors[built.graph.slots[s].tensor.v] != captured_from_[i]) continue;
+      kept.push_back(buffer_->captured[i]);
+      kept.back().slot = s;
+      found[s] = true;
+      break;
+    }
+  }
+  buffer_->captured.assign(kept.begin(), kept.end());
+  buffer_->slots_lost += static_cast<std::uint32_t>(std::ranges::count(found, false));
+  return std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, instances_);
+}
+
+void Probe::adopt_learned() {
+  auto learned = learned_instance();
+  while (instances_.size() > 2 && memory_bytes() > kMaxMemory) {
+    instances_.erase(
+        std::ranges::min_element(instances_, {}, [](const auto& i) { return i->last_used; }));
+  }
+  instances_.push_back(std::move(learned));
+  instance_ = instances_.back().get();
+  stats_of_instance_ = nullptr;
+}
+
+// ---------------------------------------------------------------- value statistics
+
+// Names are matched once per graph and pattern, not in every step.
+void Probe::prepare_stats() {
+  if (mode_options_.stats_of == nullptr ||
+      (stats_of_instance_ == instance_ && stats_pattern_ == mode_options_.stats_of)) {
+    return;
+  }
+  stats_of_instance_ = instance_;
+  stats_pattern_ = mode_options_.stats_of;
+  stats_nodes_.assign(instance_->node_count(), false);
+  // Not of its nodes in memory: those to come may be another graph's.
+  const GraphTemplate& graph = instance_->graph()->graph;
+  for (const Op& op : graph.ops) {
+    if (cancel_requested()) return;
+    stats_nodes_[op.last().v] =
+        stats_pattern_->is_in(graph.tensor(graph.node(op.last()).output).name);
+  }
+}
+
+void Probe::take_stats(std::uint32_t op, const ggml_tensor& tensor) {
+  if (buffer_->stats.size() == buffer_->stats.capacity()) return;
+  if (auto stats = value_stats(tensor, stats_scratch_)) {
+    stats->op = OpId{op};
+    buffer_->stats.push_back(*stats);
+  }
+}
+
+std::size_t Probe::memory_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& instance : instances_) {
+    bytes += instance->node_count() * kBytesPerNode;
+  }
+  return bytes;
+}
+
+}  // namespace tt

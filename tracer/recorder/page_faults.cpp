@@ -1,0 +1,155 @@
+#include "tracer/recorder/page_faults.h"
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <expected>
+#include <system_error>
+#include <utility>
+
+namespace tt {
+
+namespace {
+
+// With the page before it a quarter of what an unprivileged user may lock per processor:
+// several models can be loaded.
+constexpr std::size_t kDataBytes = 128 << 10;
+
+int open_event(int processor) {
+  perf_event_attr event{};
+  event.size = sizeof event;
+  event.type = PERF_TYPE_SOFTWARE;
+  event.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+  event.sample_period = 1;
+  event.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
+  event.disabled = 1;
+  event.inherit = 1;
+  event.inherit_thread = 1;  // not by programs that are started
+  event.exclude_kernel = 1;
+  event.exclude_hv = 1;
+  event.use_clockid = 1;
+  event.clockid = CLOCK_MONOTONIC;  // steady_clock's
+  // Nobody waits for them: waking a reader would cost each fault tens of microseconds.
+  event.watermark = 1;
+  event.wakeup_watermark = UINT32_MAX;
+  return static_cast<int>(syscall(SYS_perf_event_open, &event, 0 /* this thread */, processor, -1,
+                                  PERF_FLAG_FD_CLOEXEC));
+}
+
+}  // namespace
+
+// What the kernel writes for one processor: a page that says how far it and we are, then
+// records, round and round.
+struct PageFaults::Ring {
+  int event = -1;
+  void* memory = MAP_FAILED;
+
+  Ring(int fd, void* mapped) : event(fd), memory(mapped) {}
+  Ring(Ring&& other) noexcept
+      : event(std::exchange(other.event, -1)), memory(std::exchange(other.memory, MAP_FAILED)) {}
+  Ring& operator=(Ring&&) = delete;
+  ~Ring() {
+    if (memory != MAP_FAILED) munmap(memory, bytes());
+    if (event >= 0) close(event);
+  }
+  static std::size_t bytes() { return kDataBytes + static_cast<std::size_t>(getpagesize()); }
+
+  // An error is errno's.
+  static std::expected<Ring, int> open(int processor) {
+    const int fd = open_event(processor);
+    if (fd < 0) return std::unexpected(errno);
+    Ring ring(fd, mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    if (ring.memory == MAP_FAILED) return std::unexpected(errno);
+    return ring;
+  }
+
+  // Calls `record(type, numbers)` for each; a record may lie across the end of the ring.
+  template <class Record>
+  void read(Record record) {
+    auto& page = *static_cast<perf_event_mmap_page*>(memory);
+    const auto* data = static_cast<const std::byte*>(memory) + page.data_offset;
+    const std::uint64_t size = page.data_size;
+    const auto copy = [&](std::uint64_t from, void* to, std::size_t n) {
+      const std::size_t at = from % size, first = std::min<std::size_t>(n, size - at);
+      std::memcpy(to, data + at, first);
+      std::memcpy(static_cast<std::byte*>(to) + first, data, n - first);
+    };
+    const std::uint64_t end = std::atomic_ref(page.data_head).load(std::memory_order_acquire);
+    std::uint64_t at = page.data_tail;
+    while (at < end) {
+      perf_event_header header{};
+      copy(at, &header, sizeof header);
+      std::array<std::uint64_t, 3> numbers{};
+      copy(at + sizeof header, &numbers,
+           std::min(sizeof numbers, std::size_t{header.size} - sizeof header));
+      record(header.type, numbers);
+      at += header.size;
+    }
+    std::atomic_ref(page.data_tail).store(at, std::memory_order_release);
+  }
+};
+
+std::unique_ptr<PageFaults> PageFaults::watch() {
+  std::vector<Ring> rings;
+  const long processors = sysconf(_SC_NPROCESSORS_CONF);
+  for (int i = 0; i < processors; ++i) {
+    auto ring = Ring::open(i);
+    if (!ring && ring.error() == ENODEV) continue;  // it is switched off
+    if (!ring) {
+      return std::unique_ptr<PageFaults>(new PageFaults(
+          {}, "getrusage: perf_event_open: " + std::system_category().message(ring.error())));
+    }
+    rings.push_back(*std::move(ring));
+  }
+  return std::unique_ptr<PageFaults>(new PageFaults(std::move(rings), "perf"));
+}
+
+PageFaults::PageFaults(std::vector<Ring> rings, std::string source)
+    : rings_(std::move(rings)), source_(std::move(source)) {}
+PageFaults::~PageFaults() = default;
+
+void PageFaults::start() {
+  for (Ring& ring : rings_) {
+    ring.read([](auto, const auto&) {});
+    ioctl(ring.event, PERF_EVENT_IOC_ENABLE, 0);
+  }
+}
+
+void PageFaults::stop() {
+  for (Ring& ring : rings_) ioctl(ring.event, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void PageFaults::take(std::vector<PageFault>& out) {
+  const auto self = static_cast<std::uint32_t>(gettid());
+  for (Ring& ring : rings_) {
+    ring.read([&](std::uint32_t type, const std::array<std::uint64_t, 3>& numbers) {
+      if (type == PERF_RECORD_SAMPLE) {  // process and thread, time, address
+        const auto [process, thread] = std::bit_cast<std::array<std::uint32_t, 2>>(numbers[0]);
+        if (thread == self) return;
+        out.push_back({.at = Ns{static_cast<std::int64_t>(numbers[1])}, .address = numbers[2]});
+      }
+      if (type == PERF_RECORD_LOST) lost_ += numbers[1];  // id, how many
+    });
+  }
+  // Rings are read one after the other: one may tell now of what was before another's last.
+  std::ranges::stable_sort(out, {}, [](const PageFault& f) { return f.at.v; });
+}
+
+std::uint64_t PageFaults::count() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_majflt);
+}
+
+}  // namespace tt

@@ -1,0 +1,363 @@
+#include "tracer/recorder/recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <ranges>
+#include <utility>
+
+#include "tracer/format/file/blob_codec.h"
+
+namespace tt {
+
+namespace {
+constexpr std::size_t kBatch = 8;  // as many steps do not wait for company any longer
+constexpr std::chrono::milliseconds kCollect{4};
+constexpr std::chrono::milliseconds kTakeFaults{50};  // the kernel has room for so many
+}  // namespace
+
+Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
+                   PageFaults* faults)
+    : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)), faults_(faults) {
+  // Each step may have tokens before it; begin and end.
+  messages_.reserve(2 * kMostWaiting + 4);
+  thread_ = std::thread([this] { run(); });  // until here nobody else knows us
+}
+
+Recorder::~Recorder() {
+  post(Quit{});
+  thread_.join();
+}
+
+// ---------------------------------------------------------------- inference thread
+
+void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
+  next_step_ = {};
+  epoch_ = std::chrono::steady_clock::now();
+  info.start_utc_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  post(Begin{info, file, epoch_});
+  std::unique_lock lock(mutex_);
+  settled_.wait(lock, [this] { return session_open_; });
+}
+
+// Joins those that come between steps that are joined: as many messages wait as
+// steps do. A session's tokens are bounded by its context.
+void Recorder::tokens(std::vector<Token> tokens) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto* last = messages_.empty() ? nullptr : std::get_if<std::vector<Token>>(&messages_.back());
+    if (last != nullptr) {
+      last->insert(last->end(), std::move_iterator(tokens.begin()),
+                   std::move_iterator(tokens.end()));
+      return;
+    }
+  }
+  post(std::move(tokens));
+}
+
+StepBuffer* Recorder::acquire() {
+  if (faults_ != nullptr && !faults_->told()) faults_before_ = PageFaults::count();
+  return pool_.try_acquire();
+}
+
+void Recorder::submit(StepBuffer* buffer) {
+  if (faults_ != nullptr && !faults_->told())
+    buffer->page_faults = PageFaults::count() - faults_before_;
+  ++next_step_.v;
+  post(buffer);
+}
+
+void Recorder::submit_without_times(const Step& step) {
+  if (join(step)) return;
+  ++next_step_.v;
+  post(Untimed{step});
+}
+
+// True: too many wait, and the last of them now stands for this one, too.
+bool Recorder::join(const Step& step) {
+  const std::lock_guard lock(mutex_);
+  if (steps_waiting_ < kBuffers) return false;
+  const auto newest = std::ranges::find_if(messages_ | std::views::reverse, is_step);
+  if (newest == messages_.rend()) return false;
+  auto* untimed = std::get_if<Untimed>(&*newest);
+  if (untimed == nullptr) return false;
+  Step& last = untimed->step;
+  if (last.phase != step.phase || last.first_token + last.n_tokens != step.first_token)
+    return false;
+  last.n_tokens += step.n_tokens;
+  last.end = step.end;
+  last.aborted = step.aborted;
+  last.dropped = true;  // also at level MINIMAL: it has no begin and end of its own any more
+  ++untimed->evaluations;
+  return true;
+}
+
+RecordingResult Recorder::finish(const SessionInfo& info) {
+  post(Finish{info});
+  std::unique_lock lock(mutex_);
+  settled_.wait(lock, [this] { return !session_open_; });
+  return std::exchange(result_, {});
+}
+
+bool Recorder::is_step(const Message& message) {
+  return std::holds_alternative<StepBuffer*>(message) || std::holds_alternative<Untimed>(message);
+}
+
+bool Recorder::is_urgent(const Message& message) {
+  return std::holds_alternative<Begin>(message) || std::holds_alternative<Finish>(message) ||
+         std::holds_alternative<Quit>(message);
+}
+
+// Wakes the writer for the first message and when it should not wait for more.
+void Recorder::post(Message message) {
+  bool first = false;
+  bool urgent = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = messages_.empty();
+    if (is_step(message)) {
+      ++steps_queued_;
+      ++steps_waiting_;
+    }
+    urgent = is_urgent(message) || steps_queued_ == kBatch;
+    urgent_queued_ = urgent_queued_ || urgent;
+    messages_.push_back(std::move(message));
+  }
+  if (first) wake_.notify_one();
+  if (urgent) urgent_.notify_one();
+}
+
+// ---------------------------------------------------------------- writer thread
+
+void Recorder::run() {
+  std::vector<Message> batch;
+  batch.reserve(2 * kMostWaiting + 4);
+  for (bool quit = false; !quit;) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto some = [this] { return !messages_.empty(); };
+      // A long step may have more faults than the kernel keeps.
+      while (writer_ != nullptr && faults_ != nullptr && faults_->told() &&
+             !wake_.wait_for(lock, kTakeFaults, some)) {
+        lock.unlock();
+        faults_->take(new_faults_);
+        lock.lock();
+      }
+      wake_.wait(lock, some);
+      urgent_.wait_for(lock, kCollect, [this] { return urgent_queued_; });
+      batch.swap(messages_);
+      steps_queued_ = 0;
+      urgent_queued_ = false;
+    }
+    for (Message& message : batch) {
+      quit = quit || std::holds_alternative<Quit>(message);
+      std::visit(
+          [this](auto& what) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, Quit>) handle(what);
+          },
+          message);
+    }
+    commit();
+    batch.clear();
+  }
+}
+
+void Recorder::handle(Begin& begin) {
+  session_ = begin.info.id;
+  templates_.clear();
+  allocations_.clear();
+  losses_ = {};
+  steps_written_ = 0;
+  error_.clear();
+  epoch_ns_ = std::chrono::nanoseconds(begin.epoch.time_since_epoch()).count();
+  if (faults_ != nullptr) {
+    faults_->start();
+    faults_lost_before_ = faults_->lost();
+  }
+  new_faults_.clear();
+  writer_.reset();
+  auto writer = SessionWriter::create(begin.file, begin.info);
+  if (writer) {
+    writer_ = *std::move(writer);
+  } else {
+    fail(writer.error());
+  }
+  set_open(true);
+}
+
+void Recorder::set_open(bool open) {
+  {
+    const std::lock_guard lock(mutex_);
+    session_open_ = open;
+  }
+  settled_.notify_all();
+}
+
+void Recorder::handle(std::vector<Token>& tokens) {
+  if (!writing()) return;
+  if (auto added = writer_->add_tokens(tokens); !added) fail(added.error());
+}
+
+void Recorder::handle(StepBuffer* buffer) {
+  Step step = step_from(*buffer);
+  const KnownGraphPtr graph = buffer->graph;
+  const AddressesPtr addresses = buffer->addresses;
+  losses_.slot_values_dropped += buffer->slots_lost;
+  losses_.count_mismatches += buffer->count_mismatch ? 1 : 0;
+  losses_.steps_without_times += step.dropped ? 1 : 0;
+  buffer->graph.reset();
+  buffer->addresses.reset();
+
+  if (graph != nullptr && writing()) {
+    const auto [known, fresh] = templates_.try_emplace(
+        graph, TemplateId{static_cast<std::uint32_t>(templates_.size() + 1)});
+    step.graph = known->second;
+    if (fresh) {
+      if (auto added = writer_->add_template(known->second, graph->graph); !added) {
+        fail(added.error());
+      }
+    }
+    const auto [allocation, moved] = allocations_.try_emplace(
+        addresses, AllocationId{static_cast<std::uint32_t>(allocations_.size() + 1)});
+    step.allocation = allocation->second;
+    if (moved && writing()) {
+      if (auto added = writer_->add_allocation(
+              {.id = allocation->second, .graph = known->second, .addresses = *addresses});
+          !added) {
+        fail(added.error());
+      }
+    }
+  }
+  write({.step = std::move(step), .graph = graph, .buffer = buffer, .faults = buffer->page_faults});
+}
+
+void Recorder::handle(Untimed& untimed) {
+  if (untimed.step.dropped) losses_.steps_without_times += untimed.evaluations;
+  write({.step = std::move(untimed.step), .graph = nullptr, .buffer = nullptr, .faults = 0});
+}
+
+void Recorder::write(Uncommitted step) {
+  if (writing()) {
+    if (auto added = writer_->add_step(step.step); !added) fail(added.error());
+  }
+  const StepFaults faults = faults_of(step.step, step.faults);
+  if (faults.count > 0 && writing()) {
+    if (auto added = writer_->add_faults(faults, step.step.begin); !added) fail(added.error());
+  }
+  uncommitted_.push_back(std::move(step));
+}
+
+// Steps come in order of time, and all of a step's faults were over before its end: what
+// was before its begin is no step's.
+StepFaults Recorder::faults_of(const Step& step, std::uint64_t counted) {
+  StepFaults of{.step = step.id, .count = counted, .faults = {}};
+  if (faults_ == nullptr || !faults_->told()) return of;
+  faults_->take(new_faults_);
+  const auto at = [this](const PageFault& fault) { return Ns{fault.at.v - epoch_ns_}; };
+  const auto first = std::ranges::lower_bound(new_faults_, step.begin, {}, at);
+  const auto last = std::ranges::upper_bound(first, new_faults_.end(), step.end, {}, at);
+  for (const PageFault& fault : std::ranges::subrange(first, last)) {
+    if (of.faults.size() == kMaxStepFaults) {
+      ++losses_.page_faults_lost;
+      continue;
+    }
+    of.faults.push_back({.at = at(fault), .address = fault.address});
+  }
+  of.count = of.faults.size();
+  new_faults_.erase(new_faults_.begin(), last);
+  return of;
+}
+
+// Listeners hear of a step when it is in the file, or is known not to be. Only
+// then is its buffer free: what is not in the file is bounded by the buffers.
+void Recorder::commit() {
+  if (writing()) {
+    if (auto committed = writer_->commit(); !committed) fail(committed.error());
+  }
+  (writing() ? steps_written_ : losses_.steps_not_written) += uncommitted_.size();
+  {
+    const std::lock_guard lock(mutex_);
+    steps_waiting_ -= uncommitted_.size();
+  }
+  for (const Uncommitted& done : uncommitted_)
+    if (done.buffer != nullptr) pool_.release(done.buffer);
+  for (const Uncommitted& done : uncommitted_) listener_(session_, done.step, done.graph);
+  uncommitted_.clear();
+}
+
+void Recorder::fail(const TraceError& error) {
+  if (error_.empty()) error_ = error.message;
+}
+
+bool Recorder::writing() const { return writer_ != nullptr && error_.empty(); }
+
+void Recorder::handle(Finish& finish) {
+  commit();
+  if (faults_ != nullptr) {
+    faults_->stop();
+    losses_.page_faults_lost += faults_->lost() - faults_lost_before_;
+  }
+  RecordingResult result;
+  if (writer_ != nullptr) {
+    result.file_bytes = writer_->bytes_written();
+    if (!error_.empty()) {
+      // What was committed stays; the file says that it ends early.
+      finish.info.state = SessionState::Failed;
+      finish.info.error = error_;
+    }
+    if (auto done = writer_->finish(finish.info, losses_); !done) fail(done.error());
+    writer_.reset();
+  }
+  result.losses = losses_;
+  result.steps = steps_written_;
+  result.error = error_;
+  templates_.clear();
+  allocations_.clear();
+  result_ = std::move(result);
+  set_open(false);
+}
+
+// ---------------------------------------------------------------- a step as a value
+
+Step step_from(const StepBuffer& buffer) {
+  Step step = buffer.header;
+  step.first_op = Ns{buffer.first_op_ns.load(std::memory_order_relaxed)};
+  if (buffer.graph == nullptr) return step;
+  const std::uint32_t done = buffer.ops_done.load(std::memory_order_acquire);
+  step.op_ends.reserve(done);
+  for (std::uint32_t i = 0; i < done; ++i) {
+    step.op_ends.push_back(Ns{buffer.op_ends[i].load(std::memory_order_relaxed)});
+  }
+  if (buffer.count_mismatch && step.timing == Timing::Fast) step.timing = Timing::None;
+
+  step.slots.resize(buffer.graph->graph.slots.size());
+  for (const CapturedSlot& captured : buffer.captured) {
+    if (captured.count == 0) continue;  // an empty list: nothing to gather in this step
+    SlotValues& values = step.slots[captured.slot];
+    const std::byte* from = buffer.arena.get() + captured.offset;
+    switch (captured.values) {
+      case CapturedSlot::Values::Float:
+        values.floats.resize(captured.count);
+        std::memcpy(values.floats.data(), from, captured.count * sizeof(float));
+        break;
+      case CapturedSlot::Values::Int64:
+        values.ints.resize(captured.count);
+        std::memcpy(values.ints.data(), from, captured.count * sizeof(std::int64_t));
+        break;
+      case CapturedSlot::Values::Int32:
+        values.ints.resize(captured.count);
+        for (std::uint32_t i = 0; i < captured.count; ++i) {
+          std::int32_t value = 0;
+          std::memcpy(&value, from + i * sizeof value, sizeof value);
+          values.ints[i] = value;
+        }
+        break;
+    }
+  }
+  step.stats = buffer.stats;
+  return step;
+}
+
+}  // namespace tt

@@ -1,0 +1,28 @@
+// The buffers that carry steps from the inference thread to the writer thread,
+// allocated up front. With none free a step's times are dropped (and counted,
+// LossCounters), its tokens kept: the inference thread never waits for a disk.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tracer/probe/step_buffer.h"
+
+namespace tt {
+
+class StepPool {
+ public:
+  StepPool(std::size_t buffers, std::size_t max_ops, std::size_t arena_bytes);
+
+  StepBuffer* try_acquire();         // inference thread, between steps; null when none is free
+  void release(StepBuffer* buffer);  // any thread: back to the free ones
+
+ private:
+  std::vector<std::unique_ptr<StepBuffer>> buffers_;
+  std::mutex mutex_;  // held for a push or a pop, never while a graph runs
+  std::vector<StepBuffer*> free_;
+};
+
+}  // namespace tt

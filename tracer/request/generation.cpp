@@ -1,0 +1,28 @@
+#include "tracer/request/generation.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <format>
+#include <random>
+
+namespace tt {
+
+bool ends_at_eog(const GenerationRequest& request) {
+  return !request.ignore_eos || !request.sampling.grammar.empty();
+}
+
+std::string new_session_id() {
+  // From a random number on, so that a process never makes one twice in a second.
+  static std::atomic<std::uint32_t> next = std::random_device{}();
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, next++ & 0xFFFFFFU);
+}
+
+const char* to_text(StopReason reason) {
+  static constexpr std::array words = {"none",         "eos",       "stop",  "length",
+                                       "context_full", "cancelled", "error", "embedded"};
+  return words[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace tt

@@ -1,0 +1,42 @@
+// What the numbers of a request may be: the same over HTTP (api/json/generation_body.h,
+// whose names these are; api/openapi.yaml) and on the command line (tt record).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace tt {
+
+struct NumberBounds {
+  std::string_view name;
+  double least, most;  // both allowed; all are exact in a double
+};
+
+inline constexpr double kMostInt32 = 2147483647, kMostUint32 = 4294967295;
+
+inline constexpr std::array kRequestBounds = {
+    NumberBounds{"max_tokens", 0, kMostInt32},      //
+    NumberBounds{"temperature", 0, 100},            //
+    NumberBounds{"top_k", 0, kMostInt32},           //
+    NumberBounds{"top_p", 0, 1},                    //
+    NumberBounds{"min_p", 0, 1},                    //
+    NumberBounds{"repeat_penalty", 0.01, 100},      //
+    NumberBounds{"repeat_last_n", -1, kMostInt32},  //
+    NumberBounds{"seed", 0, kMostUint32},
+};
+
+// A name that is not there does not compile.
+consteval NumberBounds bounds_of(std::string_view name) {
+  return *std::ranges::find(kRequestBounds, name, &NumberBounds::name);
+}
+
+inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMostInt32};  // of each id
+inline constexpr std::size_t kMostStops = 32;
+// Regular expressions (name_pattern.h) and grammars are read by functions that call themselves for
+// each parenthesis, or rule: beyond these the stack would end.
+inline constexpr std::size_t kMostPatternBytes = 1000;
+inline constexpr std::size_t kMostGrammarBytes = 64U << 10, kDeepestGrammar = 500;
+
+}  // namespace tt

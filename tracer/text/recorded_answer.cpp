@@ -1,0 +1,77 @@
+#include "tracer/text/recorded_answer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <string_view>
+
+namespace tt {
+
+namespace {
+
+std::vector<std::string> stops_of(const SessionInfo& info) {
+  std::vector<std::string> stops;
+  for (const auto& [name, value] : info.facts)
+    if (name.starts_with("request.stop.")) stops.push_back(value);
+  return stops;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> silent_of(const SessionInfo& info) {
+  for (const auto& [name, value] : info.facts)
+    if (name == "request.silent") return ranges_from(value);
+  return {};
+}
+
+}  // namespace
+
+std::string to_ranges(const std::vector<std::int32_t>& ids) {
+  std::string text;
+  for (std::size_t i = 0; i < ids.size();) {
+    std::size_t last = i;
+    while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) ++last;
+    text += std::format("{}{}", text.empty() ? "" : " ", ids[i]);
+    if (last > i) text += std::format("-{}", ids[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> ranges_from(const std::string& text) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    std::int32_t first = 0;
+    const auto begin = std::from_chars(at, end, first);
+    if (begin.ec != std::errc{} || first < 0) {
+      at = std::max(begin.ptr, at + 1);
+      continue;
+    }
+    std::int32_t last = first;
+    at = begin.ptr;
+    if (at < end && *at == '-') {
+      const auto close = std::from_chars(at + 1, end, last);
+      if (close.ec == std::errc{}) at = close.ptr;
+    }
+    if (first <= last) ranges.emplace_back(first, last);
+  }
+  return ranges;
+}
+
+RecordedAnswer::RecordedAnswer(const SessionInfo& info)
+    : stream_(stops_of(info)), silent_(silent_of(info)) {
+  std::ranges::sort(silent_);
+}
+
+bool RecordedAnswer::is_silent(std::int32_t id) const {
+  const auto behind =
+      std::ranges::upper_bound(silent_, id, {}, [](const auto& r) { return r.first; });
+  return behind != silent_.begin() && id <= std::prev(behind)->second;
+}
+
+std::string RecordedAnswer::push(const Token& token) {
+  if (!token.generated || is_silent(token.id)) return {};
+  return stream_.push(token.text);
+}
+
+}  // namespace tt
