@@ -1,6 +1,6 @@
-// tt-check-model MODEL.gguf: loads the model as tt-server would, makes a small context,
-// reads a text and a conversation, in a process that may crash. Exits 0, or says on stdout
-// why not.
+// tt-check-model MODEL.gguf: loads the model like tt-server, creates a small context, and
+// tokenizes a text and a conversation. Runs in a process of its own, because it may crash.
+// Exits with 0, or prints the error to stdout.
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,14 +18,14 @@
 
 namespace {
 
-// What a damaged file may cost the machine.
-void limit_damage() {
+// Limits the damage that an invalid file can do.
+void limit_resources() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  ::setenv("GGML_NO_BACKTRACE", "1", 1);  // it would start a debugger
-  // Half of the RAM: a file can claim that a list has billions of entries. The
-  // weights are mapped from the file and do not count.
+  ::setenv("GGML_NO_BACKTRACE", "1", 1);  // ggml would start a debugger
+  // Half of the RAM, because a file can claim that a list has billions of entries. The weights
+  // are mapped from the file and do not count.
   const auto ram = static_cast<rlim_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L)) *
                    static_cast<rlim_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
   if (ram > 0) {
@@ -34,18 +34,19 @@ void limit_damage() {
   }
 }
 
-// A template can nest without end, and what renders it recurses. On a quarter of the stack
-// that the server's threads have: what passes here has room there.
+// Rendering a chat template is recursive, and a template can be nested without limit. Renders it
+// with a quarter of the stack size of the server's threads, so that a template that passes here
+// cannot overflow their stacks.
 void render_chat(tt::Engine& engine) {
   constexpr std::size_t kStackBytes = 2U << 20;
-  std::puts("at its chat template");  // the last that is said if this ends the process
+  std::puts("at its chat template");  // the error message if rendering crashes
   std::fflush(stdout);
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, kStackBytes);
   pthread_t thread{};
   const auto render = [](void* model) -> void* {
-    // What it objects to is told to whoever sends a conversation.
+    // Errors of the template are reported when a client sends a conversation.
     (void)static_cast<tt::Engine*>(model)->tokens_of(
         tt::Prompt{std::vector<tt::ChatMessage>{{"user", "Hello"}}});
     return nullptr;
@@ -58,7 +59,7 @@ int check(const char* path) {
   tt::load_backends({});
   tt::ModelOptions model;
   model.path = path;
-  model.repack = false;  // the mapping is enough, and repacking takes seconds
+  model.repack = false;  // not needed for the check, and takes seconds
   tt::ContextOptions context;
   context.context = 64;
   context.batch = context.ubatch = 32;
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
     std::puts("usage: tt-check-model MODEL.gguf");
     return 2;
   }
-  limit_damage();
+  limit_resources();
   try {
     return check(argv[1]);
   } catch (const std::exception& error) {

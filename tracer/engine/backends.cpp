@@ -19,18 +19,18 @@ namespace tt {
 
 namespace {
 
-// llama.cpp's logger is global, so its sink has to be.
+// Global, because llama.cpp's logger is global.
 LibraryLog& log_sink() {
   static LibraryLog sink;
   return sink;
 }
 
-thread_local std::function<bool()> has_been_stopped;
+thread_local std::function<bool()> log_downgrade_active;
 
-// What continues a line is left out: dots of progress.
+// Drops continuations of a line (progress dots).
 void forward_log(ggml_log_level level, const char* text, void*) {
   if (!log_sink()) return;
-  if (has_been_stopped && has_been_stopped()) level = GGML_LOG_LEVEL_DEBUG;
+  if (log_downgrade_active && log_downgrade_active()) level = GGML_LOG_LEVEL_DEBUG;
   switch (level) {
     case GGML_LOG_LEVEL_DEBUG:
       return log_sink()(LibraryLine::Debug, text);
@@ -46,8 +46,8 @@ void forward_log(ggml_log_level level, const char* text, void*) {
   }
 }
 
-// Whether something listens at "host:port". The library ends the process when nothing does.
-bool listens(const std::string& server) {
+// Whether "host:port" accepts connections. The library aborts the process if it does not.
+bool can_connect(const std::string& server) {
   constexpr int kTimeoutMs = 3000;
   const std::size_t colon = server.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) return false;
@@ -90,21 +90,21 @@ bool find_amx_buffers() {
   return false;
 }
 
-// The library makes its list when it is first asked for; we ask once, in one thread.
+// Queried once: the library's lazy initialization of the list is not thread-safe.
 bool has_amx_buffers() {
   static const bool has = find_amx_buffers();
   return has;
 }
 
-constexpr std::array kTested = {std::pair{"0.7.0", "0.27.0"}};
+constexpr std::array kTestedVersions = {std::pair{"0.7.0", "0.27.0"}};
 
 }  // namespace
 
 StopIsNoError::StopIsNoError(std::function<bool()> stopped) {
-  has_been_stopped = std::move(stopped);
+  log_downgrade_active = std::move(stopped);
 }
 
-StopIsNoError::~StopIsNoError() { has_been_stopped = {}; }
+StopIsNoError::~StopIsNoError() { log_downgrade_active = {}; }
 
 void load_backends(LibraryLog log) {
   log_sink() = std::move(log);
@@ -126,10 +126,11 @@ std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>&
   const auto add = reinterpret_cast<AddServer>(
       ggml_backend_reg_get_proc_address(rpc, "ggml_backend_rpc_add_server"));
   for (const std::string& server : servers) {
-    ggml_backend_reg_t devices = add == nullptr || !listens(server) ? nullptr : add(server.c_str());
+    ggml_backend_reg_t devices =
+        add == nullptr || !can_connect(server) ? nullptr : add(server.c_str());
     if (devices == nullptr) {
       return std::unexpected(std::format(
-          "No RPC server answers at {}. Start one there with ggml-rpc-server.", server));
+          "Cannot connect to an RPC server at {}. Start one there with ggml-rpc-server.", server));
     }
     ggml_backend_register(devices);
   }
@@ -142,7 +143,7 @@ std::string repacking_fault(const GgufIndex& model) {
       })) {
     return {};
   }
-  return "this llama.cpp cannot keep MLA weights in AMX buffers";
+  return "this llama.cpp does not support MLA weights in AMX buffers";
 }
 
 std::vector<std::string> backend_names() {
@@ -170,7 +171,7 @@ LibraryVersions library_versions() {
                            .ggml_commit = ggml_commit(),
                            .tested = false,
                            .tested_with = {}};
-  for (const auto& [llama, ggml] : kTested) {
+  for (const auto& [llama, ggml] : kTestedVersions) {
     versions.tested = versions.tested || (versions.llama == llama && versions.ggml == ggml);
     versions.tested_with += std::format("{}llama {} with ggml {}",
                                         versions.tested_with.empty() ? "" : ", ", llama, ggml);

@@ -1,4 +1,4 @@
-// llama.cpp's backends, loaded once per process, and the library's version gate.
+// Loads llama.cpp's backends, once per process, and checks the version of the library.
 #pragma once
 
 #include <expected>
@@ -9,17 +9,17 @@
 
 namespace tt {
 
-// What llama.cpp says, from any thread.
+// llama.cpp's log messages, from any thread.
 enum class LibraryLine { Debug, Info, Warning, Error };
 using LibraryLog = std::function<void(LibraryLine, std::string_view)>;
 
-// Loads the backends that can be timed per op, and leaves out those that cannot
-// (BLAS runs whole matrix multiplications as one split). Call from main, once,
-// before any model is loaded. `log` may be empty.
+// Loads the backends, except those that cannot be timed per op (BLAS runs matrix
+// multiplications as one split). Call once, from main, before any model is loaded. `log`
+// may be empty.
 void load_backends(LibraryLog log);
 
-// While one lives, what llama.cpp says on this thread after `stopped` has become true is told
-// as Debug: that a graph which it was told to stop has not been computed is no error.
+// During its lifetime, log messages of llama.cpp on this thread have level Debug once `stopped`
+// returns true: an error about a graph that was cancelled on purpose is not an error.
 class StopIsNoError {
  public:
   explicit StopIsNoError(std::function<bool()> stopped);
@@ -28,26 +28,26 @@ class StopIsNoError {
   StopIsNoError& operator=(const StopIsNoError&) = delete;
 };
 
-// Adds the devices of llama.cpp RPC servers ("host:port"). The error says which failed.
+// Adds the devices of llama.cpp RPC servers ("host:port"). The error names the failed server.
 std::expected<void, std::string> add_rpc_servers(const std::vector<std::string>& servers);
 
 class GgufIndex;
 
-// Why this machine's llama.cpp cannot run `model` with repacked weights; empty: it can. With
-// AMX buffers, making a context aborts inside ggml when the model has the three-dimensional
-// weights of MLA (seen with the tested versions). After load_backends().
+// Why this machine's llama.cpp cannot run `model` with repacked weights; empty: it can. With AMX
+// buffers, creating a context aborts inside ggml if the model has three-dimensional MLA weights
+// (observed with the tested versions). Call after load_backends().
 std::string repacking_fault(const GgufIndex& model);
 
-// Their names, "CPU" among them.
+// Names of the loaded backends, including "CPU".
 std::vector<std::string> backend_names();
-// The devices that layers can be given to (-ngl), RPC servers among them. After
+// Devices to which layers can be offloaded (-ngl), including RPC servers. Call after
 // load_backends() and add_rpc_servers().
 std::vector<std::string> offload_devices();
 
 struct LibraryVersions {
   std::string llama, ggml, ggml_commit;
-  bool tested = false;      // the probe's tests ran with exactly these
-  std::string tested_with;  // for people: "llama 0.7.0 with ggml 0.27.0"
+  bool tested = false;      // tensor-trace was tested with exactly these
+  std::string tested_with;  // for the user: "llama 0.7.0 with ggml 0.27.0"
 };
 LibraryVersions library_versions();
 

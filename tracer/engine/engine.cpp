@@ -36,7 +36,7 @@ std::expected<ggml_type, EngineError> cache_type(const std::string& name) {
     accepted += std::format("{}{}", accepted.empty() ? "" : ", ", ggml_type_name(type));
   }
   return error(Kind::BadOption,
-               std::format("\"{}\" is no cache type. Choose one of {}.", name, accepted));
+               std::format("\"{}\" is not a cache type. Choose one of {}.", name, accepted));
 }
 
 llama_load_mode load_mode(const ModelOptions& options) {
@@ -46,27 +46,27 @@ llama_load_mode load_mode(const ModelOptions& options) {
   return options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
 }
 
-// Elements that a token has at most in a layer's V cache: rows of the widest weight that makes
-// them (of a joint one also what makes Q and K, which is more).
+// Upper bound of the elements of one token in a layer's V cache: the rows of the widest K, V or
+// QKV weight.
 std::uint64_t widest_values(const GgufIndex& index) {
-  std::int64_t most = 0;
+  std::int64_t maximum = 0;
   for (const GgufTensor& tensor : index.tensors()) {
     const Role role = role_of(tensor.name, TensorKind::Weight);
     if (role == Role::K || role == Role::V || role == Role::Qkv)
-      most = std::max(most, tensor.ne[1]);
+      maximum = std::max(maximum, tensor.ne[1]);
   }
-  return static_cast<std::uint64_t>(most);
+  return static_cast<std::uint64_t>(maximum);
 }
 
-// Positions that the model learned one by one, where it did: of one behind them
-// nothing is known, and ggml aborts. Those that are computed (RoPE) have no end.
+// Number of learned position embeddings, beyond which ggml aborts. Unlimited for computed
+// positions (RoPE).
 std::uint32_t learned_positions(const GgufIndex& index) {
   const GgufTensor* learned = index.find("position_embd.weight");
   if (learned == nullptr || !std::in_range<std::uint32_t>(learned->ne[1])) return UINT32_MAX;
   return static_cast<std::uint32_t>(learned->ne[1]);
 }
 
-// A number of the model's metadata; 0: it has none, or one per layer.
+// An integer in the model's metadata; 0: missing, or an array with one value per layer.
 std::uint32_t metadata_number(const GgufIndex& index, const std::string& key) {
   const auto value = value_of<std::uint64_t>(index.metadata(), key).value_or(0);
   return std::in_range<std::uint32_t>(value) ? static_cast<std::uint32_t>(value) : 0;
@@ -106,22 +106,22 @@ std::expected<LlamaModel, EngineError> load_model(const ModelOptions& options,
                            options.path.string(), library_versions().llama));
 }
 
-// llama.cpp only says it in its log.
+// llama.cpp reports a failure of mlock only in its log.
 std::string lock_fault(std::uint64_t locked, std::uint64_t weights) {
   if (locked >= weights) return "";
   return std::format(
-      "of {} bytes of weights {} could be locked; more are allowed by `ulimit -l unlimited`, of a "
-      "service by LimitMEMLOCK=infinity",
-      weights, locked);
+      "only {} of {} bytes of weights could be locked; raise the limit with `ulimit -l unlimited`, "
+      "or for a service with LimitMEMLOCK=infinity",
+      locked, weights);
 }
 
-// What llama.cpp does not check: it would crash, or load for minutes.
+// Limits that llama.cpp does not check: it would crash, or load for minutes.
 static_assert(kMostThreads == GGML_MAX_N_THREADS);
-std::optional<std::string> complaint(const ContextOptions& options) {
+std::optional<std::string> option_error(const ContextOptions& options) {
   if (std::max(options.threads, options.threads_batch) > kMostThreads)
-    return std::format("ggml computes with at most {} threads (-t, -tb).", kMostThreads);
+    return std::format("The number of threads (-t, -tb) must be at most {}.", kMostThreads);
   if (options.context > kMostContext)
-    return std::format("The context (-c) may have at most {} tokens.", kMostContext);
+    return std::format("The context (-c) must be at most {} tokens.", kMostContext);
   return std::nullopt;
 }
 
@@ -134,7 +134,7 @@ std::expected<llama_context_params, EngineError> context_params(const ContextOpt
   params.n_batch = options.batch;
   params.n_ubatch = options.ubatch;
   if (whole_prompts) {
-    // Encoders look at a whole prompt at once: it has to fit one step.
+    // Encoders process the whole prompt in one step.
     params.n_batch = params.n_ubatch =
         std::min(params.n_ctx, std::max<std::uint32_t>(trained, 512));
   }
@@ -164,7 +164,7 @@ Engine::~Engine() = default;
 std::expected<std::unique_ptr<Engine>, EngineError> Engine::load(const ModelOptions& options,
                                                                  const ContextOptions& context,
                                                                  const LoadProgress& progress) {
-  if (const auto wrong = complaint(context)) return error(Kind::BadOption, *wrong);
+  if (const auto invalid = option_error(context)) return error(Kind::BadOption, *invalid);
   std::error_code ignored;
   if (!std::filesystem::exists(options.path, ignored)) {
     return error(Kind::NotFound,
@@ -221,13 +221,13 @@ std::expected<void, EngineError> Engine::Impl::make_context() {
     context.reset(llama_init_from_model(loaded, *params));
     if (context) return {};
     return error(Kind::OutOfMemory,
-                 "llama.cpp could not make a context with these settings; its messages are in the "
+                 "llama.cpp cannot create a context with these settings; its messages are in the "
                  "log. A smaller context (-c) needs less memory; a quantized V cache (-ctv) needs "
                  "flash attention.");
   };
   auto made = attempt(llama_model_has_encoder(loaded), false);
   if (made && llama_get_memory(context.get()) == nullptr) {
-    // No memory: nothing to continue from. A diffusion model still answers logits.
+    // No KV cache or state: the model cannot generate. A diffusion model still outputs logits.
     facts.embedding_only = true;
     made = attempt(true, !llama_model_is_diffusion(loaded));
   }
@@ -255,7 +255,7 @@ void Engine::Impl::read_facts() {
   facts.n_vocab = number(llama_vocab_n_tokens(vocab()));
   facts.n_experts = metadata_number(index, facts.architecture + ".expert_count");
   facts.n_experts_used = metadata_number(index, facts.architecture + ".expert_used_count");
-  // llama.cpp rounds it up.
+  // llama.cpp rounds the context size up.
   facts.context = std::min(llama_n_ctx(context.get()), learned_positions(index));
   facts.context_trained = number(llama_model_n_ctx_train(loaded));
   facts.ubatch = llama_n_ubatch(context.get());
@@ -285,7 +285,7 @@ std::string Engine::Impl::piece(std::int32_t token, bool special) const {
 
 void Engine::Impl::read_vocabulary() {
   if (!facts.has_vocabulary) return;
-  std::array<char, 1> room{};  // only whether there is something is asked
+  std::array<char, 1> room{};  // only the length matters
   const auto is_empty = [&](std::int32_t token, bool special) {
     return llama_token_to_piece(vocab(), token, room.data(), room.size(), 0, special) == 0;
   };
@@ -306,14 +306,14 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
     for (const std::int32_t id : tokens) {
       if (id < 0 || static_cast<std::uint32_t>(id) >= facts.n_vocab) {
         return error(Kind::BadToken,
-                     std::format("Token {} is outside of the vocabulary: ids go from 0 to {}.", id,
+                     std::format("Token {} is not in the vocabulary: ids must be from 0 to {}.", id,
                                  facts.n_vocab - 1));
       }
     }
   } else {
     if (!facts.has_vocabulary) {
       return error(Kind::NoVocabulary,
-                   std::format("This model has no vocabulary, so it cannot read text. Send token "
+                   std::format("This model has no vocabulary and cannot tokenize text. Send token "
                                "ids from 0 to {} instead.",
                                facts.n_vocab - 1));
     }
@@ -328,15 +328,17 @@ std::expected<std::vector<std::int32_t>, EngineError> Engine::tokens_of(
     return error(Kind::EmptyPrompt, "The prompt is empty. Send at least one token.");
   }
   const bool whole = facts.embedding_only || facts.has_encoder;
-  const std::uint32_t most = whole ? facts.ubatch : facts.context;
-  if (tokens.size() > most) {
-    // An encoder has no more positions than it was trained on, others have what they learned.
-    const bool grows = most < learned_positions(impl_->index) &&
-                       (!whole || most < std::max<std::uint32_t>(facts.context_trained, 512));
-    return error(Kind::TooLong,
-                 std::format("The prompt has {} tokens, {} fit. {}", tokens.size(), most,
-                             grows ? "Shorten it, or start the server with a larger context (-c)."
-                                   : "Shorten it: this model reads no longer texts."));
+  const std::uint32_t maximum = whole ? facts.ubatch : facts.context;
+  if (tokens.size() > maximum) {
+    // A larger context does not help an encoder beyond its training context, or a model beyond its
+    // learned positions.
+    const bool grows = maximum < learned_positions(impl_->index) &&
+                       (!whole || maximum < std::max<std::uint32_t>(facts.context_trained, 512));
+    return error(
+        Kind::TooLong,
+        std::format("The prompt has {} tokens; the maximum is {}. {}", tokens.size(), maximum,
+                    grows ? "Shorten it, or start the server with a larger context (-c)."
+                          : "Shorten it: this is the limit of the model."));
   }
   return tokens;
 }
@@ -346,8 +348,8 @@ std::expected<void, EngineError> Engine::check(const GenerationRequest& request)
   if (!request.sampling.grammar.empty()) {
     if (impl_->facts.embedding_only) {
       return error(Kind::BadOption,
-                   "This model generates no text, so there is nothing that a grammar could rule. "
-                   "Leave the grammar out.");
+                   "This model generates no text, so a grammar cannot be used. Remove the "
+                   "grammar.");
     }
     if (auto sampler = make_sampler(request.sampling, impl_->vocab()); !sampler) {
       return error(Kind::BadGrammar, sampler.error());
@@ -421,9 +423,8 @@ const Probe& Engine::probe() const { return *impl_->probe; }
 
 RecorderSize Engine::recorder_size() const {
   const ModelFacts& facts = impl_->facts;
-  // Experts and scores of every layer, cache positions (one per element without
-  // flash attention, and twice where some layers have a cache of a window), attended
-  // cells, and the small lists.
+  // Experts and scores of every layer, cache positions (one per element without flash attention;
+  // twice if some layers have a sliding-window cache), attended cells, and small lists.
   const std::uint64_t caches =
       metadata_number(impl_->index, facts.architecture + ".attention.sliding_window") > 0 ? 2 : 1;
   const std::uint64_t positions = impl_->context_options.flash_attention == FlashAttention::On
@@ -433,8 +434,8 @@ RecorderSize Engine::recorder_size() const {
       std::uint64_t{facts.n_layers} * facts.n_experts_used * 2 * sizeof(float) +
       caches * positions * sizeof(std::int64_t) + 256;
   const std::uint64_t bytes = per_token * facts.ubatch + std::uint64_t{facts.context} * 16;
-  // Architectures have up to some 100 ops a layer; a graph with more loses its
-  // times, and is counted.
+  // Known architectures have up to about 100 ops per layer. A larger graph loses its times,
+  // which is counted.
   const std::size_t ops = std::size_t{facts.n_layers} * 256 + 1024;
   return {.max_ops = ops,
           .slot_bytes =

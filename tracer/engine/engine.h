@@ -1,8 +1,8 @@
 // A loaded model with its context and probe: runs one generation at a time.
 //
-// load() and generate() run on one thread (the inference thread); facts() and
-// the text functions are read-only and may be called from any thread once
-// loaded; cancel() from any thread at any time.
+// Call load() and generate() on one thread (the inference thread). facts() and the text
+// functions are read-only and may be called from any thread after load(); cancel() from any
+// thread at any time.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +42,10 @@ struct EngineError {
     NoChatTemplate
   };
   Kind kind;
-  std::string message;  // says what to do
+  std::string message;  // what is wrong and what to do
 };
 
-// How much one step of this model may write: what a Recorder is made with.
+// Maximum size of one step of this model; arguments for the Recorder.
 struct RecorderSize {
   std::size_t max_ops = 0;
   std::size_t slot_bytes = 0;
@@ -64,24 +64,24 @@ class Engine {
   const ModelFacts& facts() const;
   const GgufIndex& gguf() const;
 
-  // The prompt as token ids, chat template applied. Checks what can be checked
-  // without running: empty, too long, ids outside of the vocabulary.
+  // Converts the prompt to token ids, applying the chat template. Errors: empty, too long,
+  // ids that are not in the vocabulary, and so on.
   std::expected<std::vector<std::int32_t>, EngineError> tokens_of(const Prompt& prompt) const;
-  // Everything of a request that can be told before it runs.
+  // Validates a request before it runs.
   std::expected<void, EngineError> check(const GenerationRequest& request) const;
-  std::string piece(std::int32_t token) const;  // its bytes; may be half a character
+  std::string piece(std::int32_t token) const;  // bytes; may be an incomplete character
 
-  // Runs one request to its end, recording into `recorder` (null: level OFF).
-  // What went wrong inside is in the result; what was recorded until then stays.
+  // Runs one request to its end, recording into `recorder` (null: level OFF). Errors are in the
+  // result; what was recorded before an error is kept.
   GenerationResult generate(const GenerationRequest& request, Recorder* recorder,
                             GenerationListener& listener);
-  void cancel();        // the running generate() stops after the op in flight
-  void reset_cancel();  // before the next one
+  void cancel();        // stops generate() after the current op
+  void reset_cancel();  // call before the next generate()
 
   const Probe& probe() const;
   RecorderSize recorder_size() const;
-  // What a session of this model says about itself: model, host, libraries; and
-  // how it ended.
+  // Metadata of a session of this model: describe() sets request, model, host and libraries,
+  // complete() adds the result.
   SessionInfo describe(const GenerationRequest& request) const;
   void complete(SessionInfo& info, const GenerationResult& result) const;
 

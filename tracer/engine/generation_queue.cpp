@@ -15,7 +15,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kRemembered = 1000;  // finished requests whose status is still answered
+constexpr std::size_t kMaxFinished = 1000;  // finished requests whose status is kept
 
 }  // namespace
 
@@ -26,21 +26,22 @@ struct GenerationQueue::Job {
   bool cancelled = false;
 };
 
-// One mutex guards the jobs and the load state. The inference thread holds it
-// between steps only, for a few assignments.
+// `mutex` guards the jobs and the load state. The inference thread locks it only between steps,
+// for a few assignments.
 struct GenerationQueue::Impl final : GenerationListener {
-  Impl(Options given, SessionListener& sink) : options(std::move(given)), listener(sink) {}
+  Impl(Options queue_options, SessionListener& sink)
+      : options(std::move(queue_options)), listener(sink) {}
 
   void run();
   bool load();
   void run_job(Job& job);
   std::shared_ptr<Job> next_job();
-  void settle(Job& job, const GenerationResult& result, const RecordingResult& recording);
-  JobStatus status_of(const Job& job) const;                           // mutex held
-  JobStatus without_text(Job& job) const;                              // mutex held
-  std::vector<JobStatus> withdraw(const std::shared_ptr<Job>& job);    // mutex held
-  void end(Job& job);                                                  // mutex held
-  bool idle() const { return waiting.empty() && running == nullptr; }  // mutex held
+  void finish_job(Job& job, const GenerationResult& result, const RecordingResult& recording);
+  JobStatus status_of(const Job& job) const;                               // mutex held
+  JobStatus without_text(Job& job) const;                                  // mutex held
+  std::vector<JobStatus> cancel_waiting(const std::shared_ptr<Job>& job);  // mutex held
+  void end(Job& job);                                                      // mutex held
+  bool idle() const { return waiting.empty() && running == nullptr; }      // mutex held
 
   void on_token(const Token& token, std::string_view piece) override;
   void on_text(std::string_view rest) override;
@@ -50,9 +51,9 @@ struct GenerationQueue::Impl final : GenerationListener {
   const Options options;
   SessionListener& listener;
 
-  // Held from a change of states until the listener knows, so that it hears them
-  // in order. Taken before `mutex`.
-  std::mutex telling;
+  // Held from a state change until the listener was called, so that states arrive in order. Lock
+  // before `mutex`.
+  std::mutex notify_mutex;
   mutable std::mutex mutex;
   std::condition_variable wake;
   LoadState load_state;
@@ -61,12 +62,12 @@ struct GenerationQueue::Impl final : GenerationListener {
   std::deque<std::string> finished;  // oldest first
   std::shared_ptr<Job> running;
   bool stopping = false;
-  bool retired = false;
+  bool closed = false;
   std::chrono::steady_clock::time_point last_ended = std::chrono::steady_clock::now();
   std::vector<FileStamp> files;  // of the loaded model
   std::stop_source stop_loading;
 
-  bool exact_only = false;  // the self-check failed: fast times are not to be trusted
+  bool exact_only = false;  // the self-check failed: fast times are unreliable
   std::string self_check_fact;
   std::unique_ptr<Engine> engine;      // set once by the inference thread, under the mutex
   std::unique_ptr<PageFaults> faults;  // before the recorder, which takes from it
@@ -79,7 +80,7 @@ struct GenerationQueue::Impl final : GenerationListener {
 void GenerationQueue::Impl::run() {
   faults = PageFaults::watch();
   const bool loaded = load();
-  if (options.on_load) options.on_load(load_state);  // nobody changes it any more
+  if (options.on_load) options.on_load(load_state);  // final: no lock needed
   if (!loaded) return;
   while (const auto job = next_job()) run_job(*job);
 }
@@ -94,9 +95,9 @@ bool GenerationQueue::Impl::load() {
     return false;
   };
   if (!options.checker.empty()) {
-    const auto sound = check_model(options.checker, options.model.path,
+    const auto valid = check_model(options.checker, options.model.path,
                                    check_patience(options.model.path), stop_loading.get_token());
-    if (!sound) return fail(sound.error());
+    if (!valid) return fail(valid.error());
   }
   std::string warning;
   if (!options.self_check_model.empty()) {
@@ -105,7 +106,7 @@ bool GenerationQueue::Impl::load() {
     self_check_fact = checked ? std::format("passed, {} ops", checked->ops) : checked.error();
     warning = checked ? checked->warning
                       : std::format(
-                            "This libllama does not call back as the probe expects ({}). "
+                            "The callbacks of this libllama are not as the probe expects ({}). "
                             "Every session is timed exactly, which is slower.",
                             checked.error());
   }
@@ -127,7 +128,7 @@ bool GenerationQueue::Impl::load() {
   }
 
   const RecorderSize size = (*loaded)->recorder_size();
-  auto made = std::make_unique<Recorder>(
+  auto new_recorder = std::make_unique<Recorder>(
       size.max_ops, size.slot_bytes,
       [this](const std::string& session, const Step& step, const KnownGraphPtr& graph) {
         listener.on_step(session, step, graph);
@@ -136,7 +137,7 @@ bool GenerationQueue::Impl::load() {
   const std::lock_guard lock(mutex);
   files = std::move(stamps);
   last_ended = std::chrono::steady_clock::now();
-  recorder = std::move(made);
+  recorder = std::move(new_recorder);
   engine = *std::move(loaded);
   load_state = {
       .phase = LoadState::Phase::Ready, .progress = 1, .error = {}, .warning = std::move(warning)};
@@ -145,17 +146,17 @@ bool GenerationQueue::Impl::load() {
 
 std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
   std::unique_lock lock(mutex, std::defer_lock);
-  std::unique_lock tell(telling, std::defer_lock);
+  std::unique_lock notify_lock(notify_mutex, std::defer_lock);
   for (;;) {
     lock.lock();
     wake.wait(lock, [this] { return stopping || !waiting.empty(); });
     lock.unlock();
-    tell.lock();
+    notify_lock.lock();
     lock.lock();
     if (stopping) return nullptr;
     if (!waiting.empty()) break;
-    lock.unlock();  // withdrawn just now
-    tell.unlock();
+    lock.unlock();  // cancelled in the meantime
+    notify_lock.unlock();
   }
   running = waiting.front();
   waiting.pop_front();
@@ -163,7 +164,7 @@ std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
   engine->reset_cancel();
   const auto job = running;
   const JobStatus status = status_of(*job);
-  // Everyone behind moved up by one.
+  // All other waiting jobs moved up by one.
   std::vector<JobStatus> moved;
   for (const auto& other : waiting) moved.push_back(status_of(*other));
   lock.unlock();
@@ -174,10 +175,10 @@ std::shared_ptr<GenerationQueue::Job> GenerationQueue::Impl::next_job() {
 
 void GenerationQueue::Impl::run_job(Job& job) {
   if (const auto changed = changed_file(files)) {
-    GenerationResult refused;
-    refused.reason = StopReason::Error;
-    refused.error = *changed;
-    return settle(job, refused, {});
+    GenerationResult rejected;
+    rejected.reason = StopReason::Error;
+    rejected.error = *changed;
+    return finish_job(job, rejected, {});
   }
   const bool recorded = job.request.level != Level::Off;
   if (recorded) {
@@ -192,12 +193,12 @@ void GenerationQueue::Impl::run_job(Job& job) {
     engine->complete(job.info, result);
     recording = recorder->finish(job.info);
   }
-  settle(job, result, recording);
+  finish_job(job, result, recording);
 }
 
-void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
-                                   const RecordingResult& recording) {
-  const std::lock_guard tell(telling);
+void GenerationQueue::Impl::finish_job(Job& job, const GenerationResult& result,
+                                       const RecordingResult& recording) {
+  const std::lock_guard notify_lock(notify_mutex);
   JobStatus status;
   {
     const std::lock_guard lock(mutex);
@@ -225,12 +226,12 @@ void GenerationQueue::Impl::settle(Job& job, const GenerationResult& result,
   listener.on_state(status);
 }
 
-// Of a job that has ended the status is remembered; its prompt may be long.
+// Keeps only the status of a finished job, because its prompt may be long.
 void GenerationQueue::Impl::end(Job& job) {
   job.request = {};
   job.info = {};
   finished.push_back(job.status.id);
-  while (finished.size() > kRemembered) {
+  while (finished.size() > kMaxFinished) {
     jobs.erase(finished.front());
     finished.pop_front();
   }
@@ -281,7 +282,7 @@ JobStatus GenerationQueue::Impl::status_of(const Job& job) const {
   return status;
 }
 
-// Asked for with every token: the answer so far may be long and is not copied.
+// Avoids copying the text, which may be long, for every token.
 JobStatus GenerationQueue::Impl::without_text(Job& job) const {
   std::string text = std::exchange(job.status.text, {});
   JobStatus status = status_of(job);
@@ -289,8 +290,8 @@ JobStatus GenerationQueue::Impl::without_text(Job& job) const {
   return status;
 }
 
-// Takes a waiting job out. What changed: it, and the position of everyone behind it.
-std::vector<JobStatus> GenerationQueue::Impl::withdraw(const std::shared_ptr<Job>& job) {
+// Cancels a waiting job. Returns the changed statuses: this job, and the positions after it.
+std::vector<JobStatus> GenerationQueue::Impl::cancel_waiting(const std::shared_ptr<Job>& job) {
   job->status.state = JobState::Cancelled;
   job->status.stop_reason = StopReason::Cancelled;
   std::vector<JobStatus> changed = {status_of(*job)};
@@ -327,31 +328,31 @@ std::optional<std::string> GenerationQueue::changed() const {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->engine == nullptr) return std::nullopt;
   }
-  return changed_file(impl_->files);  // set before the engine, never again
+  return changed_file(impl_->files);  // constant once the engine is set
 }
 
 std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest request) {
   using Kind = SubmitError::Kind;
-  const auto refuse = [](Kind kind, std::string message) {
+  const auto reject = [](Kind kind, std::string message) {
     return std::unexpected(SubmitError{kind, std::move(message)});
   };
   const Engine* engine = nullptr;
   {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->load_state.phase == LoadState::Phase::Failed) {
-      return refuse(Kind::LoadFailed, "The model is not loaded: " + impl_->load_state.error);
+      return reject(Kind::LoadFailed, "The model is not loaded: " + impl_->load_state.error);
     }
     if (impl_->engine == nullptr) {
-      return refuse(Kind::NotReady, std::format("The model is still loading ({:.0f} %). Try again "
+      return reject(Kind::NotReady, std::format("The model is still loading ({:.0f} %). Try again "
                                                 "in a moment.",
                                                 100 * impl_->load_state.progress));
     }
     engine = impl_->engine.get();
   }
-  // The engine stays as long as the queue; its text functions need no lock.
-  if (const auto changed = changed_file(impl_->files)) return refuse(Kind::Changed, *changed);
+  // The engine lives as long as the queue; its text functions need no lock.
+  if (const auto changed = changed_file(impl_->files)) return reject(Kind::Changed, *changed);
   if (auto checked = engine->check(request); !checked) {
-    return refuse(
+    return reject(
         checked.error().kind == EngineError::Kind::TooLong ? Kind::TooLong : Kind::BadRequest,
         checked.error().message);
   }
@@ -370,14 +371,15 @@ std::expected<JobStatus, SubmitError> GenerationQueue::submit(GenerationRequest 
   job->status.submitted = std::chrono::steady_clock::now();
   job->request = std::move(request);
   JobStatus status;
-  const std::lock_guard tell(impl_->telling);
+  const std::lock_guard notify_lock(impl_->notify_mutex);
   {
     const std::lock_guard lock(impl_->mutex);
-    if (impl_->stopping || impl_->retired)
-      return refuse(Kind::Stopping, "The model is being unloaded.");
+    if (impl_->stopping || impl_->closed)
+      return reject(Kind::Stopping, "The model is being unloaded.");
     if (impl_->waiting.size() >= impl_->options.max_queued) {
-      return refuse(Kind::Full, std::format("{} requests are waiting already. Try again later.",
-                                            impl_->waiting.size()));
+      return reject(Kind::Full,
+                    std::format("{} requests are waiting, which is the maximum. Try again later.",
+                                impl_->waiting.size()));
     }
     impl_->waiting.push_back(job);
     impl_->jobs.emplace(job->info.id, job);
@@ -411,12 +413,12 @@ std::optional<std::chrono::steady_clock::time_point> GenerationQueue::idle_since
 bool GenerationQueue::retire() {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->idle()) return false;
-  impl_->retired = true;
+  impl_->closed = true;
   return true;
 }
 
 bool GenerationQueue::cancel(const std::string& id) {
-  const std::lock_guard tell(impl_->telling);
+  const std::lock_guard notify_lock(impl_->notify_mutex);
   std::vector<JobStatus> changed;
   {
     const std::lock_guard lock(impl_->mutex);
@@ -428,7 +430,7 @@ bool GenerationQueue::cancel(const std::string& id) {
       return true;
     }
     if (job.status.state != JobState::Queued) return true;
-    changed = impl_->withdraw(found->second);
+    changed = impl_->cancel_waiting(found->second);
   }
   for (const JobStatus& status : changed) impl_->listener.on_state(status);
   return true;
@@ -454,7 +456,7 @@ std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
   for (std::uint32_t op = from_op; op < done; ++op) {
     step.ends.push_back(Ns{buffer->op_ends[op].load(std::memory_order_relaxed)});
   }
-  // Recycled while being read: what was copied belongs to no one step.
+  // The buffer was reused while being read: discard the copy.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (buffer->generation.load(std::memory_order_relaxed) != generation ||
       engine->probe().in_flight() != buffer) {
@@ -465,18 +467,18 @@ std::optional<StepInFlight> GenerationQueue::in_flight(const std::string& id,
 
 void GenerationQueue::stop() {
   {
-    const std::lock_guard tell(impl_->telling);
-    std::vector<JobStatus> withdrawn;
+    const std::lock_guard notify_lock(impl_->notify_mutex);
+    std::vector<JobStatus> cancelled;
     {
       const std::lock_guard lock(impl_->mutex);
       if (impl_->stopping && !impl_->thread.joinable()) return;
       impl_->stopping = true;
       if (impl_->running != nullptr) impl_->engine->cancel();
       while (!impl_->waiting.empty()) {
-        withdrawn.push_back(impl_->withdraw(impl_->waiting.back()).front());
+        cancelled.push_back(impl_->cancel_waiting(impl_->waiting.back()).front());
       }
     }
-    for (const JobStatus& status : withdrawn) impl_->listener.on_state(status);
+    for (const JobStatus& status : cancelled) impl_->listener.on_state(status);
   }
   impl_->stop_loading.request_stop();
   impl_->wake.notify_all();

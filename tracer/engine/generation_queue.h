@@ -1,12 +1,12 @@
-// Requests in order, one at a time, each its own session file. Owns the
-// inference thread, which loads the model first.
+// Runs requests in order, one at a time; each is recorded in its own session file. Owns the
+// inference thread, which first loads the model.
 //
-// The model's files are mapped: when one is truncated while a step runs, the
-// kernel ends the process (SIGBUS), which nothing here can prevent. So before
-// each request is taken and before it runs its files are looked at (size, time,
-// inode), and it is refused when they are not those that were loaded.
+// The model's files are mapped. If one is truncated while a step runs, the kernel kills the
+// process (SIGBUS), which cannot be prevented here. Therefore the files are checked (size,
+// mtime, inode) when a request is submitted and before it runs, and the request is rejected
+// if a file has changed since it was loaded.
 //
-// Every public function may be called from any thread.
+// All public functions may be called from any thread.
 #pragma once
 
 #include <chrono>
@@ -31,23 +31,23 @@
 
 namespace tt {
 
-// What happens to sessions, as it happens. Must not block, nor submit or cancel:
-// implementations copy and queue. States of a session come in order. Threads: on_state any;
-// on_progress, on_token and on_text the inference thread; on_step the writer thread, after the step
-// is in the file.
+// Events of sessions. Implementations must not block and must not call submit() or cancel();
+// they copy and queue. States of a session arrive in order. Threads: on_state any; on_progress,
+// on_token and on_text the inference thread; on_step the writer thread, after the step was
+// written.
 class SessionListener {
  public:
   virtual ~SessionListener() = default;
   virtual void on_state(const JobStatus& status) = 0;
   virtual void on_progress(const JobStatus& status) = 0;  // its `text` is empty
   virtual void on_token(const std::string& session, const Token& token, std::string_view piece) = 0;
-  // The rest of the text, which was held back and belongs to no new token.
+  // The remaining text, which was held back, when no further token follows.
   virtual void on_text(const std::string& /*session*/, std::string_view /*rest*/) {}
   virtual void on_step(const std::string& session, const Step& step,
                        const KnownGraphPtr& graph) = 0;
 };
 
-// A look at the step that runs now. Copies what is there; empty between steps.
+// Snapshot of the running step.
 struct StepInFlight {
   std::string session;
   StepId step;
@@ -60,38 +60,39 @@ class GenerationQueue {
  public:
   static constexpr std::size_t kMostQueued = 64;
   struct Options {
-    std::string name{};  // of the model, in every status
+    std::string name{};  // model name, for JobStatus::model
     ModelOptions model;
     ContextOptions context;
-    std::filesystem::path data_dir;            // session files: data_dir/<id>.ttrace
-    std::filesystem::path checker{};           // tt-check-model; empty: load without trying first
-    std::filesystem::path self_check_model{};  // the bundled one; empty: trust the library
+    std::filesystem::path data_dir;            // for session files: data_dir/<id>.ttrace
+    std::filesystem::path checker{};           // tt-check-model; empty: load without a check
+    std::filesystem::path self_check_model{};  // bundled model; empty: skip the self-check
     std::size_t max_queued = kMostQueued;
-    // Loading has ended, well or not. On the inference thread; must not block.
+    // Called when loading has ended or failed, on the inference thread; must not block.
     std::function<void(const LoadState&)> on_load{};
   };
-  // `listener` outlives the queue.
+  // `listener` must outlive the queue.
   GenerationQueue(Options options, SessionListener& listener);
-  ~GenerationQueue();  // stop()
+  ~GenerationQueue();  // calls stop()
 
   LoadState load_state() const;
-  std::optional<ModelFacts> facts() const;  // once loaded
+  std::optional<ModelFacts> facts() const;  // nullopt until loaded
   const ModelOptions& model_options() const;
-  // What happened to the files of the loaded model since, and what to do; none: nothing.
+  // Message if a file of the loaded model has changed; nullopt: unchanged.
   std::optional<std::string> changed() const;
 
   std::expected<JobStatus, SubmitError> submit(GenerationRequest request);
-  std::optional<JobStatus> status(const std::string& id) const;  // of this queue's requests
-  std::vector<JobStatus> statuses() const;  // all that are remembered, in no order
-  bool cancel(const std::string& id);       // false: no such request
-  // Of the session `id`; empty also when another one runs.
+  std::optional<JobStatus> status(const std::string& id) const;  // requests of this queue
+  std::vector<JobStatus> statuses() const;                       // in no particular order
+  bool cancel(const std::string& id);                            // false: no such request
+  // The running step of session `id`, ops from `from_op` on; nullopt between steps or if another
+  // session runs.
   std::optional<StepInFlight> in_flight(const std::string& id, std::uint32_t from_op) const;
 
-  // Since when nothing waits or runs; none while something does, or the model loads.
+  // Time since which no request waits or runs; nullopt while one does, or the model loads.
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;
-  // Takes no more requests from now on. False, and nothing changes, when one waits or runs.
+  // Rejects requests from now on. Returns false, without effect, if a request waits or runs.
   bool retire();
-  // Cancels everything, finishes the running session's file, joins. Idempotent.
+  // Cancels all requests, finishes the running session's file and joins the thread. Idempotent.
   void stop();
 
  private:

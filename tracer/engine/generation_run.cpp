@@ -56,7 +56,7 @@ void GenerationRun::fail(std::string message) {
 
 // ---------------------------------------------------------------- kinds of model
 
-// Everything in one step: such models look at the whole text at once.
+// One step: these models process the whole text at once.
 void GenerationRun::embed(std::span<const std::int32_t> tokens) {
   add_tokens(tokens, 0, false, false, {});
   const auto begin = std::chrono::steady_clock::now();
@@ -108,7 +108,7 @@ void GenerationRun::generate(std::vector<std::int32_t> tokens) {
   result_.generate_ns = ns_between(first, std::chrono::steady_clock::now());
 }
 
-// The encoder's pass over the prompt; the decoder then starts from its own token.
+// Runs the encoder over the prompt. The decoder then begins with its start token.
 bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
   llama_memory_clear(llama_get_memory(engine_.context.get()), true);
   engine_.cached.clear();
@@ -120,23 +120,22 @@ bool GenerationRun::encode(std::span<const std::int32_t> tokens) {
   return true;
 }
 
-// Keeps what the context's memory has in common with this prompt; the rest of
-// the memory is emptied. At least one token is evaluated anew: its logits are
-// what generation starts from.
+// Keeps the prefix that the context's memory shares with this prompt and removes the rest. At
+// least one token is evaluated again, because generation starts from its logits.
 std::uint32_t GenerationRun::keep_prefix(std::span<const std::int32_t> tokens) {
   llama_memory_t memory = llama_get_memory(engine_.context.get());
   auto& cached = engine_.cached;
   std::size_t common = 0;
   if (request_.reuse_prefix && !engine_.facts.has_encoder) {
-    const std::size_t most = std::min(cached.size(), tokens.size() - 1);
-    while (common < most && cached[common] == tokens[common]) ++common;
+    const std::size_t max_common = std::min(cached.size(), tokens.size() - 1);
+    while (common < max_common && cached[common] == tokens[common]) ++common;
   }
-  // A sliding window has dropped the cells before it: then nothing can be kept
-  // that would still look back at them.
+  // With a sliding window, older cells have been dropped. The prefix can be reused only if all
+  // cells in the window before its end are present.
   const int window = llama_model_n_swa(engine_.model.get());
   const bool window_kept = window <= 0 || llama_memory_seq_pos_min(memory, kSequence) <=
                                               std::max(0, static_cast<int>(common) - window);
-  // Recurrent state cannot be cut back to a position: seq_rm then refuses.
+  // Recurrent state cannot be truncated to a position: seq_rm then fails.
   if (common == 0 || !window_kept ||
       !llama_memory_seq_rm(memory, kSequence, static_cast<llama_pos>(common), -1)) {
     llama_memory_clear(memory, true);
@@ -196,14 +195,14 @@ void GenerationRun::sample_until_stopped(llama_sampler* sampler) {
   }
 }
 
-// A grammar that allows none of the vocabulary's tokens makes the library throw.
+// The library throws if the grammar allows no token of the vocabulary.
 std::expected<llama_token, std::string> GenerationRun::sample(llama_sampler* sampler) {
   try {
     return llama_sampler_sample(sampler, engine_.context.get(), -1);
   } catch (const std::exception& error) {
     return std::unexpected(
-        std::format("No token of this model can follow: {}. A grammar has to be one that its "
-                    "vocabulary can spell.",
+        std::format("No token of this model can follow: {}. Use a grammar that the model's "
+                    "vocabulary can produce.",
                     error.what()));
   }
 }
@@ -244,7 +243,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
   const std::int32_t answer = phase == Phase::Encode ? llama_encode(engine_.context.get(), batch)
                                                      : llama_decode(engine_.context.get(), batch);
   const bool cancelled = engine_.probe->cancel_requested();
-  const bool whole = engine_.probe->end_step(answer != 0);
+  const bool complete = engine_.probe->end_step(answer != 0);
   if (answer == 0) llama_synchronize(engine_.context.get());
 
   if (buffer != nullptr) {
@@ -252,10 +251,10 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
     recorder_->submit(buffer);
   } else if (recorder_ != nullptr) {
     header.end = now();
-    header.aborted = !whole;
+    header.aborted = !complete;
     recorder_->submit_without_times(header);
   }
-  if (whole) {
+  if (complete) {
     evaluated_ += static_cast<std::uint32_t>(tokens.size());
     position_ += static_cast<std::uint32_t>(tokens.size());
     if (phase != Phase::Encode && llama_get_memory(engine_.context.get()) != nullptr) {
@@ -263,7 +262,7 @@ GenerationRun::Outcome GenerationRun::evaluate(Phase phase, std::span<const std:
     }
     return cancelled ? Outcome::Cancelled : Outcome::Ok;
   }
-  // What was aborted half-way left ubatches behind: nothing in memory can be trusted.
+  // An aborted step may have evaluated some ubatches: the memory is in an unknown state.
   if (llama_memory_t memory = llama_get_memory(engine_.context.get()); memory != nullptr) {
     llama_memory_clear(memory, true);
   }

@@ -1,5 +1,5 @@
-// One request from its tokens to its result: prefix reuse, prompt chunks,
-// sampling, stopping. Lives for the length of one Engine::generate().
+// Runs one request from its tokens to its result: prefix reuse, prompt chunks, sampling, stop
+// conditions. Lives during one call of Engine::generate().
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ class GenerationRun {
   GenerationResult result_;
   std::shared_ptr<const NamePattern> stats_;
   std::chrono::steady_clock::time_point epoch_;
-  std::uint32_t token_count_ = 0;  // of the session so far
+  std::uint32_t token_count_ = 0;  // tokens of the session so far
   std::uint32_t evaluated_ = 0;    // index of the first token of the next step
   std::uint32_t position_ = 0;     // in the sequence
 };

@@ -1,4 +1,4 @@
-// What the machine is, for a session's metadata.
+// Host information for a session's metadata.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace tt {
 
 // "host.cpu", "host.cores", "host.ram_bytes", "host.kernel", "host.disk" (of
-// `model`), "host.devices" (that layers can be given to), "library.llama",
-// "library.ggml"... in a fixed order; what cannot be read is left out.
+// `model`), "host.devices" (for offloading layers), "library.llama", "library.ggml"... in a
+// fixed order; values that cannot be read are omitted.
 std::vector<std::pair<std::string, std::string>> host_facts(const std::filesystem::path& model);
 
-// Of this process's memory, what the kernel keeps in RAM (mlock); bytes.
+// Locked memory of this process (mlock), in bytes.
 std::uint64_t locked_bytes();
 
 }  // namespace tt

@@ -10,10 +10,10 @@ namespace tt {
 
 namespace {
 
-// How deep its parentheses go; those in texts, character classes and comments are none.
+// Nesting depth of parentheses, not counting those in strings, character classes and comments.
 std::size_t depth_of(std::string_view grammar) {
   std::size_t depth = 0, deepest = 0;
-  char inside = 0;  // what ends it
+  char inside = 0;  // terminator of the current string, class or comment
   for (std::size_t at = 0; at < grammar.size(); ++at) {
     const char c = grammar[at];
     if (inside != 0) {
@@ -40,18 +40,18 @@ std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
   if (!sampling.grammar.empty()) {
     if (llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_NONE) {
       return std::unexpected(
-          "A grammar needs a vocabulary, and this model has none. Leave the grammar out.");
+          "A grammar needs a vocabulary, and this model has none. Remove the grammar.");
     }
     if (sampling.grammar.size() > kMostGrammarBytes ||
         depth_of(sampling.grammar) > kDeepestGrammar) {
       return std::unexpected(
-          std::format("The grammar is too large. It may have {} bytes, and parentheses {} deep.",
+          std::format("The grammar is too large. The maximum is {} bytes and nesting depth {}.",
                       kMostGrammarBytes, kDeepestGrammar));
     }
     llama_sampler* grammar = llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root");
     if (grammar == nullptr) {
       return std::unexpected(
-          "The grammar does not parse. It is GBNF and needs a rule named root, as in "
+          "The grammar does not parse. It must be GBNF and have a rule named root, as in "
           "root ::= \"yes\" | \"no\".");
     }
     add(grammar);

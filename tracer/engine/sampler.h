@@ -1,4 +1,4 @@
-// llama.cpp's sampler chain in the order that its own programs use.
+// Builds llama.cpp's sampler chain, in the same order as llama.cpp's own programs.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace tt {
 
-// `sampling.seed` is already drawn. The error is a grammar that does not parse
-// or is too large (request_bounds.h), or one for a model without vocabulary.
+// `sampling.seed` must not be the random placeholder. Errors: the grammar does not parse or is
+// too large (request_bounds.h), or the model has no vocabulary.
 std::expected<LlamaSampler, std::string> make_sampler(const Sampling& sampling,
                                                       const llama_vocab* vocab);
 
-// Tells the chain what stands before the answer. A grammar describes the answer
-// only, and would end the process over a prompt that does not follow it.
+// Passes the prompt to the samplers of the chain, except the grammar: it describes only the
+// answer and would abort the process on a prompt that does not match it.
 void accept_prompt(llama_sampler* chain, std::span<const std::int32_t> tokens);
 
 }  // namespace tt

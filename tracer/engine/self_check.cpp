@@ -15,42 +15,43 @@ namespace tt {
 
 namespace {
 
-// What a step was seen to do.
-struct Seen {
+// What was recorded of a step.
+struct RecordedStep {
   KnownGraphPtr graph;
   Step step;
   bool mismatch = false;
 };
 
-std::expected<std::vector<Seen>, std::string> run(const llama_model* model, Probe& probe,
-                                                  bool exact) {
+std::expected<std::vector<RecordedStep>, std::string> run(const llama_model* model, Probe& probe,
+                                                          bool exact) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = 64;
   params.n_batch = params.n_ubatch = 32;
   params.n_threads = params.n_threads_batch = 1;
   probe.attach(params);
   const LlamaContext context(llama_init_from_model(const_cast<llama_model*>(model), params));
-  if (!context) return std::unexpected("the bundled model gets no context");
+  if (!context) return std::unexpected("cannot create a context for the bundled model");
 
   StepPool pool(1, 4096, 1U << 16);
-  std::vector<Seen> seen;
-  // The prompt and the first decode are learned; each is repeated fast.
+  std::vector<RecordedStep> steps;
+  // The first prompt and the first decode are learned; the repetitions are timed fast.
   constexpr std::array<int, 6> kTokens = {5, 1, 5, 1, 1, 1};
   for (const int count : kTokens) {
     std::vector<llama_token> tokens(static_cast<std::size_t>(count), 5);
     StepBuffer* buffer = pool.try_acquire();
     probe.begin_step(
         buffer, {.exact = exact, .stats_of = nullptr, .epoch = std::chrono::steady_clock::now()});
-    const int answer = llama_decode(context.get(), llama_batch_get_one(tokens.data(), count));
-    probe.end_step(answer != 0);
-    Seen one{
+    const int status = llama_decode(context.get(), llama_batch_get_one(tokens.data(), count));
+    probe.end_step(status != 0);
+    RecordedStep recorded{
         .graph = buffer->graph, .step = step_from(*buffer), .mismatch = buffer->count_mismatch};
     buffer->graph.reset();
     pool.release(buffer);
-    if (answer != 0 || one.graph == nullptr) return std::unexpected("a decode was not seen");
-    seen.push_back(std::move(one));
+    if (status != 0 || recorded.graph == nullptr)
+      return std::unexpected("a decode was not recorded");
+    steps.push_back(std::move(recorded));
   }
-  return seen;
+  return steps;
 }
 
 }  // namespace
@@ -81,21 +82,21 @@ std::expected<SelfCheck, std::string> self_check(const std::filesystem::path& mo
 
   bool any_fast = false;
   for (std::size_t i = 0; i < fast->size(); ++i) {
-    const Seen& a = (*fast)[i];
-    const Seen& b = (*exact)[i];
+    const RecordedStep& a = (*fast)[i];
+    const RecordedStep& b = (*exact)[i];
     any_fast = any_fast || a.step.timing == Timing::Fast;
     if (a.mismatch || b.mismatch || a.step.op_ends.size() != b.step.op_ends.size() ||
         a.graph->graph != b.graph->graph || a.step.slots != b.step.slots) {
       return std::unexpected(std::format(
-          "llama {} calls back otherwise than tensor-trace expects: step {} has {} ops with fast "
-          "times and {} when cut after every op. Use exact timing with this library.",
+          "llama {} does not call back as tensor-trace expects: step {} has {} ops with fast times "
+          "and {} when split after every op. Use exact timing with this library.",
           versions.llama, i, a.step.op_ends.size(), b.step.op_ends.size()));
     }
     result.ops = a.step.op_ends.size();
   }
   if (!any_fast) {
     return std::unexpected(std::format(
-        "llama {} builds a graph anew that it built before, so no step could be timed fast.",
+        "llama {} rebuilds a graph that it built before, so no step could be timed fast.",
         versions.llama));
   }
   return result;

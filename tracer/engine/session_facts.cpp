@@ -1,5 +1,5 @@
-// What a session says about itself, of its request, model and machine before it runs
-// and of its end after: Engine::describe() and complete().
+// Metadata of a session: Engine::describe() before it runs (request, model, host) and
+// Engine::complete() afterwards (result).
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -15,12 +15,12 @@ namespace tt {
 
 namespace {
 
-// As many whole characters from the start as fit into so many bytes.
-std::string_view start_of(std::string_view text, std::size_t most) {
+// The longest prefix of complete characters that fits into `max_bytes` bytes.
+std::string_view prefix_of(std::string_view text, std::size_t max_bytes) {
   std::size_t end = 0;
   while (end < text.size()) {
     const std::size_t next = end + utf8_character_at(text.substr(end)).length;
-    if (next > most) break;
+    if (next > max_bytes) break;
     end = next;
   }
   return text.substr(0, end);
@@ -39,7 +39,7 @@ std::string title_of(const Prompt& prompt) {
     text = std::format("{} token ids", std::get<std::vector<std::int32_t>>(prompt).size());
   }
   std::ranges::replace(text, '\n', ' ');
-  return to_valid_utf8(start_of(text, kLength));
+  return to_valid_utf8(prefix_of(text, kLength));
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ SessionInfo Engine::describe(const GenerationRequest& request) const {
   if (!sampling.grammar.empty()) add("request.grammar", sampling.grammar);
   for (std::size_t i = 0; i < request.stop.size(); ++i)
     add(std::format("request.stop.{}", i), request.stop[i]);
-  // Generated, but not of the answer (RecordedAnswer).
+  // Tokens without text in the answer (see RecordedAnswer).
   std::vector<std::int32_t> silent = impl_->control;
   if (ends_at_eog(request)) {
     silent.insert(silent.end(), impl_->ending.begin(), impl_->ending.end());

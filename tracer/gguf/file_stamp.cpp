@@ -8,7 +8,7 @@ namespace tt {
 
 FileStamp stamp_of(const std::filesystem::path& path) {
   FileStamp stamp{.path = path};
-  struct stat facts{};
+  struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return stamp;
   stamp.size = static_cast<std::uint64_t>(facts.st_size);
   stamp.mtime_ns = std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;

@@ -1,4 +1,4 @@
-// Which file lies at a path and whether it is as it was: a value to compare.
+// Identity and version of the file at a path: a value to compare.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ struct FileStamp {
   std::filesystem::path path;
   std::uint64_t size = 0;  // bytes
   std::int64_t mtime_ns = 0;
-  std::uint64_t device = 0, inode = 0;  // 0, 0: there is no file
+  std::uint64_t device = 0, inode = 0;  // 0, 0: the file does not exist
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
 FileStamp stamp_of(const std::filesystem::path& path);
 
-// What changed since the stamps were taken, and what to do; none when nothing did.
+// Message for the first file that changed since its stamp was taken; nullopt: no change.
 std::optional<std::string> changed_file(std::span<const FileStamp> stamps);
 
 }  // namespace tt

@@ -18,12 +18,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF files are little-endian");
 
-// No model comes near these; a sparse file can claim anything.
-constexpr std::uint64_t kMostHeaderBytes = 256u << 20;
-constexpr std::uint64_t kMostEntries = 1u << 16;
-constexpr std::uint64_t kMostTensors = 1u << 16;
+// Far above any real model. A sparse file can claim any size.
+constexpr std::uint64_t kMaxHeaderBytes = 256u << 20;
+constexpr std::uint64_t kMaxEntries = 1u << 16;
+constexpr std::uint64_t kMaxTensors = 1u << 16;
 
-// Reads in order and never beyond `limit`; after the first failure everything is 0.
+// Reads sequentially and never beyond `limit`. After the first failure all reads return 0.
 class Reader {
  public:
   Reader(std::ifstream in, std::uint64_t limit) : in_(std::move(in)), left_(limit), limit_(limit) {}
@@ -103,7 +103,7 @@ GgufScalar read_scalar(Reader& in, gguf_type type) {
   }
 }
 
-// Bytes of one element; 0: they differ.
+// Bytes per element; 0: variable size.
 std::uint64_t size_of(gguf_type type) {
   switch (type) {
     case GGUF_TYPE_UINT8:
@@ -135,7 +135,7 @@ std::optional<gguf_type> read_type(Reader& in) {
 GgufArray read_array(Reader& in) {
   const auto type = read_type(in);
   GgufArray array;
-  if (!type || *type == GGUF_TYPE_ARRAY) {  // arrays of arrays: nobody reads them
+  if (!type || *type == GGUF_TYPE_ARRAY) {  // nested arrays are not supported
     in.fail();
     return array;
   }
@@ -173,14 +173,14 @@ GgufEntry read_entry(Reader& in) {
 
 // ---------------------------------------------------------------- tensors
 
-// a * b, if it fits a file's size.
+// a * b; nullopt if it exceeds the limit of file sizes.
 std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  if (a != 0 && b > kMost / a) return std::nullopt;
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
+  if (a != 0 && b > kMaxBytes / a) return std::nullopt;
   return a * b;
 }
 
-// As ggml lays a contiguous tensor out; none when its shape does not fit its type.
+// Size of a contiguous tensor as in ggml; nullopt if the shape is invalid for the type.
 std::optional<std::uint64_t> bytes_of(ggml_type type, const std::array<std::int64_t, 4>& ne) {
   const std::int64_t block = ggml_blck_size(type);
   if (block <= 0 || ggml_type_size(type) == 0 || ne[0] % block != 0) return std::nullopt;
@@ -190,7 +190,7 @@ std::optional<std::uint64_t> bytes_of(ggml_type type, const std::array<std::int6
   return bytes;
 }
 
-// Its offset is still the one into the data.
+// The offset is relative to the data section.
 GgufTensorInfo read_tensor(Reader& in) {
   GgufTensorInfo tensor;
   tensor.name = in.text();
@@ -206,7 +206,7 @@ GgufTensorInfo read_tensor(Reader& in) {
     return tensor;
   }
   const auto bytes = bytes_of(static_cast<ggml_type>(type), tensor.ne);
-  if (!bytes) {  // also: a type that ggml has given up
+  if (!bytes) {  // also types that ggml has removed
     in.fail();
     return tensor;
   }
@@ -215,7 +215,7 @@ GgufTensorInfo read_tensor(Reader& in) {
   return tensor;
 }
 
-// ---------------------------------------------------------------- the whole
+// ---------------------------------------------------------------- header
 
 std::unexpected<std::string> damaged(const std::filesystem::path& path, const std::string& where) {
   return std::unexpected(
@@ -233,7 +233,7 @@ std::optional<std::uint64_t> alignment_of(const GgufHeader& header) {
 }
 
 template <class T>
-bool all_differ(const std::vector<T>& items, const std::string T::* name) {
+bool all_unique(const std::vector<T>& items, const std::string T::*name) {
   std::unordered_set<std::string_view> seen;
   return std::ranges::all_of(items, [&](const T& item) { return seen.insert(item.*name).second; });
 }
@@ -257,15 +257,15 @@ std::string value_text(const GgufEntry& entry) {
 std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path) {
   std::error_code failed;
   GgufHeader header;
-  // A pipe would make us wait, a folder has no bytes.
+  // Opening a pipe would block.
   if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
-    return std::unexpected(std::format("{}: not a file.", path.string()));
+    return std::unexpected(std::format("{}: not a regular file.", path.string()));
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
   header.file_size = std::filesystem::file_size(path, failed);
   if (failed) return std::unexpected(std::format("{}: {}", path.string(), failed.message()));
 
-  Reader in(std::move(file), std::min(header.file_size, kMostHeaderBytes));
+  Reader in(std::move(file), std::min(header.file_size, kMaxHeaderBytes));
   if (in.number<std::array<char, 4>>() != std::array{'G', 'G', 'U', 'F'}) {
     return std::unexpected(
         std::format("{}: not a GGUF file (it does not start with \"GGUF\").", path.string()));
@@ -273,13 +273,13 @@ std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::p
   const auto version = in.number<std::uint32_t>();
   const auto n_tensors = in.number<std::uint64_t>();
   const auto n_entries = in.number<std::uint64_t>();
-  if (!in.ok()) return damaged(path, "it ends at once");
+  if (!in.ok()) return damaged(path, "the file is too short");
   if (version < 2 || version > GGUF_VERSION) {
     return std::unexpected(
-        std::format("{}: GGUF version {}; this server reads 2 and {}. Convert it again.",
+        std::format("{}: GGUF version {}; versions 2 to {} are supported. Convert it again.",
                     path.string(), version, GGUF_VERSION));
   }
-  if (n_tensors > kMostTensors || n_entries > kMostEntries) return damaged(path, "its counts");
+  if (n_tensors > kMaxTensors || n_entries > kMaxEntries) return damaged(path, "invalid counts");
 
   for (std::uint64_t i = 0; i < n_entries; ++i) {
     header.metadata.push_back(read_entry(in));
@@ -289,16 +289,16 @@ std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::p
     header.tensors.push_back(read_tensor(in));
     if (!in.ok()) return damaged(path, std::format("tensor {} of {}", i + 1, n_tensors));
   }
-  if (!all_differ(header.metadata, &GgufEntry::key) ||
-      !all_differ(header.tensors, &GgufTensorInfo::name)) {
-    return damaged(path, "a name appears twice");
+  if (!all_unique(header.metadata, &GgufEntry::key) ||
+      !all_unique(header.tensors, &GgufTensorInfo::name)) {
+    return damaged(path, "duplicate name");
   }
   const auto alignment = alignment_of(header);
-  if (!alignment) return damaged(path, "its alignment");
+  if (!alignment) return damaged(path, "invalid alignment");
   header.data_offset =
       n_tensors == 0 ? in.at() : (in.at() + *alignment - 1) / *alignment * *alignment;
 
-  // From here offsets count from the file's begin.
+  // Make offsets relative to the begin of the file.
   for (GgufTensorInfo& tensor : header.tensors) {
     if (tensor.offset > header.file_size || header.data_offset > header.file_size ||
         header.data_offset + tensor.offset + tensor.size > header.file_size) {

@@ -1,8 +1,7 @@
-// The header of one GGUF file: metadata and where its tensors lie. Read by our
-// own code and not by llama.cpp's, which a hostile file can make abort: here
-// every length is checked against what is left, so that a file of any bytes
-// gives a value or an error, in bounded time and memory. Says nothing of
-// whether llama.cpp can load it (model_check.h does).
+// Parses the header of one GGUF file: metadata and tensor offsets. Does not use llama.cpp's
+// parser, which can abort on a malicious file. Every length is checked against the remaining
+// bytes, so that any input gives a value or an error in bounded time and memory. Does not
+// check whether llama.cpp can load the model (see model_check.h).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace tt {
 using GgufScalar = std::variant<std::uint64_t, std::int64_t, float, double, bool, std::string>;
 
 struct GgufArray {
-  std::string type;  // of its elements
+  std::string type;  // of the elements
   std::uint64_t length = 0;
   std::vector<GgufScalar> first;  // at most kShownElements
   static constexpr std::size_t kShownElements = 16;
@@ -29,28 +28,28 @@ struct GgufArray {
 
 struct GgufEntry {
   std::string key;
-  std::string type;  // ggml's word: "u32", "str", "arr"...
+  std::string type;  // ggml's name: "u32", "str", "arr"...
   std::variant<GgufScalar, GgufArray> value;
 };
-// Of a scalar its value, of an array "str[32000]".
+// A scalar's value, or the type and length of an array: "str[32000]".
 std::string value_text(const GgufEntry& entry);
 
 struct GgufTensorInfo {
   std::string name;
   std::string type;                  // "Q4_K"
   std::array<std::int64_t, 4> ne{};  // elements, innermost first
-  std::uint64_t offset = 0;          // in the file, bytes
+  std::uint64_t offset = 0;          // bytes from the begin of the file
   std::uint64_t size = 0;
 };
 
 struct GgufHeader {
   std::uint64_t file_size = 0;
-  std::uint64_t data_offset = 0;        // everything before it is the header
+  std::uint64_t data_offset = 0;        // size of the header
   std::vector<GgufEntry> metadata;      // in file order
-  std::vector<GgufTensorInfo> tensors;  // in file order; each lies inside the file
+  std::vector<GgufTensorInfo> tensors;  // in file order; each is within the file
 };
 
-// A scalar by its key; none when there is no such key, or one of another type.
+// The scalar at `key`; nullopt if the key is missing or has another type.
 template <class T>
 std::optional<T> value_of(const std::vector<GgufEntry>& metadata, std::string_view key) {
   const auto entry = std::ranges::find(metadata, key, &GgufEntry::key);
@@ -60,7 +59,7 @@ std::optional<T> value_of(const std::vector<GgufEntry>& metadata, std::string_vi
   return std::get<T>(*scalar);
 }
 
-// The error names the file and says what to do.
+// The error message contains the path and says what to do.
 std::expected<GgufHeader, std::string> read_gguf_header(const std::filesystem::path& path);
 
 }  // namespace tt

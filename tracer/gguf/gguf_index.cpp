@@ -15,11 +15,11 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kMostTensors = 1u << 16;
+constexpr std::size_t kMaxTensors = 1u << 16;
 
-std::expected<ModelFile, std::string> identify(const std::filesystem::path& path,
-                                               std::uint64_t header_bytes) {
-  struct stat facts{};
+std::expected<ModelFile, std::string> describe_file(const std::filesystem::path& path,
+                                                    std::uint64_t header_bytes) {
+  struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) {
     return std::unexpected(std::format("{}: {}", path.string(), std::strerror(errno)));
   }
@@ -43,7 +43,7 @@ std::expected<ModelFile, std::string> identify(const std::filesystem::path& path
   return file;
 }
 
-// The parts of a split model, which is named by its first; just it when it is whole.
+// Paths of all parts of a split model, given its first part; only `path` if not split.
 std::expected<std::vector<std::filesystem::path>, std::string> parts_of(
     const std::filesystem::path& path, const GgufHeader& header) {
   const std::uint64_t count = value_of<std::uint64_t>(header.metadata, "split.count").value_or(1);
@@ -55,17 +55,17 @@ std::expected<std::vector<std::filesystem::path>, std::string> parts_of(
                          static_cast<int>(count)) <= 0) {
     return std::unexpected(
         std::format("{}: part {} of {} of a split model, but its name does not end in "
-                    "-{:05}-of-{:05}.gguf. Give the parts their names back.",
+                    "-{:05}-of-{:05}.gguf. Restore the original file names.",
                     path.string(), no + 1, count, no + 1, count));
   }
   const std::string prefix = text.data();
   if (no > 0) {
     llama_split_path(text.data(), text.size(), prefix.c_str(), 0, static_cast<int>(count));
-    std::error_code none;
+    std::error_code ignored;
     return std::unexpected(
-        std::format("{}: part {} of {} of a split model, which is named by its first part: {}{}.",
+        std::format("{}: part {} of {} of a split model. Give the path of its first part: {}{}.",
                     path.string(), no + 1, count, text.data(),
-                    std::filesystem::exists(text.data(), none) ? "" : ", which is not there"));
+                    std::filesystem::exists(text.data(), ignored) ? "" : ", which does not exist"));
   }
   std::vector<std::filesystem::path> parts;
   for (int part = 0; part < static_cast<int>(count); ++part) {
@@ -96,11 +96,11 @@ std::expected<GgufIndex, std::string> GgufIndex::open(const std::filesystem::pat
 std::expected<void, std::string> GgufIndex::add_file(const std::filesystem::path& path) {
   auto header = read_gguf_header(path);
   if (!header) return std::unexpected(header.error());
-  auto file = identify(path, header->data_offset);
+  auto file = describe_file(path, header->data_offset);
   if (!file) return std::unexpected(file.error());
-  if (tensors_.size() + header->tensors.size() > kMostTensors) {
+  if (tensors_.size() + header->tensors.size() > kMaxTensors) {
     return std::unexpected(
-        std::format("{}: the model has more than {} tensors.", path.string(), kMostTensors));
+        std::format("{}: the model has more than {} tensors.", path.string(), kMaxTensors));
   }
   const auto file_index = static_cast<std::uint32_t>(files_.size());
   for (GgufTensorInfo& info : header->tensors) {

@@ -1,6 +1,5 @@
-// What a model's GGUF says before anything is loaded: which tensor lies where
-// in which file. The first of the two ways from a tensor to a file offset (the
-// second, by address, is mapped_files.h).
+// Index of a model's GGUF files: file, offset and size of every tensor, by name. Read before
+// the model is loaded. mapped_files.h independently finds file offsets by address.
 #pragma once
 
 #include <array>
@@ -27,14 +26,14 @@ struct GgufTensor {
 
 class GgufIndex {
  public:
-  // Reads the header of `path`, and of the other parts when it is the first of
-  // a split model (all parts lie beside it). The error says what to do.
+  // Reads the header of `path`, and of all parts if it is the first part of a split model (the
+  // parts are in the same folder). The error message says what to do.
   static std::expected<GgufIndex, std::string> open(const std::filesystem::path& path);
 
   const std::vector<ModelFile>& files() const { return files_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  const GgufTensor* find(std::string_view name) const;                  // null: no such tensor
-  const std::vector<GgufEntry>& metadata() const { return metadata_; }  // of the first file
+  const GgufTensor* find(std::string_view name) const;                  // null: not found
+  const std::vector<GgufEntry>& metadata() const { return metadata_; }  // from the first file
 
  private:
   std::expected<void, std::string> add_file(const std::filesystem::path& path);

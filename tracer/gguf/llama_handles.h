@@ -1,4 +1,4 @@
-// llama.cpp's C handles, wrapped once on arrival.
+// RAII wrappers for llama.cpp's C handles.
 #pragma once
 
 #include <gguf.h>

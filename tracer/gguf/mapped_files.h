@@ -1,5 +1,5 @@
-// The second way from a tensor to a file offset: where its address is mapped
-// from (/proc/self/maps). Independent of names and of the GGUF header.
+// Finds the file offset of a tensor by its address, from the process's mappings
+// (/proc/self/maps). Independent of tensor names and of the GGUF header.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace tt {
 
 class MappedFiles {
  public:
-  // The mappings of `files` in this process now. Ranges follow the order of `files`.
+  // Current mappings of `files` in this process. FileRange::file is an index into `files`.
   static MappedFiles of_this_process(std::span<const ModelFile> files);
 
-  // The file bytes behind [address, address + length); none when it is not mapped.
+  // File range mapped at [address, address + length); nullopt if it is not mapped.
   std::optional<FileRange> locate(const void* address, std::uint64_t length) const;
 
  private:
-  struct Stretch {
+  struct Mapping {
     std::uint64_t begin, end;  // addresses
-    std::uint64_t offset;      // in the file, of `begin`
+    std::uint64_t offset;      // file offset of `begin`
     std::uint32_t file;
   };
-  std::vector<Stretch> stretches_;  // by address, not overlapping
+  std::vector<Mapping> mappings_;  // sorted by address, not overlapping
 };
 
 }  // namespace tt

@@ -24,30 +24,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum class Ended { ByItself, Late, Stopped };
+enum class ReadResult { Closed, TimedOut, Stopped };
 
-// Keeps the end of what the child says until it closes its output.
-Ended read_until_closed(int fd, Clock::time_point deadline, const std::stop_token& stop,
-                        std::string& text) {
-  constexpr std::size_t kMost = 4096;
-  constexpr std::chrono::milliseconds kLookForStop{100};
+// Reads the child's output until it closes it; keeps only the last 4096 bytes.
+ReadResult read_until_closed(int fd, Clock::time_point deadline, const std::stop_token& stop,
+                             std::string& text) {
+  constexpr std::size_t kMaxOutputBytes = 4096;
+  constexpr std::chrono::milliseconds kStopPollInterval{100};
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return Ended::Late;
-    if (stop.stop_requested()) return Ended::Stopped;
+    if (left.count() <= 0) return ReadResult::TimedOut;
+    if (stop.stop_requested()) return ReadResult::Stopped;
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(left, kLookForStop).count()));
-    if (ready < 0 && errno != EINTR) return Ended::Late;
+    const int ready =
+        ::poll(&waiting, 1, static_cast<int>(std::min(left, kStopPollInterval).count()));
+    if (ready < 0 && errno != EINTR) return ReadResult::TimedOut;
     if (ready <= 0) continue;
     std::array<char, 512> block;
     const ssize_t got = ::read(fd, block.data(), block.size());
-    if (got <= 0) return Ended::ByItself;
+    if (got <= 0) return ReadResult::Closed;
     text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMost) text.erase(0, text.size() - kMost);
+    if (text.size() > kMaxOutputBytes) text.erase(0, text.size() - kMaxOutputBytes);
   }
 }
 
-// Starts it with its output on `out` and without our signal mask. An errno, or 0.
+// Starts the child with its output on `out` and an empty signal mask. Returns 0 or an errno.
 int spawn(const std::string& program, const std::string& argument, int out, pid_t& child) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -104,28 +105,28 @@ std::expected<void, std::string> check_model(const std::filesystem::path& checke
                     std::strerror(failed)));
   }
 
-  std::string said;
-  const Ended ended = read_until_closed(pipe_ends[0], Clock::now() + timeout, stop, said);
+  std::string output;
+  const ReadResult result = read_until_closed(pipe_ends[0], Clock::now() + timeout, stop, output);
   ::close(pipe_ends[0]);
-  if (ended != Ended::ByItself) ::kill(child, SIGKILL);
+  if (result != ReadResult::Closed) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (ended == Ended::Stopped) return std::unexpected("Stopped while the model was checked.");
-  if (ended == Ended::Late) {
+  if (result == ReadResult::Stopped) return std::unexpected("The model check was cancelled.");
+  if (result == ReadResult::TimedOut) {
     return std::unexpected(std::format(
         "{}: llama.cpp did not finish loading it in {} s. The file is probably damaged.",
         model.string(), std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
   }
   if (WIFSIGNALED(status)) {
-    const std::string last = last_line(std::move(said));
+    const std::string last = last_line(std::move(output));
     return std::unexpected(std::format(
         "{}: llama.cpp crashed while loading it ({}). The file is damaged, or newer than the "
         "library. Download or convert it again.",
         model.string(), last.empty() ? ::strsignal(WTERMSIG(status)) : last));
   }
   if (WEXITSTATUS(status) != 0) {
-    const std::string reason = last_line(std::move(said));
+    const std::string reason = last_line(std::move(output));
     return std::unexpected(reason.empty() ? model.string() + ": cannot be loaded." : reason);
   }
   return {};

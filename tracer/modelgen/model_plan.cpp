@@ -109,16 +109,16 @@ constexpr std::array<Build, kShapes.size()> kBuilds = {
     detail::build_gpt_oss, detail::build_qwen3_moe, detail::build_mamba, detail::build_t5,
     detail::build_bert,    detail::build_rwkv7};
 
-std::unexpected<ModelError> bad(std::string message) {
+std::unexpected<ModelError> invalid_spec(std::string message) {
   return std::unexpected(ModelError{Kind::BadSpec, std::move(message)});
 }
 
-// The shape's sizes with the spec's in their place, checked.
+// The shape's sizes with the overrides of the spec, validated.
 std::expected<Dims, ModelError> resolve_dims(const NamedShape& shape, const ModelSpec& spec) {
   struct Size {
     const char* name;
-    std::int64_t Dims::* own;
-    std::optional<std::int64_t> DimOverrides::* wanted;
+    std::int64_t Dims::*own;
+    std::optional<std::int64_t> DimOverrides::*requested;
     std::int64_t limit;
   };
   constexpr std::array sizes = {
@@ -134,51 +134,55 @@ std::expected<Dims, ModelError> resolve_dims(const NamedShape& shape, const Mode
 
   Dims dims = shape.dims;
   for (const Size& size : sizes) {
-    const std::optional<std::int64_t> wanted = spec.dims.*size.wanted;
-    if (!wanted) {
+    const std::optional<std::int64_t> requested = spec.dims.*size.requested;
+    if (!requested) {
       continue;
     }
     if (dims.*size.own == 0) {
-      return bad(std::format("{}: the shape {} has none", size.name, shape.name));
+      return invalid_spec(
+          std::format("{}: the shape {} does not have this size", size.name, shape.name));
     }
-    if (*wanted < 1 || *wanted > size.limit) {
-      return bad(std::format("{}: {} is not in 1 to {}", size.name, *wanted, size.limit));
+    if (*requested < 1 || *requested > size.limit) {
+      return invalid_spec(
+          std::format("{}: {} must be from 1 to {}", size.name, *requested, size.limit));
     }
-    dims.*size.own = *wanted;
+    dims.*size.own = *requested;
   }
   if (!spec.pieces.empty()) {
     if (shape.architecture == "t5" || shape.architecture == "bert" ||
         shape.architecture == "rwkv7" || shape.architecture == "mamba") {
-      return bad(std::format("pieces: the shape {} takes no learned vocabulary", shape.name));
+      return invalid_spec(
+          std::format("pieces: the shape {} does not support a learned vocabulary", shape.name));
     }
     dims.vocab = detail::learned_vocabulary_size(spec.pieces);
   } else if (dims.vocab < detail::kMinVocab) {
-    return bad(
+    return invalid_spec(
         std::format("vocab: {} is too small for bytes, characters and special tokens "
                     "(at least {})",
                     dims.vocab, detail::kMinVocab));
   }
   if (dims.heads > 0) {
     if (dims.embd % dims.heads != 0 || (dims.embd / dims.heads) % 2 != 0) {
-      return bad(
+      return invalid_spec(
           std::format("heads: {} does not divide embd {} into even parts", dims.heads, dims.embd));
     }
     if (dims.heads % dims.kv_heads != 0) {
-      return bad(std::format("kv-heads: {} does not divide heads {}", dims.kv_heads, dims.heads));
+      return invalid_spec(
+          std::format("kv-heads: {} does not divide heads {}", dims.kv_heads, dims.heads));
     }
   } else if (dims.embd % 64 != 0) {
-    return bad(std::format("embd: {} is not a multiple of 64", dims.embd));
+    return invalid_spec(std::format("embd: {} is not a multiple of 64", dims.embd));
   }
   if (dims.experts_used > dims.experts) {
-    return bad(std::format("experts-used: {} of {} experts", dims.experts_used, dims.experts));
+    return invalid_spec(
+        std::format("experts-used: {} of {} experts", dims.experts_used, dims.experts));
   }
   return dims;
 }
 
-// Q4_K everywhere but where llama.cpp's quantizer puts Q6_K. Its two counters run
-// over attn_v and over ffn_down in file order; models with experts go by the
-// layer's number for the latter, and those with eight spend more bits on attention,
-// which is a small part of them.
+// Q4_K, except where llama.cpp's quantizer uses Q6_K. The quantizer counts attn_v and ffn_down
+// separately in file order; for ffn_down of models with experts it uses the layer number. Models
+// with eight experts use more bits for attention, which is a small part of the model.
 void apply_q4_k_m(ModelPlan& plan, const Dims& dims, bool tied) {
   const auto is_value = [](const PlannedTensor& tensor) {
     return tensor.name.ends_with("attn_v.weight");
@@ -210,7 +214,7 @@ void apply_q4_k_m(ModelPlan& plan, const Dims& dims, bool tied) {
   }
 }
 
-// llama_ftype, for what llama.cpp prints as "file type"; none where no ftype fits.
+// llama_ftype, which llama.cpp prints as "file type"; nullopt if there is no matching value.
 std::optional<std::uint32_t> file_type(const std::string& mix) {
   constexpr std::array<std::pair<std::string_view, std::uint32_t>, 15> kTypes = {
       {{"f32", 0},
@@ -260,9 +264,9 @@ std::expected<void, ModelError> choose_types(ModelPlan& plan, const NamedShape& 
       tensor.type = chosen->second;
     }
     if (const std::int64_t block = ggml_blck_size(tensor.type); tensor.ne.front() % block != 0) {
-      return bad(std::format("{}: {} needs rows of a multiple of {} values, these have {}",
-                             tensor.name, lower(ggml_type_name(tensor.type)), block,
-                             tensor.ne.front()));
+      return invalid_spec(
+          std::format("{}: {} needs rows of a multiple of {} values, but this tensor has {}",
+                      tensor.name, lower(ggml_type_name(tensor.type)), block, tensor.ne.front()));
     }
   }
   if (const auto type = file_type(mix)) {
@@ -314,14 +318,14 @@ std::expected<ModelPlan, ModelError> plan_model(const ModelSpec& spec) {
     return std::unexpected(dims.error());
   }
   if (spec.tied && (shape->architecture == "bert" || shape->architecture == "rwkv7")) {
-    return bad(std::format("tied: the shape {} cannot share its embedding", shape->name));
+    return invalid_spec(std::format("tied: the shape {} cannot share its embedding", shape->name));
   }
   detail::PlanBuilder builder(*shape, *dims, spec);
   kBuilds[static_cast<std::size_t>(shape - kShapes.begin())](builder);
   ModelPlan plan = builder.take();
   if (spec.splits < 1 || static_cast<std::size_t>(spec.splits) > plan.tensors.size()) {
-    return bad(std::format("splits: {} is not in 1 to {} (the number of tensors)", spec.splits,
-                           plan.tensors.size()));
+    return invalid_spec(std::format("splits: {} must be from 1 to {} (the number of tensors)",
+                                    spec.splits, plan.tensors.size()));
   }
   if (const auto chosen = choose_types(plan, *shape, *dims, spec); !chosen) {
     return std::unexpected(chosen.error());

@@ -10,11 +10,11 @@
 #include "tracer/gguf/llama_handles.h"
 #include "tracer/modelgen/model_spec.h"
 
-// A model before any weight exists: metadata and the tensors in file order.
-// Planning the 637 MiB of tinyllama-1.1b takes milliseconds.
+// Plan of a model, without weights: metadata and tensors in file order. Planning the 637 MiB
+// of tinyllama-1.1b takes milliseconds.
 namespace tt::modelgen {
 
-// Weights are drawn from a bell of this mean and deviation (0: a constant).
+// Distribution of random weights: normal with this mean and standard deviation (0: constant).
 struct Draw {
   float mean = 0;
   float deviation = 0;
@@ -43,8 +43,8 @@ std::expected<ModelPlan, ModelError> plan_model(const ModelSpec& spec);
 // last eighth and every third between, counted in file order.
 bool promoted_by_q4_k_m(std::size_t index, std::size_t count);
 
-// 0, 1, 10, 11, ..., 2, 20, ...: the order in which a converter meets layers in
-// a checkpoint whose tensors are sorted by name.
+// 0, 1, 10, 11, ..., 2, 20, ...: the order in which a converter reads the layers of a
+// checkpoint whose tensors are sorted by name.
 std::vector<std::int64_t> file_order(std::int64_t layers);
 
 }  // namespace tt::modelgen

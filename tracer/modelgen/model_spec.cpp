@@ -9,7 +9,7 @@
 namespace tt::modelgen {
 namespace {
 
-// Types that ggml_quantize_chunk makes from F32 without further data.
+// Types to which ggml_quantize_chunk converts F32 without an importance matrix.
 constexpr std::array kTypes = {GGML_TYPE_F32,  GGML_TYPE_F16,    GGML_TYPE_BF16,   GGML_TYPE_Q4_0,
                                GGML_TYPE_Q4_1, GGML_TYPE_Q5_0,   GGML_TYPE_Q5_1,   GGML_TYPE_Q8_0,
                                GGML_TYPE_Q2_K, GGML_TYPE_Q3_K,   GGML_TYPE_Q4_K,   GGML_TYPE_Q5_K,

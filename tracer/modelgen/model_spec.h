@@ -12,19 +12,19 @@
 #include <string_view>
 #include <vector>
 
-// What a generated model shall be. Generated models have the tensors, metadata
-// and tokenizer of a real architecture and random weights of a sane scale: for
-// tests, demos and benches. plan_model (model_plan.h) turns a ModelSpec into
-// the list of tensors, write_model (model_writer.h) into GGUF files.
+// Specification of a generated model. Generated models have the tensors, metadata and
+// tokenizer of a real architecture, and random weights of a realistic scale. They are used in
+// tests, demos and benchmarks. plan_model (model_plan.h) converts a ModelSpec to a list of
+// tensors, write_model (model_writer.h) to GGUF files.
 namespace tt::modelgen {
 
 struct ModelError {
   enum class Kind : std::uint8_t { UnknownShape, UnknownQuantization, BadSpec, Io, Cancelled };
   Kind kind;
-  std::string message;  // for the user; names the option or tensor that is wrong
+  std::string message;  // for the user; contains the invalid option or tensor
 };
 
-// What a tensor is for, as far as the choice of its type goes.
+// Purpose of a tensor; selects its type.
 enum class TensorClass : std::uint8_t {
   Embedding,  // token_embd
   Attention,  // Q, K, V, O and their low-rank forms
@@ -35,21 +35,21 @@ enum class TensorClass : std::uint8_t {
   Fixed,      // norms, biases, routers, convolutions, positions: always F32
 };
 
-// Sizes of a model. Which ones matter depends on the shape.
+// Sizes of a model. Which ones are used depends on the shape; 0: not used.
 struct Dims {
   std::int64_t layers = 0;
   std::int64_t embd = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t ff = 0;  // per expert where there are experts
+  std::int64_t ff = 0;  // per expert in models with experts
   std::int64_t vocab = 0;
-  std::int64_t context = 0;  // as the metadata says; nothing is allocated for it
+  std::int64_t context = 0;  // only metadata; nothing is allocated for it
   std::int64_t experts = 0;
   std::int64_t experts_used = 0;
 };
 
-// Sizes that replace those of the named shape.
-// Each has an initializer, so that callers may name only what they set.
+// Sizes that override those of the named shape. All have initializers, for designated
+// initialization.
 struct DimOverrides {
   using Size = std::optional<std::int64_t>;
   Size layers{}, embd{}, heads{}, kv_heads{}, ff{}, vocab{}, context{}, experts{}, experts_used{};
@@ -58,14 +58,14 @@ struct DimOverrides {
 struct ModelSpec {
   std::string shape = "small";  // one of named_shapes()
   DimOverrides dims{};
-  std::string quant{};                            // one of quant_mixes(); empty: the shape's own
-  std::map<TensorClass, ggml_type> class_type{};  // overrules the mix, class by class
+  std::string quant{};                            // one of quant_mixes(); empty: shape's default
+  std::map<TensorClass, ggml_type> class_type{};  // overrides the mix per class
   std::uint64_t seed = 1;                         // same spec and seed, same bytes
   int splits = 1;     // files to spread the tensors over; 1: a single file
   bool tied = false;  // no output.weight; the embedding serves as the head
-  // Pieces of a vocabulary learned elsewhere, most frequent merge first, with
-  // U+2581 for a space. Only for shapes of the llama tokenizer; the vocabulary's
-  // size follows from it. Empty: a synthetic vocabulary of dims.vocab tokens.
+  // Pieces of a learned vocabulary, most frequent merge first, with U+2581 for a space. Only for
+  // shapes with the llama tokenizer; determines the vocabulary size. Empty: a synthetic vocabulary
+  // of dims.vocab tokens.
   std::vector<std::string> pieces{};
 };
 
@@ -73,23 +73,23 @@ struct NamedShape {
   std::string_view name;
   std::string_view description;
   std::string_view architecture;  // general.architecture
-  std::string_view quant;         // mix used when the spec names none
-  bool generates;                 // decodes text (all but embedding models)
+  std::string_view quant;         // default mix
+  bool generates;                 // generates text (false for embedding models)
   Dims dims;
 };
 
 std::span<const NamedShape> named_shapes();
 
-// Names of mixes: every type ("f32", "q8_0", ...: all matrices get it), "q4_k_m"
-// (Q4_K; Q6_K for the head and for the attn_v and ffn_down that llama.cpp
-// promotes) and "mxfp4_moe" (MXFP4 experts, Q8_0 elsewhere).
+// Names of mixes: each type ("f32", "q8_0", ...: used for all matrices), "q4_k_m" (Q4_K; Q6_K
+// for the head and for the attn_v and ffn_down tensors that llama.cpp promotes) and "mxfp4_moe"
+// (MXFP4 experts, Q8_0 otherwise).
 std::vector<std::string> quant_mixes();
 
-// "q4_0", "Q4_K", "mxfp4", ... in any case. Types that no quantizer here can
-// produce without an importance matrix are refused.
+// Parses "q4_0", "Q4_K", "mxfp4", ..., case-insensitively. Types that need an importance matrix
+// to quantize are not supported.
 std::expected<ggml_type, ModelError> parse_type(std::string_view name);
 
-// "ffn=q4_0": one entry of ModelSpec::class_type.
+// Parses "ffn=q4_0": one entry of ModelSpec::class_type.
 std::expected<std::pair<TensorClass, ggml_type>, ModelError> parse_class_type(
     std::string_view text);
 

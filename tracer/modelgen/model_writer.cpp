@@ -29,7 +29,7 @@ std::unexpected<ModelError> io_error(const fs::path& path, int code) {
       ModelError{Kind::Io, std::format("{}: {}", path.string(), std::strerror(code))});
 }
 
-// Removes what was not renamed.
+// Removes files that were not renamed.
 class PartialFiles {
  public:
   PartialFiles() = default;
@@ -47,7 +47,7 @@ class PartialFiles {
     return partial(final_path);
   }
 
-  // The first file last: it is the one that opens the set.
+  // Renames the first file last, because it is the one that is loaded.
   std::expected<std::vector<fs::path>, ModelError> rename_all() {
     for (std::size_t i = finals_.size(); i-- > 0;) {
       std::error_code error;
@@ -64,7 +64,7 @@ class PartialFiles {
   std::vector<fs::path> finals_;
 };
 
-constexpr int kMostSplits = UINT16_MAX;  // as GGUF counts them
+constexpr int kMaxSplits = UINT16_MAX;  // type of split.count in GGUF
 
 fs::path split_path(const fs::path& path, int number, int count) {
   fs::path stem = path;
@@ -74,7 +74,7 @@ fs::path split_path(const fs::path& path, int number, int count) {
   return stem.string() + std::format("-{:05}-of-{:05}.gguf", number + 1, count);
 }
 
-// Contiguous runs of tensors of about equal bytes, none empty.
+// Splits the tensors into contiguous, non-empty ranges of about equal size in bytes.
 std::vector<std::span<const PlannedTensor>> split_tensors(const ModelPlan& plan, int splits) {
   const auto count = static_cast<std::size_t>(splits);
   const std::size_t total = plan.weight_bytes();
@@ -94,7 +94,7 @@ std::vector<std::span<const PlannedTensor>> split_tensors(const ModelPlan& plan,
   return parts;
 }
 
-// Metadata of one file: its tensors with types and sizes, ready to be written.
+// Header of one file: metadata and its tensors with types and sizes.
 GgufContext file_header(const ModelPlan& plan, std::span<const PlannedTensor> tensors, int number,
                         int count) {
   GgufContext header(gguf_init_empty());
@@ -119,7 +119,7 @@ GgufContext file_header(const ModelPlan& plan, std::span<const PlannedTensor> te
   return header;
 }
 
-// Where one file's bytes go; remembers the first failure.
+// Output file. Keeps the first error; later writes are ignored.
 class Output {
  public:
   explicit Output(const fs::path& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
@@ -164,7 +164,7 @@ class Output {
 std::vector<fs::path> model_files(const ModelSpec& spec, const fs::path& path) {
   if (spec.splits <= 1) return {path};
   std::vector<fs::path> files;
-  const int count = std::min(spec.splits, kMostSplits);
+  const int count = std::min(spec.splits, kMaxSplits);
   for (int number = 0; number < count; ++number) files.push_back(split_path(path, number, count));
   return files;
 }
@@ -192,17 +192,17 @@ std::expected<WriteReport, ModelError> write_model(const ModelSpec& spec, const 
     const GgufContext header = file_header(*plan, tensors, number, spec.splits);
     std::vector<std::byte> head(gguf_get_meta_size(header.get()));
     gguf_get_meta_data(header.get(), head.data());
-    bool going = output.write(head);
+    bool ok = output.write(head);
     for (const PlannedTensor& tensor : tensors) {
-      if (!going) {
+      if (!ok) {
         break;
       }
-      going = weights.produce(tensor, [&](std::span<const std::byte> bytes) {
+      ok = weights.produce(tensor, [&](std::span<const std::byte> bytes) {
         done += bytes.size();
         cancelled = progress && !progress(done, total);
         return !cancelled && output.write(bytes);
       });
-      going = going && output.pad(gguf_get_alignment(header.get()));
+      ok = ok && output.pad(gguf_get_alignment(header.get()));
     }
     if (cancelled) {
       return std::unexpected(ModelError{Kind::Cancelled, "cancelled; nothing was written"});

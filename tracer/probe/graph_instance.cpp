@@ -6,7 +6,7 @@ namespace tt {
 
 namespace {
 
-// The same template met at other addresses is the same object.
+// Returns the existing object if the same template is known at other addresses.
 KnownGraphPtr intern(GraphTemplate graph, std::span<const std::unique_ptr<GraphInstance>> known) {
   for (const auto& instance : known) {
     const GraphTemplate& other = instance->graph()->graph;

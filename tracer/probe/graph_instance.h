@@ -1,10 +1,10 @@
-// A known graph as it lies in memory: what to compare a new step's nodes with,
-// and what to copy when. Inference thread only; dies with the model.
+// A known graph at its addresses in memory: the images to compare a new step's nodes with,
+// and the slots to copy at each op. Inference thread only; destroyed with the model.
 //
-// Recognition compares each node's ggml_tensor, up to its name, with the image
-// kept here: op, type, shape, strides, parameters, flags, sources, buffer and
-// address. Sources are nodes compared before, or leaves compared at the end, so
-// equal images mean the same graph in the same memory; a pointer alone never does.
+// Recognition compares each node's ggml_tensor, up to its name, with the image stored here:
+// op, type, shape, strides, parameters, flags, sources, buffer and address. Sources are
+// nodes compared earlier, or leaves compared at the end, so equal images mean the same graph
+// in the same memory. Equal pointers alone would not be enough.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace tt {
 
 class GraphInstance {
  public:
-  // What copy to make at the end of which op.
+  // A slot to copy at the end of op `op`.
   struct Capture {
     std::uint32_t op = 0;
     std::uint32_t slot = 0;
@@ -41,18 +41,18 @@ class GraphInstance {
     return nodes_[i].tensor == tensor && std::memcmp(nodes_[i].image.data(), tensor, kImage) == 0;
   }
   bool leaves_match() const;
-  // Whether the first `count` nodes are those of `other`, images included.
+  // Whether the first `count` nodes equal those of `other`, including their images.
   bool same_prefix(const GraphInstance& other, std::uint32_t count) const;
 
   std::span<const OpSpan> ops() const { return ops_; }
   // The op that ends with this node, or kNone.
   std::uint32_t op_ending_at(std::uint32_t node) const { return op_ending_[node]; }
-  std::span<const Capture> captures() const { return captures_; }  // by op
+  std::span<const Capture> captures() const { return captures_; }  // sorted by op
 
   const KnownGraphPtr& graph() const { return graph_; }
   const AddressesPtr& addresses() const { return addresses_; }
 
-  // The abort clock cannot be trusted for it: another device, or counts that vary.
+  // Ticks cannot be assigned to its ops: it uses another device, or op counts vary.
   bool exact_only = false;
   std::uint64_t last_used = 0;
 
@@ -65,7 +65,7 @@ class GraphInstance {
   static Image image_of(const ggml_tensor* tensor);
 
   std::vector<Image> nodes_;
-  std::vector<Image> leaves_;  // inputs; weights and caches keep still while a model is loaded
+  std::vector<Image> leaves_;  // inputs; weights and caches do not move while a model is loaded
   std::vector<OpSpan> ops_;
   std::vector<std::uint32_t> op_ending_;
   std::vector<Capture> captures_;

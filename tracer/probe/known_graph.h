@@ -1,5 +1,5 @@
-// A template of the loaded model with what is derived from it once. Immutable;
-// shared by the probe, the writer thread and live views.
+// A template of the loaded model with its derived accesses. Immutable; shared by the probe,
+// the writer thread and live views.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ struct KnownGraph {
 
 using KnownGraphPtr = std::shared_ptr<const KnownGraph>;
 
-// Addresses of a KnownGraph's tensors; a new object whenever one changed, so
-// that the pointer says "same allocation".
+// Addresses of a KnownGraph's tensors. A new object is created whenever an address changes, so
+// that equal pointers mean the same allocation.
 using AddressesPtr = std::shared_ptr<const std::vector<std::uint64_t>>;
 
 }  // namespace tt

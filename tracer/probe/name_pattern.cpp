@@ -15,26 +15,26 @@ namespace {
 constexpr std::size_t kTooMany = kMostPatternBytes + 1;
 
 // The largest number in "3", "3,5" or "3,".
-std::size_t most_of(std::string_view counts) {
-  std::size_t most = 1;
+std::size_t max_repeat(std::string_view counts) {
+  std::size_t maximum = 1;
   while (!counts.empty()) {
     std::size_t number = 0;
     const auto read = std::from_chars(counts.data(), counts.data() + counts.size(), number);
     if (read.ec == std::errc::result_out_of_range) return kTooMany;
-    most = std::max(most, number);
+    maximum = std::max(maximum, number);
     const std::size_t comma = counts.find(',');
     counts.remove_prefix(comma == std::string_view::npos ? counts.size() : comma + 1);
   }
-  return most;
+  return maximum;
 }
 
-// The pattern's size if each {n} stood in the one before, up to kTooMany.
-std::size_t written_out(std::string_view pattern) {
+// Upper bound of the pattern's size with all {n} expanded, limited to kTooMany.
+std::size_t expanded_size(std::string_view pattern) {
   std::size_t size = pattern.size();
   for (std::size_t at = pattern.find('{'); at != std::string_view::npos;
        at = pattern.find('{', at + 1)) {
     const std::string_view counts = pattern.substr(at + 1, pattern.find('}', at) - at - 1);
-    size = std::min(size, kTooMany) * std::min(most_of(counts), kTooMany);
+    size = std::min(size, kTooMany) * std::min(max_repeat(counts), kTooMany);
   }
   return std::min(size, kTooMany);
 }
@@ -44,25 +44,26 @@ std::size_t written_out(std::string_view pattern) {
 std::expected<NamePattern, std::string> NamePattern::compile(const std::string& pattern) {
   if (pattern.size() > kMostPatternBytes) {
     return std::unexpected(
-        std::format("has {} bytes; {} are allowed.", pattern.size(), kMostPatternBytes));
+        std::format("has {} bytes; the maximum is {}.", pattern.size(), kMostPatternBytes));
   }
-  if (written_out(pattern) > kMostPatternBytes) {
+  if (expanded_size(pattern) > kMostPatternBytes) {
     return std::unexpected(std::format(
-        "repeats too much: {} bytes are allowed with its {{n}} written out.", kMostPatternBytes));
+        "is too long: the maximum is {} bytes with all {{n}} expanded.", kMostPatternBytes));
   }
   if (pattern.contains("(?=") || pattern.contains("(?!")) {
-    return std::unexpected("looks ahead, which may take for ever. Leave (?= and (?! out.");
+    return std::unexpected("contains a lookahead, which can take too long. Remove (?= and (?!.");
   }
   try {
-    // libstdc++'s usual executor goes back, and takes for ever with "(.*)*!"; this one does not.
+    // libstdc++'s default executor backtracks: exponential time for "(.*)*!". This one does not.
     constexpr auto kFlags =
         std::regex::ECMAScript | std::regex::nosubs | std::regex_constants::__polynomial;
-    (void)std::regex(pattern, kFlags);  // alone, so that nothing of it closes what is around it
-    // Searching would begin anew at each character.
+    (void)std::regex(pattern, kFlags);  // must also be valid without the group around it
+    // Match whole names, because regex_search would restart at each character.
     return NamePattern(std::regex(R"([\s\S]*(?:)" + pattern + R"()[\s\S]*)", kFlags));
   } catch (const std::regex_error& wrong) {
     if (wrong.code() == std::regex_constants::error_complexity) {
-      return std::unexpected("refers back, which may take for ever. Leave \\1 and the like out.");
+      return std::unexpected(
+          "contains a back reference, which can take too long. Remove \\1 and similar.");
     }
     return std::unexpected(std::format("is not a regular expression: {}", wrong.what()));
   }

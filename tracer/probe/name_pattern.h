@@ -1,7 +1,7 @@
-// Which tensors a request names: a regular expression (ECMAScript), searched for in their
-// names. Matching takes time in proportion to pattern and name, whatever both are: it happens
-// while a graph is listed, where nothing else can end it. So there are neither back references
-// nor look-aheads, and what is repeated so many times counts as if it were written out.
+// A regular expression (ECMAScript) that is searched for in tensor names. Matching time is
+// proportional to the sizes of pattern and name, because matching runs in a callback of
+// llama.cpp and cannot be cancelled there. Therefore back references and lookaheads are not
+// allowed, and the size limit applies with repetitions {n} expanded.
 #pragma once
 
 #include <expected>
@@ -13,13 +13,13 @@ namespace tt {
 
 class NamePattern {
  public:
-  // The error goes on where "The pattern " ends. At most kMostPatternBytes (request_bounds.h).
+  // The error text continues "The pattern ". Maximum size: kMostPatternBytes (request_bounds.h).
   static std::expected<NamePattern, std::string> compile(const std::string& pattern);
   bool is_in(const std::string& name) const;
 
  private:
   explicit NamePattern(std::regex regex) : regex_(std::move(regex)) {}
-  std::regex regex_;  // of whole names
+  std::regex regex_;  // matches whole names
 };
 
 }  // namespace tt

@@ -9,9 +9,10 @@ namespace tt {
 
 namespace {
 
-constexpr std::int64_t kTrustedNs = 1'000'000;  // between two pairs
-constexpr std::int64_t kPacedNs = 10'000'000;   // a pair is read within some 50 ns
-constexpr double kSlewed = 0.002;               // the kernel slews its clock by 0.0005 at most
+constexpr std::int64_t kMaxSampleAgeNs = 1'000'000;  // maximum time between two pairs
+constexpr std::int64_t kMinRateIntervalNs =
+    10'000'000;                           // to measure the rate; a pair is accurate to 50 ns
+constexpr double kMaxRateChange = 0.002;  // the kernel slews its clock by 0.0005 at most
 
 std::int64_t steady_ns() {
   timespec time{};
@@ -19,8 +20,8 @@ std::int64_t steady_ns() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// The kernel has watched it: it runs at one pace, on all processors alike.
-bool kernel_trusts_counter() {
+// Whether the kernel has verified that the TSC is constant and synchronized between CPUs.
+bool kernel_uses_counter() {
 #if defined(__x86_64__)
   std::string source;
   std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> source;
@@ -32,14 +33,14 @@ bool kernel_trusts_counter() {
 
 }  // namespace
 
-OpClock::OpClock() : counter_keeps_time_(kernel_trusts_counter()) {
-  last_pair_ = paced_from_ = pair();
-  told_ = last_pair_.ns;
+OpClock::OpClock() : use_counter_(kernel_uses_counter()) {
+  last_sample_ = rate_start_ = take_sample();
+  last_ns_ = last_sample_.ns;
 }
 
-// The quickest of three: between the two readings of the others something else ran.
-OpClock::Pair OpClock::pair() {
-  Pair best;
+// Takes the fastest of three readings: the others may have been interrupted.
+OpClock::Sample OpClock::take_sample() {
+  Sample best;
   std::uint64_t shortest = UINT64_MAX;
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t before = counter();
@@ -52,20 +53,20 @@ OpClock::Pair OpClock::pair() {
   return best;
 }
 
-std::int64_t OpClock::read_both() {
-  if (!counter_keeps_time_) return told_ = std::max(told_, steady_ns());
-  last_pair_ = pair();
-  if (const auto elapsed = last_pair_.ns - paced_from_.ns; elapsed >= kPacedNs) {
-    const double pace =
-        static_cast<double>(elapsed) / static_cast<double>(last_pair_.ticks - paced_from_.ticks);
+std::int64_t OpClock::resync() {
+  if (!use_counter_) return last_ns_ = std::max(last_ns_, steady_ns());
+  last_sample_ = take_sample();
+  if (const auto elapsed = last_sample_.ns - rate_start_.ns; elapsed >= kMinRateIntervalNs) {
+    const double rate =
+        static_cast<double>(elapsed) / static_cast<double>(last_sample_.ticks - rate_start_.ticks);
     const double before = std::ldexp(static_cast<double>(ns_per_tick_), -32);
-    ns_per_tick_ = static_cast<std::uint64_t>(std::ldexp(pace, 32));
-    // Not after a suspend or a move to another machine: it is measured once more.
-    const bool steady = std::abs(pace - before) <= kSlewed * pace;
-    trusted_ticks_ = steady ? static_cast<std::uint64_t>(kTrustedNs / pace) : 0;
-    paced_from_ = last_pair_;
+    ns_per_tick_ = static_cast<std::uint64_t>(std::ldexp(rate, 32));
+    // The rate changes after a suspend or a migration to another machine: measure again.
+    const bool steady = std::abs(rate - before) <= kMaxRateChange * rate;
+    max_ticks_ = steady ? static_cast<std::uint64_t>(kMaxSampleAgeNs / rate) : 0;
+    rate_start_ = last_sample_;
   }
-  return tell(counter() - last_pair_.ticks);
+  return to_ns(counter() - last_sample_.ticks);
 }
 
 }  // namespace tt

@@ -1,11 +1,9 @@
-// steady_clock's time, for what happens every few microseconds: the end of an op.
+// A fast clock with steady_clock's epoch, for timestamps at the end of each op.
 //
-// Where the kernel itself keeps time by the processor's counter (x86-64, clocksource
-// tsc), the counter is read without the kernel's part: half the price of steady_clock,
-// which otherwise is more than everything else that recording an op costs. Both are
-// read together once a millisecond, so that times stay comparable with everybody
-// else's: within a microsecond of steady_clock's, and they never go back. Elsewhere it
-// is steady_clock. One thread.
+// If the kernel uses the TSC as clocksource (x86-64), the TSC is read directly: half the cost
+// of steady_clock, which would be the largest part of the cost of recording an op. TSC and
+// steady_clock are read together once a millisecond, so that times stay within a microsecond
+// of steady_clock. Times never decrease. On other systems it is steady_clock. One thread.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +19,14 @@ class OpClock {
   OpClock();
 
   std::int64_t ns() {  // since steady_clock's epoch
-    const std::uint64_t ticks = counter() - last_pair_.ticks;
-    if (ticks >= trusted_ticks_) [[unlikely]]
-      return read_both();
-    return tell(ticks);
+    const std::uint64_t ticks = counter() - last_sample_.ticks;
+    if (ticks >= max_ticks_) [[unlikely]]
+      return resync();
+    return to_ns(ticks);
   }
 
  private:
-  struct Pair {
+  struct Sample {
     std::uint64_t ticks = 0;
     std::int64_t ns = 0;
   };
@@ -40,19 +38,19 @@ class OpClock {
     return 0;
 #endif
   }
-  std::int64_t tell(std::uint64_t ticks) {
+  std::int64_t to_ns(std::uint64_t ticks) {
     const auto since = static_cast<std::int64_t>((ticks * ns_per_tick_) >> 32U);
-    return told_ = std::max(told_, last_pair_.ns + since);
+    return last_ns_ = std::max(last_ns_, last_sample_.ns + since);
   }
-  static Pair pair();
-  std::int64_t read_both();
+  static Sample take_sample();
+  std::int64_t resync();
 
-  Pair last_pair_;
-  std::uint64_t trusted_ticks_ = 0;  // since last_pair_; 0 while the counter's pace is not known
-  std::uint64_t ns_per_tick_ = 0;    // in 2^-32 ns
-  std::int64_t told_ = 0;
-  Pair paced_from_;  // where the pace is measured from
-  const bool counter_keeps_time_;
+  Sample last_sample_;
+  std::uint64_t max_ticks_ = 0;    // since last_sample_; 0 while the counter's rate is unknown
+  std::uint64_t ns_per_tick_ = 0;  // in 2^-32 ns
+  std::int64_t last_ns_ = 0;
+  Sample rate_start_;  // start of the interval for measuring the rate
+  const bool use_counter_;
 };
 
 }  // namespace tt

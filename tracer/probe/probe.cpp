@@ -11,9 +11,9 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kMaxMemory = 24U << 20;  // of known graphs; the least recently used make room
-constexpr std::size_t kBytesPerNode = 1024;    // image, template and accesses of one node, about
-constexpr std::size_t kReserve = 16384;  // nodes; larger graphs grow it while they are learned
+constexpr std::size_t kMaxMemory = 24U << 20;  // limit of known graphs; LRU eviction
+constexpr std::size_t kBytesPerNode = 1024;    // estimate: image, template and accesses of a node
+constexpr std::size_t kReservedNodes = 16384;  // nodes; grows while larger graphs are learned
 
 bool fuses_with(const ggml_tensor& norm, const ggml_tensor& next) {
   return norm.op == GGML_OP_RMS_NORM && next.op == GGML_OP_MUL &&
@@ -23,9 +23,9 @@ bool fuses_with(const ggml_tensor& norm, const ggml_tensor& next) {
 }  // namespace
 
 Probe::Probe(const ModelLayout& layout) : layout_(layout) {
-  nodes_.reserve(kReserve);
-  spans_.reserve(kReserve);
-  tick_times_.reserve(kReserve);
+  nodes_.reserve(kReservedNodes);
+  spans_.reserve(kReservedNodes);
+  tick_times_.reserve(kReservedNodes);
   captured_from_.reserve(1024);
 }
 
@@ -38,7 +38,7 @@ void Probe::attach(llama_context_params& params) {
 
 bool Probe::on_eval(ggml_tensor* tensor, bool ask, void* self) {
   auto* probe = static_cast<Probe*>(self);
-  return ask ? probe->ask(tensor) : probe->computed(tensor);
+  return ask ? probe->node_listed(tensor) : probe->node_computed(tensor);
 }
 
 bool Probe::on_tick(void* self) { return static_cast<Probe*>(self)->tick(); }
@@ -53,7 +53,7 @@ void Probe::begin_step(StepBuffer* buffer, const ProbeMode& mode) {
   mode_ = buffer == nullptr ? Mode::Idle : Mode::Matching;
   exact_step_ = false;
   instance_ = nullptr;
-  asked_ = ticks_ = device_ops_ = uncut_ = 0;
+  listed_ = ticks_ = device_ops_ = fast_match_end_ = 0;
   next_capture_ = 0;
   next_capture_op_ = 0;
   learned_exact_only_ = false;
@@ -65,19 +65,19 @@ bool Probe::end_step(bool aborted) {
   aborted = aborted || stopped_;
   StepBuffer* buffer = buffer_;
   if (buffer == nullptr) return !aborted;
-  if (mode_ == Mode::Matching && instance_ != nullptr && asked_ != instance_->node_count() &&
+  if (mode_ == Mode::Matching && instance_ != nullptr && listed_ != instance_->node_count() &&
       !aborted) {
-    start_learning(asked_);  // a shorter graph than the one it began like
+    start_learning(listed_);  // the graph is a prefix of the matched one
   }
-  std::unique_ptr<GraphInstance> beginning;
+  std::unique_ptr<GraphInstance> prefix;
   if (mode_ == Mode::Learning) {
     buffer->header.timing = Timing::Learned;
     if (aborted) {
-      beginning = learned_beginning();
-      instance_ = beginning.get();
+      prefix = learned_prefix();
+      instance_ = prefix.get();
     } else {
       learn_range(now());
-      adopt_learned();
+      add_learned();
     }
   } else if (instance_ != nullptr) {
     buffer->header.timing = exact_step_ ? Timing::Exact : Timing::Fast;
@@ -95,14 +95,14 @@ bool Probe::end_step(bool aborted) {
       buffer->ops_done.store(0, std::memory_order_release);
     }
     if (mode_ == Mode::Matching && !aborted && ticks_ + device_ops_ != expected) {
-      // Boundaries differ from what was learned: these times belong to unknown
-      // ops. From now on this graph is cut after every op.
+      // Op boundaries differ from the learned ones, so the times cannot be assigned to ops. From
+      // now on this graph is split after every op.
       buffer->count_mismatch = true;
       if (!exact_step_) buffer->ops_done.store(0, std::memory_order_release);
       instance_->exact_only = true;
     }
   } else {
-    // Cancelled before an op of it had run.
+    // Cancelled before any op had run.
     buffer->graph = nullptr;
     buffer->addresses = nullptr;
     buffer->captured.clear();
@@ -118,36 +118,36 @@ bool Probe::end_step(bool aborted) {
 
 // ---------------------------------------------------------------- callbacks
 
-bool Probe::ask(const ggml_tensor* tensor) {
-  const std::uint32_t index = asked_++;
-  if (index < uncut_ && instance_->matches(index, tensor)) return false;
+bool Probe::node_listed(const ggml_tensor* tensor) {
+  const std::uint32_t index = listed_++;
+  if (index < fast_match_end_ && instance_->matches(index, tensor)) return false;
   if (mode_ == Mode::Idle) return false;
   if (mode_ == Mode::Matching) {
     if (instance_ != nullptr && index < instance_->node_count() &&
         instance_->matches(index, tensor)) {
-      return ask_known(index);
+      return list_known(index);
     }
-    if (find_instance(index, tensor)) return ask_known(index);
+    if (find_instance(index, tensor)) return list_known(index);
     start_learning(index);
   }
-  return ask_learning(tensor);
+  return list_learning(tensor);
 }
 
-bool Probe::ask_known(std::uint32_t index) {
+bool Probe::list_known(std::uint32_t index) {
   if (index + 1 == instance_->node_count()) {
     if (!instance_->leaves_match()) {
       start_learning(index);
-      return ask_learning(instance_->node(index));
+      return list_learning(instance_->node(index));
     }
   }
-  const bool cut = exact_step_ ? instance_->op_ending_at(index) != kNone
-                               : mode_options_.stats_of != nullptr && stats_nodes_[index];
-  // What was listed runs at the first cut, or when all is listed.
-  if ((cut || index + 1 == instance_->node_count()) &&
+  const bool split = exact_step_ ? instance_->op_ending_at(index) != kNone
+                                 : mode_options_.stats_of != nullptr && stats_nodes_[index];
+  // The listed nodes run at the first split point, or after the last node.
+  if ((split || index + 1 == instance_->node_count()) &&
       buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
     buffer_->first_op_ns.store(now(), std::memory_order_release);
   }
-  return cut;
+  return split;
 }
 
 bool Probe::tick() {
@@ -162,20 +162,20 @@ bool Probe::tick() {
   return cancel_.load(std::memory_order_relaxed);
 }
 
-bool Probe::computed(const ggml_tensor* tensor) {
-  // A refusal ends this split only; the scheduler goes on with the next one.
+bool Probe::node_computed(const ggml_tensor* tensor) {
+  // Returning false ends only this scheduler split; the scheduler continues with the next one.
   if (stopped_) return false;
   if (mode_ == Mode::Learning) {
     learn_range(now());
   } else if (mode_ == Mode::Matching) {
-    // The op just listed last is the one that was cut for.
-    const std::uint32_t op = instance_->op_ending_at(asked_ - 1);
+    // The op that ends at the last listed node has just run.
+    const std::uint32_t op = instance_->op_ending_at(listed_ - 1);
     if (exact_step_ && op != kNone) {
       end_op(op, now());
-      if (ticks_ + device_ops_ == op) ++device_ops_;  // it ran where nothing ticks
+      if (ticks_ + device_ops_ == op) ++device_ops_;  // ran on a device without ticks
       capture_known(op);
     }
-    if (mode_options_.stats_of != nullptr && stats_nodes_[asked_ - 1]) {
+    if (mode_options_.stats_of != nullptr && stats_nodes_[listed_ - 1]) {
       take_stats(op, *tensor);
     }
   }
@@ -205,8 +205,8 @@ void Probe::capture_known(std::uint32_t op) {
 
 // ---------------------------------------------------------------- recognition
 
-// Another known graph whose first `index` nodes are those just listed and whose
-// next is this one; the last used first, since a decode mostly repeats the last.
+// Finds another known graph whose first `index` nodes equal the listed ones and whose next node
+// is `tensor`. Prefers the most recently used, because a decode usually repeats the last graph.
 bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   GraphInstance* best = nullptr;
   for (const auto& candidate : instances_) {
@@ -218,7 +218,8 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
     if (best == nullptr || candidate->last_used > best->last_used) best = candidate.get();
   }
   if (best == nullptr) return false;
-  // Cuts made so far must have been right for the new one, too: only before anything ran.
+  // The split points so far must also be valid for the new graph, so switch only before the
+  // first op has run.
   if (instance_ != nullptr &&
       (ticks_ > 0 || exact_step_ != (mode_options_.exact || best->exact_only))) {
     return false;
@@ -228,8 +229,8 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
   exact_step_ = mode_options_.exact || best->exact_only;
   if (index == 0) captured_from_.clear();
   prepare_stats();
-  const bool cuts = exact_step_ || mode_options_.stats_of != nullptr;
-  uncut_ = cuts ? 0 : instance_->node_count() - 1;
+  const bool splits = exact_step_ || mode_options_.stats_of != nullptr;
+  fast_match_end_ = splits ? 0 : instance_->node_count() - 1;
   return true;
 }
 
@@ -237,7 +238,7 @@ bool Probe::find_instance(std::uint32_t index, const ggml_tensor* tensor) {
 
 void Probe::start_learning(std::uint32_t matched) {
   mode_ = Mode::Learning;
-  uncut_ = 0;
+  fast_match_end_ = 0;
   nodes_.clear();
   spans_.clear();
   pending_norm_ = kNone;
@@ -246,8 +247,8 @@ void Probe::start_learning(std::uint32_t matched) {
     matched = 0;
   }
   for (std::uint32_t i = 0; i < matched; ++i) nodes_.push_back(instance_->node(i));
-  // Boundaries are inherited up to the last op that lies wholly before the
-  // difference; an RMS_NORM right before it may fuse with what comes now.
+  // Inherit op boundaries up to the last op that is completely before the first differing node.
+  // An RMS_NORM directly before that node may be fused with it.
   if (matched > 0) {
     for (const OpSpan& span : instance_->ops()) {
       if (span.first + span.nodes > matched) break;
@@ -262,7 +263,7 @@ void Probe::start_learning(std::uint32_t matched) {
     learned_exact_only_ = instance_->exact_only;
   }
   prefix_ops_ = static_cast<std::uint32_t>(spans_.size());
-  // What was cut or ticked before is settled; the rest of the prefix is one range.
+  // Ops with a time are settled; the rest of the prefix is one range.
   const std::uint32_t settled =
       std::min(prefix_ops_, buffer_->ops_done.load(std::memory_order_relaxed));
   range_first_span_ = settled;
@@ -271,7 +272,7 @@ void Probe::start_learning(std::uint32_t matched) {
   tick_times_.assign(ticks_, 0);
 }
 
-bool Probe::ask_learning(const ggml_tensor* tensor) {
+bool Probe::list_learning(const ggml_tensor* tensor) {
   const auto index = static_cast<std::uint32_t>(nodes_.size());
   nodes_.push_back(tensor);
   if (ticks_ == 0 && buffer_->ops_done.load(std::memory_order_relaxed) == 0) {
@@ -294,7 +295,7 @@ bool Probe::ask_learning(const ggml_tensor* tensor) {
   return true;
 }
 
-// A range of nodes has run: settle the boundaries in it by what ticked.
+// A range of nodes has run: determine its op boundaries by the number of ticks.
 void Probe::learn_range(std::int64_t now_ns) {
   if (pending_norm_ != kNone) {
     spans_.push_back({.first = std::exchange(pending_norm_, kNone), .nodes = 1});
@@ -304,7 +305,7 @@ void Probe::learn_range(std::int64_t now_ns) {
   const std::uint32_t ticked = ticks_ - range_first_tick_;
 
   if (ticked == predicted + 1) {
-    // One pair that looked fused ran as two. Inherited boundaries are known to hold.
+    // A pair predicted as fused ran as two ops. Inherited boundaries are known to be right.
     const auto pair = std::find_if(spans_.begin() + std::max(first, prefix_ops_), spans_.end(),
                                    [](const OpSpan& span) { return span.nodes == 2; });
     if (pair != spans_.end()) {
@@ -316,7 +317,7 @@ void Probe::learn_range(std::int64_t now_ns) {
   } else if (ticked > 0 && ticked + 1 == predicted && predicted >= 2 && spans_.back().nodes == 1 &&
              spans_[spans_.size() - 2].nodes == 1 &&
              spans_[spans_.size() - 2].first + 1 == spans_.back().first) {
-    // Two that looked separate ran as one.
+    // Two nodes predicted as separate ran as one op.
     spans_.pop_back();
     spans_.back().nodes = 2;
     --predicted;
@@ -342,11 +343,11 @@ void Probe::learn_range(std::int64_t now_ns) {
   range_first_tick_ = ticks_;
 }
 
-// Copies what may turn out to be a slot, at the first op that reads it.
+// Copies potential slots at the first op that reads them.
 void Probe::capture_learning() {
   std::uint32_t node = range_first_node_;
   if (prefix_ops_ > 0) {
-    // The prefix was copied by its instance's plan, tick by tick or (cut) now.
+    // The slots of the prefix were copied according to its instance.
     const OpSpan& last = spans_[prefix_ops_ - 1];
     node = std::max(node, last.first + last.nodes);
   }
@@ -363,10 +364,10 @@ void Probe::capture_learning() {
   }
 }
 
-// A step that was cancelled while its graph was learned keeps what ran. The rest of the graph
-// is not known, so this beginning of it is the step's own: the next one learns anew.
-std::unique_ptr<GraphInstance> Probe::learned_beginning() {
-  // The range in flight, as far as it ticked. After a refusal there is none.
+// A step that was cancelled while its graph was learned keeps the ops that ran. The rest of the
+// graph is unknown, so this partial graph is used for this step only; the next step learns again.
+std::unique_ptr<GraphInstance> Probe::learned_prefix() {
+  // The range in flight, up to the last tick. Empty if a callback stopped the step.
   const std::uint32_t ticked = stopped_ ? 0 : ticks_ - range_first_tick_;
   for (std::uint32_t i = 0; i < ticked && range_first_span_ + i < spans_.size(); ++i)
     end_op(range_first_span_ + i, tick_times_[range_first_tick_ + i]);
@@ -379,7 +380,7 @@ std::unique_ptr<GraphInstance> Probe::learned_beginning() {
   return learned_instance();
 }
 
-// The nodes of a step as a graph that is known; the copies find their slots.
+// Builds an instance from the learned nodes and assigns the copied values to its slots.
 std::unique_ptr<GraphInstance> Probe::learned_instance() {
   BuiltGraph built = build_template(nodes_, spans_, layout_);
   if (built.coverage.weights >= coverage_.weights) coverage_ = built.coverage;
@@ -400,7 +401,7 @@ std::unique_ptr<GraphInstance> Probe::learned_instance() {
   return std::make_unique<GraphInstance>(nodes_, std::move(built), learned_exact_only_, instances_);
 }
 
-void Probe::adopt_learned() {
+void Probe::add_learned() {
   auto learned = learned_instance();
   while (instances_.size() > 2 && memory_bytes() > kMaxMemory) {
     instances_.erase(
@@ -413,7 +414,7 @@ void Probe::adopt_learned() {
 
 // ---------------------------------------------------------------- value statistics
 
-// Names are matched once per graph and pattern, not in every step.
+// Matches names once per graph and pattern, not in every step.
 void Probe::prepare_stats() {
   if (mode_options_.stats_of == nullptr ||
       (stats_of_instance_ == instance_ && stats_pattern_ == mode_options_.stats_of)) {
@@ -422,7 +423,7 @@ void Probe::prepare_stats() {
   stats_of_instance_ = instance_;
   stats_pattern_ = mode_options_.stats_of;
   stats_nodes_.assign(instance_->node_count(), false);
-  // Not of its nodes in memory: those to come may be another graph's.
+  // Uses the template's names, because nodes not yet listed may belong to another graph.
   const GraphTemplate& graph = instance_->graph()->graph;
   for (const Op& op : graph.ops) {
     if (cancel_requested()) return;

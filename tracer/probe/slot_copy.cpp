@@ -31,8 +31,8 @@ std::uint32_t bytes_of(CapturedSlot::Values values) {
   return values == CapturedSlot::Values::Int64 ? 8 : 4;
 }
 
-// The numbers of the cells that are attended to, ascending. They mostly are one run:
-// eight of a kind are taken together, as one cell waits for the count before it.
+// Writes the indices of the attended cells, ascending. Usually they are one run, so groups of
+// eight equal flags are handled together.
 std::uint32_t number_attended(std::span<const std::uint8_t> attended, std::int32_t* ids) {
   constexpr std::size_t kAtOnce = 8;
   constexpr std::uint64_t kAll = 0x0101010101010101;
@@ -59,8 +59,8 @@ std::uint32_t number_attended(std::span<const std::uint8_t> attended, std::int32
   return count;
 }
 
-// One byte per cell is enough to gather over the queries; then cell numbers replace them.
-// A mask on another device is fetched row by row, into the arena behind them.
+// Collects one flag byte per cell over all queries, then writes the cell indices. A mask on
+// another device is fetched row by row, into the arena after the flags.
 bool copy_attended_cells(const ggml_tensor& mask, bool on_host, std::uint32_t slot,
                          StepBuffer& buffer) {
   const auto cells = static_cast<std::size_t>(mask.ne[0]);

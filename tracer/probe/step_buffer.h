@@ -1,10 +1,10 @@
-// What the inference thread writes while a graph runs: numbers into memory
-// that was allocated when the model was loaded.
+// The buffer that the inference thread writes while a graph runs. Allocated when the model is
+// loaded.
 //
-// One owner at a time (StepPool): inference thread from acquire to submit,
-// writer thread from there to release. A live view may look at `op_ends` of the
-// buffer in flight: op i is there once `ops_done` > i (release store), and what
-// was read is valid if `generation` is still the same afterwards.
+// One owner at a time (StepPool): the inference thread from acquire to submit, then the writer
+// thread until release. A live view may read `op_ends` of the buffer in flight: op i is
+// complete once `ops_done` > i (release store), and the values read are valid if `generation`
+// is unchanged afterwards.
 #pragma once
 
 #include <atomic>
@@ -33,29 +33,29 @@ struct StepBuffer {
         arena(std::make_unique_for_overwrite<std::byte[]>(arena_bytes)),
         arena_size(arena_bytes) {
     captured.reserve(1024);
-    stats.reserve(ops);  // pages that nobody asks statistics for are never touched
+    stats.reserve(ops);  // unused pages are never touched
   }
 
   const std::size_t max_ops;
-  std::atomic<std::uint64_t> generation{0};  // bumped when the buffer is taken again
+  std::atomic<std::uint64_t> generation{0};  // incremented when the buffer is acquired again
   std::atomic<std::uint32_t> ops_done{0};
   std::atomic<std::int64_t> first_op_ns{0};
   std::atomic<std::uint32_t> step_id{0};
   std::unique_ptr<std::atomic<std::int64_t>[]> op_ends;  // ns since session start
 
-  // Below: the owner's, never read by live views.
+  // Below: only for the owner, never read by live views.
   KnownGraphPtr graph;
   AddressesPtr addresses;
   Step header;  // everything but op_ends, slots
-  // Slot values. Not zeroed: pages that no slot needs are never touched.
+  // Slot values. Not zeroed, so that unused pages are never touched.
   std::unique_ptr<std::byte[]> arena;
   std::size_t arena_size;
   std::size_t arena_used = 0;
   std::vector<CapturedSlot> captured;
   std::vector<ValueStats> stats;
   std::uint32_t slots_lost = 0;   // did not fit
-  std::uint64_t page_faults = 0;  // where they are counted (tracer/recorder/page_faults.h)
-  bool count_mismatch = false;    // executed ops differed from the template's
+  std::uint64_t page_faults = 0;  // if only counted (tracer/recorder/page_faults.h)
+  bool count_mismatch = false;    // number of executed ops differs from the template
 };
 
 }  // namespace tt

@@ -53,7 +53,7 @@ class Builder {
     for (const OpSpan& span : ops) add_op(span);
     label_inputs(built_.graph);
     assign_op_layers(built_.graph);
-    // From here tensors, nodes and ops are fixed; slots only refer to them.
+    // From here on tensors, nodes and ops are final; slots refer to them.
     add_slots();
     built_.graph.fingerprint = fingerprint();
     return std::move(built_);
@@ -97,7 +97,7 @@ class Builder {
                                                          owner.file.length - from.view_offs)};
       }
     }
-    // A view of a cache or weight that has a name of its own still belongs to its owner's layer.
+    // A view without a layer in its name belongs to the layer of its root.
     tensor.layer = layer_of(tensor.name);
     if (tensor.layer == kNoLayer && root != kNoTensor) {
       tensor.layer = built_.graph.tensors[root.v].layer;
@@ -119,7 +119,7 @@ class Builder {
       locate(from, weight, tensor);
     } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) == 0 && buffer != nullptr &&
                ggml_backend_buffer_get_usage(buffer) == GGML_BACKEND_BUFFER_USAGE_ANY) {
-      tensor.kind = TensorKind::Kv;  // a cache by another name: "conv_states_all-1"
+      tensor.kind = TensorKind::Kv;  // a renamed cache: "conv_states_all-1"
     } else if ((from.flags & GGML_TENSOR_FLAG_INPUT) != 0 ||
                !std::string_view(from.name).contains('#')) {
       tensor.kind = TensorKind::Input;
@@ -142,8 +142,8 @@ class Builder {
 
   Source source_of(const ggml_tensor& from, ggml_backend_buffer_t buffer, const Tensor& tensor) {
     if (buffer != nullptr && !ggml_backend_buffer_is_host(buffer)) {
-      // Repacked weights (CPU_REPACK, AMX) are in memory, but not in ggml's plain layout, so not
-      // "host".
+      // Buffers of repacked weights (CPU_REPACK, AMX) are in memory, but are not "host" buffers,
+      // because the layout is not ggml's.
       ggml_backend_dev_t device =
           ggml_backend_buft_get_device(ggml_backend_buffer_get_type(buffer));
       const bool in_memory =
@@ -173,7 +173,7 @@ class Builder {
     while (sources > 0 && from.src[sources - 1] == nullptr) --sources;
     for (std::size_t i = 0; i < sources; ++i) node.src.push_back(tensor_id(from.src[i]));
     node.output = tensor_id(&from);
-    // Flash attention's output has no name in llama.cpp ("node_24").
+    // llama.cpp does not name the output of flash attention ("node_24").
     if (Tensor& output = built_.graph.tensors[node.output.v];
         from.op == GGML_OP_FLASH_ATTN_EXT && output.component == Component::Other) {
       output.component = Component::Attention;
@@ -211,7 +211,7 @@ class Builder {
       kind = SlotKind::ExpertScores;
     } else if (node.op == GGML_OP_MUL) {
       slotted_.erase(tensor.v);
-      return;  // looked like routing weights, but none of its ancestors was routed
+      return;  // shaped like routing weights, but not derived from a list of experts
     } else if (node.op == GGML_OP_FLASH_ATTN_EXT) {
       kind = SlotKind::AttendedCells;
     } else {
@@ -235,8 +235,8 @@ class Builder {
     built_.graph.slots.push_back({.kind = kind, .tensor = tensor, .read_at = op, .layer = layer});
   }
 
-  // Marks the expert id lists, and the routing weights: what was gathered with
-  // such a list, through views, sums and scales, up to the MUL that applies it.
+  // Finds the lists of expert ids and the routing weights. Routing weights are gathered with such
+  // a list and pass through views, sums and scales up to the MUL that applies them.
   void find_routing() {
     for (const ggml_tensor* node : nodes_) {
       if (node->op == GGML_OP_MUL_MAT_ID || node->op == GGML_OP_ADD_ID) {

@@ -1,6 +1,6 @@
-// Turns the nodes that the scheduler listed into a GraphTemplate: the only
-// place that translates ggml's tensors into ours. Runs between steps, when a
-// graph is new; the tensors are those of the graph just evaluated.
+// Builds a GraphTemplate from the nodes listed by the scheduler. The only code that converts
+// ggml's tensors to ours. Runs between steps when a graph is new, on the tensors of the
+// graph just evaluated.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct OpSpan {
   std::uint32_t nodes = 1;
 };
 
-// Where the weights of the loaded model lie, both ways.
+// Where the weights of the loaded model are stored, found in two independent ways.
 struct ModelLayout {
   const GgufIndex& index;  // by name
   MappedFiles mapped;      // by address
 };
 
-// How the two ways from a weight to its file range compare. Repacked and copied
-// weights have no mapped address; every mapped one must agree.
+// How many weights were located by name and by address, and how many results agree. Repacked
+// and copied weights have no mapped address; all others must agree.
 struct OffsetCoverage {
   std::uint32_t weights = 0, by_name = 0, by_address = 0, agree = 0;
 };
@@ -43,11 +43,11 @@ struct BuiltGraph {
 BuiltGraph build_template(std::span<const ggml_tensor* const> nodes, std::span<const OpSpan> ops,
                           const ModelLayout& layout);
 
-// Whether ggml runs anything for this node: it is not a view, and is not left out.
+// Whether ggml computes anything for this node: false for views and skipped nodes.
 bool does_work(const ggml_tensor& node);
 
-// The index lists and routing weights that this node reads: worth copying when
-// the graph is not yet known. At most three.
+// The index lists and potential routing weights that this node reads, to copy while the graph
+// is unknown. At most three.
 struct SlotSources {
   std::array<const ggml_tensor*, 3> tensors{};
   std::size_t count = 0;

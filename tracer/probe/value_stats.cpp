@@ -10,7 +10,7 @@ namespace tt {
 
 namespace {
 
-// Welford's update keeps the deviation sound where the mean is far from zero.
+// Welford's algorithm: numerically stable if the mean is far from zero.
 struct Running {
   std::uint64_t count = 0, nan = 0, inf = 0;
   double mean = 0, squares = 0;
@@ -39,11 +39,11 @@ std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<flo
   const ggml_type_traits* traits = ggml_get_type_traits(tensor.type);
   const bool is_float = tensor.type == GGML_TYPE_F32;
   if (!is_float && (traits == nullptr || traits->to_float == nullptr)) return std::nullopt;
-  if (tensor.nb[0] != ggml_type_size(tensor.type)) return std::nullopt;  // not row by row
+  if (tensor.nb[0] != ggml_type_size(tensor.type)) return std::nullopt;  // rows are not contiguous
 
   const auto row = static_cast<std::size_t>(tensor.ne[0]);
   const std::size_t row_bytes = ggml_row_size(tensor.type, tensor.ne[0]);
-  // Values first, then the raw row: one scratch for both.
+  // One buffer for the values and, after them, the raw row.
   scratch.resize(row + (row_bytes + sizeof(float) - 1) / sizeof(float));
   auto* raw = reinterpret_cast<std::byte*>(scratch.data() + row);
 

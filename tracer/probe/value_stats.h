@@ -1,5 +1,5 @@
-// What a tensor holds in numbers (level VERBOSE). Reads it from whatever device
-// it lives on; call only when it is complete and not yet overwritten.
+// Statistics of a tensor's values (level VERBOSE). Reads the tensor from any device. Call only
+// when the tensor is complete and not yet overwritten.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@ struct ggml_tensor;
 
 namespace tt {
 
-// None for types that are not numbers of a float kind (index lists). `scratch`
-// is reused between calls. ValueStats::op is left for the caller.
+// nullopt for types that cannot be converted to float (index lists). `scratch` is reused between
+// calls. The caller sets ValueStats::op.
 std::optional<ValueStats> value_stats(const ggml_tensor& tensor, std::vector<float>& scratch);
 
 }  // namespace tt

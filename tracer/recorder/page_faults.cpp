@@ -22,8 +22,8 @@ namespace tt {
 
 namespace {
 
-// With the page before it a quarter of what an unprivileged user may lock per processor:
-// several models can be loaded.
+// With its header page, a quarter of the memory that an unprivileged user may lock per
+// processor, so that several models can be loaded.
 constexpr std::size_t kDataBytes = 128 << 10;
 
 int open_event(int processor) {
@@ -35,12 +35,12 @@ int open_event(int processor) {
   event.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
   event.disabled = 1;
   event.inherit = 1;
-  event.inherit_thread = 1;  // not by programs that are started
+  event.inherit_thread = 1;  // not by child processes
   event.exclude_kernel = 1;
   event.exclude_hv = 1;
   event.use_clockid = 1;
-  event.clockid = CLOCK_MONOTONIC;  // steady_clock's
-  // Nobody waits for them: waking a reader would cost each fault tens of microseconds.
+  event.clockid = CLOCK_MONOTONIC;  // clock of steady_clock
+  // The ring is polled: waking a reader would cost tens of microseconds per fault.
   event.watermark = 1;
   event.wakeup_watermark = UINT32_MAX;
   return static_cast<int>(syscall(SYS_perf_event_open, &event, 0 /* this thread */, processor, -1,
@@ -49,8 +49,8 @@ int open_event(int processor) {
 
 }  // namespace
 
-// What the kernel writes for one processor: a page that says how far it and we are, then
-// records, round and round.
+// The perf ring buffer of one processor: a header page with the read and write positions,
+// then the records.
 struct PageFaults::Ring {
   int event = -1;
   void* memory = MAP_FAILED;
@@ -65,7 +65,7 @@ struct PageFaults::Ring {
   }
   static std::size_t bytes() { return kDataBytes + static_cast<std::size_t>(getpagesize()); }
 
-  // An error is errno's.
+  // The error is an errno.
   static std::expected<Ring, int> open(int processor) {
     const int fd = open_event(processor);
     if (fd < 0) return std::unexpected(errno);
@@ -74,7 +74,7 @@ struct PageFaults::Ring {
     return ring;
   }
 
-  // Calls `record(type, numbers)` for each; a record may lie across the end of the ring.
+  // Calls `record(type, numbers)` for each record; a record may wrap around the end of the ring.
   template <class Record>
   void read(Record record) {
     auto& page = *static_cast<perf_event_mmap_page*>(memory);
@@ -105,7 +105,7 @@ std::unique_ptr<PageFaults> PageFaults::watch() {
   const long processors = sysconf(_SC_NPROCESSORS_CONF);
   for (int i = 0; i < processors; ++i) {
     auto ring = Ring::open(i);
-    if (!ring && ring.error() == ENODEV) continue;  // it is switched off
+    if (!ring && ring.error() == ENODEV) continue;  // the processor is offline
     if (!ring) {
       return std::unique_ptr<PageFaults>(new PageFaults(
           {}, "getrusage: perf_event_open: " + std::system_category().message(ring.error())));
@@ -134,15 +134,15 @@ void PageFaults::take(std::vector<PageFault>& out) {
   const auto self = static_cast<std::uint32_t>(gettid());
   for (Ring& ring : rings_) {
     ring.read([&](std::uint32_t type, const std::array<std::uint64_t, 3>& numbers) {
-      if (type == PERF_RECORD_SAMPLE) {  // process and thread, time, address
+      if (type == PERF_RECORD_SAMPLE) {  // pid and tid, time, address
         const auto [process, thread] = std::bit_cast<std::array<std::uint32_t, 2>>(numbers[0]);
         if (thread == self) return;
         out.push_back({.at = Ns{static_cast<std::int64_t>(numbers[1])}, .address = numbers[2]});
       }
-      if (type == PERF_RECORD_LOST) lost_ += numbers[1];  // id, how many
+      if (type == PERF_RECORD_LOST) lost_ += numbers[1];  // id, count
     });
   }
-  // Rings are read one after the other: one may tell now of what was before another's last.
+  // Rings are read one after the other, so records of different rings are not in order.
   std::ranges::stable_sort(out, {}, [](const PageFault& f) { return f.at.v; });
 }
 

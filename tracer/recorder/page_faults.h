@@ -1,12 +1,13 @@
-// The major page faults of the threads that evaluate graphs: when bytes of a model that
-// is larger than memory, or was not read yet, really had to come from the disk.
+// Records the major page faults of the threads that evaluate graphs: accesses to bytes of a
+// model that had to be read from the disk, because the model is larger than memory or was
+// not read yet.
 //
-// The kernel tells of each, with its address and time (perf_event_open, software event
-// page-faults:maj), unprivileged where perf_event_paranoid is 2 or less. Where it does
-// not (a container's rules, another setting), they are counted (getrusage), for the
-// whole process. A fault is not a page: the kernel reads ahead, so that most pages come
-// in without one. Faults inside the kernel (a read into a buffer that lies in a file)
-// are left out.
+// The kernel reports the address and time of each fault (perf_event_open, software event
+// page-faults:maj) to unprivileged users if perf_event_paranoid is 2 or less. If it does not
+// (container policy, other setting), faults are only counted (getrusage), for the whole
+// process. The number of faults is not the number of pages read: because of readahead, most
+// pages are loaded without a fault. Faults inside the kernel (for example read() into a
+// buffer in a mapped file) are not recorded.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +21,32 @@ namespace tt {
 
 class PageFaults {
  public:
-  // Of the calling thread and of every thread that it, or one of these, starts from now
-  // on: called on the inference thread before llama.cpp has made its workers. The thread
-  // that takes is left out, as it may be one of these and evaluates nothing.
+  // Watches the calling thread and all threads that it and its descendants start later. Call on
+  // the inference thread before llama.cpp creates its workers. Faults of the thread that calls
+  // take() are skipped: it may be a descendant but evaluates nothing.
   static std::unique_ptr<PageFaults> watch();
   ~PageFaults();
   PageFaults(const PageFaults&) = delete;
   PageFaults& operator=(const PageFaults&) = delete;
 
-  bool told() const { return !rings_.empty(); }  // else they are counted
-  // "perf", or "getrusage: " and why the kernel does not tell: a session's fact.
+  bool records_addresses() const { return !rings_.empty(); }  // false: only counted
+  // "perf", or "getrusage: " and why perf is not available. Stored as a fact of the session.
   const std::string& source() const { return source_; }
 
-  // The kernel tells only between these two, so that nothing is lost that nobody wants.
+  // The kernel records only between start() and stop(), so that lost() counts only these.
   void start();
   void stop();
-  // The thread that starts and stops. Adds what came since the last call; all of
-  // `out` is in order of time then. `at` is a time of the steady clock. Every fault that was over
-  // before the call is in it, unless the kernel had no room: call it often enough (each ring has
-  // room for kRoom).
+  // Call on the thread that calls start() and stop(). Appends the faults since the last call and
+  // sorts `out` by time. PageFault::at is a steady_clock time. Includes every fault that ended
+  // before the call, unless a ring overflowed: call it often enough (capacity: kRoom per ring).
   void take(std::vector<PageFault>& out);
-  // For want of room, as far as the last take() was told: a processor tells with its next
-  // fault that there was no room for some before.
+  // Number of faults lost by overflow, up to the last take(). The kernel reports an overflow of a
+  // ring only with the next fault on that processor.
   std::uint64_t lost() const { return lost_; }
-  // Of the process so far. Any thread.
+  // Major page faults of the process so far. Any thread.
   static std::uint64_t count();
 
-  static constexpr std::size_t kRoom = 4'000;  // faults, about; one ring per processor
+  static constexpr std::size_t kRoom = 4'000;  // approximate, in faults; one ring per processor
 
  private:
   struct Ring;

@@ -12,17 +12,17 @@
 namespace tt {
 
 namespace {
-constexpr std::size_t kBatch = 8;  // as many steps do not wait for company any longer
-constexpr std::chrono::milliseconds kCollect{4};
-constexpr std::chrono::milliseconds kTakeFaults{50};  // the kernel has room for so many
+constexpr std::size_t kBatchSteps = 8;  // steps; a full batch is written immediately
+constexpr std::chrono::milliseconds kCollectTime{4};
+constexpr std::chrono::milliseconds kFaultPollInterval{50};  // often enough for the kernel's rings
 }  // namespace
 
 Recorder::Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
                    PageFaults* faults)
     : pool_(kBuffers, max_ops, slot_bytes), listener_(std::move(listener)), faults_(faults) {
-  // Each step may have tokens before it; begin and end.
+  // Each step may have a tokens message before it, plus begin and finish.
   messages_.reserve(2 * kMostWaiting + 4);
-  thread_ = std::thread([this] { run(); });  // until here nobody else knows us
+  thread_ = std::thread([this] { run(); });  // last: the thread uses all members
 }
 
 Recorder::~Recorder() {
@@ -42,8 +42,8 @@ void Recorder::begin(SessionInfo& info, const std::filesystem::path& file) {
   settled_.wait(lock, [this] { return session_open_; });
 }
 
-// Joins those that come between steps that are joined: as many messages wait as
-// steps do. A session's tokens are bounded by its context.
+// Appends to the last message if it has tokens too, so that the number of messages is bounded
+// by the number of steps. A session's tokens are bounded by its context.
 void Recorder::tokens(std::vector<Token> tokens) {
   {
     const std::lock_guard lock(mutex_);
@@ -58,25 +58,25 @@ void Recorder::tokens(std::vector<Token> tokens) {
 }
 
 StepBuffer* Recorder::acquire() {
-  if (faults_ != nullptr && !faults_->told()) faults_before_ = PageFaults::count();
+  if (faults_ != nullptr && !faults_->records_addresses()) faults_before_ = PageFaults::count();
   return pool_.try_acquire();
 }
 
 void Recorder::submit(StepBuffer* buffer) {
-  if (faults_ != nullptr && !faults_->told())
+  if (faults_ != nullptr && !faults_->records_addresses())
     buffer->page_faults = PageFaults::count() - faults_before_;
   ++next_step_.v;
   post(buffer);
 }
 
 void Recorder::submit_without_times(const Step& step) {
-  if (join(step)) return;
+  if (merge(step)) return;
   ++next_step_.v;
   post(Untimed{step});
 }
 
-// True: too many wait, and the last of them now stands for this one, too.
-bool Recorder::join(const Step& step) {
+// Returns true if too many steps wait and `step` was merged into the last of them.
+bool Recorder::merge(const Step& step) {
   const std::lock_guard lock(mutex_);
   if (steps_waiting_ < kBuffers) return false;
   const auto newest = std::ranges::find_if(messages_ | std::views::reverse, is_step);
@@ -89,7 +89,7 @@ bool Recorder::join(const Step& step) {
   last.n_tokens += step.n_tokens;
   last.end = step.end;
   last.aborted = step.aborted;
-  last.dropped = true;  // also at level MINIMAL: it has no begin and end of its own any more
+  last.dropped = true;  // also at level MINIMAL: begin and end now span several steps
   ++untimed->evaluations;
   return true;
 }
@@ -110,7 +110,7 @@ bool Recorder::is_urgent(const Message& message) {
          std::holds_alternative<Quit>(message);
 }
 
-// Wakes the writer for the first message and when it should not wait for more.
+// Wakes the writer for the first message, and when it should stop collecting.
 void Recorder::post(Message message) {
   bool first = false;
   bool urgent = false;
@@ -121,7 +121,7 @@ void Recorder::post(Message message) {
       ++steps_queued_;
       ++steps_waiting_;
     }
-    urgent = is_urgent(message) || steps_queued_ == kBatch;
+    urgent = is_urgent(message) || steps_queued_ == kBatchSteps;
     urgent_queued_ = urgent_queued_ || urgent;
     messages_.push_back(std::move(message));
   }
@@ -138,15 +138,15 @@ void Recorder::run() {
     {
       std::unique_lock lock(mutex_);
       const auto some = [this] { return !messages_.empty(); };
-      // A long step may have more faults than the kernel keeps.
-      while (writer_ != nullptr && faults_ != nullptr && faults_->told() &&
-             !wake_.wait_for(lock, kTakeFaults, some)) {
+      // Drain the rings during long steps, before they overflow.
+      while (writer_ != nullptr && faults_ != nullptr && faults_->records_addresses() &&
+             !wake_.wait_for(lock, kFaultPollInterval, some)) {
         lock.unlock();
         faults_->take(new_faults_);
         lock.lock();
       }
       wake_.wait(lock, some);
-      urgent_.wait_for(lock, kCollect, [this] { return urgent_queued_; });
+      urgent_.wait_for(lock, kCollectTime, [this] { return urgent_queued_; });
       batch.swap(messages_);
       steps_queued_ = 0;
       urgent_queued_ = false;
@@ -249,11 +249,11 @@ void Recorder::write(Uncommitted step) {
   uncommitted_.push_back(std::move(step));
 }
 
-// Steps come in order of time, and all of a step's faults were over before its end: what
-// was before its begin is no step's.
+// Steps arrive in order of time, and all faults of a step ended before its end. Faults before
+// its begin belong to no step.
 StepFaults Recorder::faults_of(const Step& step, std::uint64_t counted) {
   StepFaults of{.step = step.id, .count = counted, .faults = {}};
-  if (faults_ == nullptr || !faults_->told()) return of;
+  if (faults_ == nullptr || !faults_->records_addresses()) return of;
   faults_->take(new_faults_);
   const auto at = [this](const PageFault& fault) { return Ns{fault.at.v - epoch_ns_}; };
   const auto first = std::ranges::lower_bound(new_faults_, step.begin, {}, at);
@@ -270,8 +270,8 @@ StepFaults Recorder::faults_of(const Step& step, std::uint64_t counted) {
   return of;
 }
 
-// Listeners hear of a step when it is in the file, or is known not to be. Only
-// then is its buffer free: what is not in the file is bounded by the buffers.
+// Listeners are called after a step is committed, or has failed to be written. Its buffer is
+// released only then, so that the number of uncommitted steps is bounded by the buffers.
 void Recorder::commit() {
   if (writing()) {
     if (auto committed = writer_->commit(); !committed) fail(committed.error());
@@ -303,7 +303,7 @@ void Recorder::handle(Finish& finish) {
   if (writer_ != nullptr) {
     result.file_bytes = writer_->bytes_written();
     if (!error_.empty()) {
-      // What was committed stays; the file says that it ends early.
+      // Committed steps stay; the session is marked as failed.
       finish.info.state = SessionState::Failed;
       finish.info.error = error_;
     }
@@ -334,7 +334,7 @@ Step step_from(const StepBuffer& buffer) {
 
   step.slots.resize(buffer.graph->graph.slots.size());
   for (const CapturedSlot& captured : buffer.captured) {
-    if (captured.count == 0) continue;  // an empty list: nothing to gather in this step
+    if (captured.count == 0) continue;  // an empty list
     SlotValues& values = step.slots[captured.slot];
     const std::byte* from = buffer.arena.get() + captured.offset;
     switch (captured.values) {

@@ -1,20 +1,19 @@
-// From the inference thread to the file: takes whole steps in pre-allocated
-// buffers, turns them into rows on its own thread, commits them together every
-// few milliseconds: waking up for each would take more from inference than the
-// recording itself.
+// Transfers steps from the inference thread to the file. Takes complete steps in
+// pre-allocated buffers, converts them to rows on its own writer thread, and commits batches
+// every few milliseconds. (Waking up for every step would slow down inference more than the
+// recording itself.)
 //
-// begin(), tokens(), acquire(), submit() and finish() belong to the inference
-// thread, between steps. Page faults come from the kernel, on the writer thread: those
-// between a step's begin and end are the step's. When the disk is full, the recording of that
-// session ends with a message and generation goes on. Every loss is counted.
+// Call begin(), tokens(), acquire(), submit() and finish() on the inference thread, between
+// steps. Page faults are read from the kernel on the writer thread; faults between a step's
+// begin and end are assigned to the step. When the disk is full, the recording of the session
+// ends with an error message and generation continues. Every loss is counted.
 //
-// At most kMostWaiting steps are not yet in the file, kBuffers of them with
-// their times: all that a killed process loses, but for the step in flight. When
-// the writer cannot keep up, further evaluations lose their times, not their
-// tokens, and are joined into the last step that waits: it then is `dropped` and
-// stands for all of them, one after the other. No more than kMostJoined of those
-// can wait: two in a batch that is being written and one that came meanwhile,
-// and one more whenever the phase changes (twice in a session).
+// At most kMostWaiting steps are not yet in the file, kBuffers of them with times. A killed
+// process loses only these and the step in flight. When the writer cannot keep up, further
+// evaluations lose their times, not their tokens, and are merged into the last waiting step,
+// which is marked `dropped` and represents all of them in sequence. At most kMostJoined of
+// these can wait: two in the batch being written, one that came meanwhile, and one more for
+// each change of the phase (twice per session).
 #pragma once
 
 #include <chrono>
@@ -38,35 +37,34 @@
 
 namespace tt {
 
-// Called on the writer thread, after the step is committed to the file (or
-// counted as lost). `graph` is null when the step has no template.
+// Called on the writer thread after the step was committed or counted as lost. `graph` is null
+// if the step has no template.
 using StepListener =
     std::function<void(const std::string& session, const Step& step, const KnownGraphPtr& graph)>;
 
 class Recorder {
  public:
-  // A quick model makes 1,400 steps a second, and a busy disk or machine may hold the writer
-  // up for 80 ms. A buffer takes 8 bytes for each op that a graph may have (6,656 at 22
-  // layers), touched or not.
+  // A fast model runs 1,400 steps a second, and a busy disk or machine may delay the writer by
+  // 80 ms. A buffer takes 8 bytes per op of the largest supported graph (6,656 ops at 22 layers).
   static constexpr std::size_t kMostWaiting = 128;
   static constexpr std::size_t kMostJoined = 5;
   static constexpr std::size_t kBuffers = kMostWaiting - kMostJoined;
 
-  // `faults` outlives the recorder, which alone takes from it; null: none are recorded.
+  // `faults` must outlive the recorder, its only user; null: faults are not recorded.
   Recorder(std::size_t max_ops, std::size_t slot_bytes, StepListener listener,
            PageFaults* faults = nullptr);
   ~Recorder();
 
-  // Waits until the file is there: no step has to wait for that. Then is the session's
-  // Ns{0}, which `info` is told of.
+  // Waits until the file has been created, so that no step is delayed by it. Sets the session's
+  // Ns{0} to now and info.start_utc_ns accordingly.
   void begin(SessionInfo& info, const std::filesystem::path& file);
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
   void tokens(std::vector<Token> tokens);
-  StepId next_step() const { return next_step_; }  // that the next evaluation may become
+  StepId next_step() const { return next_step_; }  // id of the next step, unless it is merged
   StepBuffer* acquire();                           // null: record the step without times
   void submit(StepBuffer* buffer);
   void submit_without_times(const Step& step);  // MINIMAL, or no buffer was free
-  // Waits until everything is in the file. `info` is its final state.
+  // Waits until everything has been written. `info` is the final metadata.
   RecordingResult finish(const SessionInfo& info);
 
  private:
@@ -81,20 +79,20 @@ class Recorder {
   struct Quit {};
   struct Untimed {
     Step step;
-    std::uint32_t evaluations = 1;  // that it stands for
+    std::uint32_t evaluations = 1;  // merged into this step
   };
   using Message = std::variant<Begin, std::vector<Token>, StepBuffer*, Untimed, Finish, Quit>;
   struct Uncommitted {
     Step step;
     KnownGraphPtr graph;       // null: no template
     StepBuffer* buffer{};      // null: none was free
-    std::uint64_t faults = 0;  // that were counted
+    std::uint64_t faults = 0;  // if only counted
   };
 
   void post(Message message);
   static bool is_step(const Message& message);
   static bool is_urgent(const Message& message);
-  bool join(const Step& step);
+  bool merge(const Step& step);
   void run();
   void commit();
   void handle(Begin& begin);
@@ -114,11 +112,11 @@ class Recorder {
   // Inference thread only.
   StepId next_step_{};
   std::chrono::steady_clock::time_point epoch_;
-  std::uint64_t faults_before_ = 0;  // of the process, when the buffer was acquired
+  std::uint64_t faults_before_ = 0;  // process total when the buffer was acquired
 
   std::mutex mutex_;
-  std::condition_variable wake_;    // something came
-  std::condition_variable urgent_;  // it cannot wait for more to come
+  std::condition_variable wake_;    // messages_ is not empty
+  std::condition_variable urgent_;  // write now, without collecting more
   std::vector<Message> messages_;
   std::size_t steps_queued_ = 0;   // in messages_
   std::size_t steps_waiting_ = 0;  // in messages_, or taken and not yet committed
@@ -133,16 +131,16 @@ class Recorder {
   std::unordered_map<KnownGraphPtr, TemplateId> templates_;
   std::unordered_map<AddressesPtr, AllocationId> allocations_;
   std::vector<Uncommitted> uncommitted_;
-  std::vector<PageFault> new_faults_;  // taken and not yet of a step; ns of the steady clock
+  std::vector<PageFault> new_faults_;  // not yet assigned to a step; steady_clock times
   std::int64_t epoch_ns_ = 0;
-  std::uint64_t faults_lost_before_ = 0;  // the session
+  std::uint64_t faults_lost_before_ = 0;  // at the begin of the session
   LossCounters losses_;
   std::uint64_t steps_written_ = 0;
-  std::string error_;  // the first; nothing is written after it
+  std::string error_;  // the first error; nothing is written afterwards
   std::thread thread_;
 };
 
-// What the inference thread wrote, as a value.
+// Converts the buffer to a Step.
 Step step_from(const StepBuffer& buffer);
 
 }  // namespace tt

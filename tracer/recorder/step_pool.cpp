@@ -21,7 +21,7 @@ StepBuffer* StepPool::try_acquire() {
     }
   }
   if (buffer == nullptr) return nullptr;
-  // A live view that still reads the old step sees the generation move.
+  // Tells a live view that still reads the old step that its data is invalid.
   buffer->generation.fetch_add(1, std::memory_order_acq_rel);
   buffer->ops_done.store(0, std::memory_order_release);
   buffer->first_op_ns.store(0, std::memory_order_release);

@@ -1,6 +1,6 @@
-// The buffers that carry steps from the inference thread to the writer thread,
-// allocated up front. With none free a step's times are dropped (and counted,
-// LossCounters), its tokens kept: the inference thread never waits for a disk.
+// Pool of the buffers that transfer steps from the inference thread to the writer thread,
+// allocated in advance. If none is free, the step's times are dropped (and counted in
+// LossCounters) but its tokens are kept: the inference thread never waits for the disk.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class StepPool {
   StepPool(std::size_t buffers, std::size_t max_ops, std::size_t arena_bytes);
 
   StepBuffer* try_acquire();         // inference thread, between steps; null when none is free
-  void release(StepBuffer* buffer);  // any thread: back to the free ones
+  void release(StepBuffer* buffer);  // any thread
 
  private:
   std::vector<std::unique_ptr<StepBuffer>> buffers_;

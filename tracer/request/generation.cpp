@@ -13,7 +13,7 @@ bool ends_at_eog(const GenerationRequest& request) {
 }
 
 std::string new_session_id() {
-  // From a random number on, so that a process never makes one twice in a second.
+  // A counter with a random start: ids of one process are unique even within a second.
   static std::atomic<std::uint32_t> next = std::random_device{}();
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   return std::format("{:%Y%m%d-%H%M%S}-{:06x}", now, next++ & 0xFFFFFFU);

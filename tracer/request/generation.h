@@ -1,5 +1,4 @@
-// What is asked of the engine, and what it tells while it works: values and one
-// narrow interface.
+// Requests to the engine, their results, and the listener interface for progress.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +28,27 @@ struct Sampling {
   float min_p = 0.05F;          // 0: off
   float repeat_penalty = 1.0F;  // 1: off
   std::int32_t repeat_last_n = 64;
-  std::uint32_t seed = 0xFFFFFFFFu;  // that: a random one, recorded
+  std::uint32_t seed = 0xFFFFFFFFu;  // 0xFFFFFFFF: random; the seed used is recorded
   std::string grammar;               // GBNF; empty: none
 };
 
 struct GenerationRequest {
-  std::string id;  // of the session that it becomes; empty: a new one is made
+  std::string id;  // session id; empty: a new id is generated
   Prompt prompt;
   std::uint32_t max_tokens = 128;
   Sampling sampling;
-  std::vector<std::string> stop;  // the text ends before any of these
+  std::vector<std::string> stop;  // generation ends before any of these strings
   bool ignore_eos = false;
-  bool reuse_prefix = true;  // keep cache cells that the last request has in common
+  bool reuse_prefix = true;  // reuse KV cells of a prefix in common with the last request
   Level level = Level::Detailed;
   bool exact_timing = false;
-  // VERBOSE: regex of the outputs to describe; empty: none. Not all of them by default: the
-  // output of what writes a cache is the whole cache.
+  // Level VERBOSE: regex of the tensors to compute statistics of; empty: none. The default does
+  // not match all: the output of an op that writes to a cache is the whole cache.
   std::string stats_pattern = "attn_out|ffn_out|ffn_moe_out|l_out|result_";
 };
 
-// Whether a token that ends the text ends the generation. Where a grammar is
-// complete nothing but the end may follow.
+// Whether an end-of-generation token ends the generation. With a grammar it always does,
+// because a complete grammar allows no other token.
 bool ends_at_eog(const GenerationRequest& request);
 
 enum class StopReason : std::uint8_t {
@@ -65,36 +64,36 @@ enum class StopReason : std::uint8_t {
 
 struct GenerationResult {
   StopReason reason = StopReason::None;
-  std::string error;  // with Error: what to do
+  std::string error;  // with Error: what is wrong and what to do
   std::string text;
   std::uint32_t prompt_tokens = 0, reused_tokens = 0, generated = 0;
-  std::uint32_t seed = 0;   // the one that was used
-  std::uint32_t steps = 0;  // graphs that were evaluated
-  std::string reused_from;  // session that left the reused cells; empty: none, or not recorded
+  std::uint32_t seed = 0;   // seed used
+  std::uint32_t steps = 0;  // graphs evaluated
+  std::string reused_from;  // session that computed the reused cells; empty: none, or not recorded
   std::int64_t prompt_ns = 0, generate_ns = 0;
   std::vector<float> embedding;  // embedding-only models
 };
 
-// What came of a session's recording.
+// Result of recording a session.
 struct RecordingResult {
   LossCounters losses;
-  std::string error;                        // why it ended early; empty: everything is in the file
-  std::uint64_t steps = 0, file_bytes = 0;  // that were written
+  std::string error;                        // why it ended early; empty: everything was written
+  std::uint64_t steps = 0, file_bytes = 0;  // written
 };
 
 // Called on the inference thread between steps; must not block.
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
-  // `piece`: what the text grows by (UTF-8 safe: empty while a character is incomplete).
+  // `piece`: text to append; valid UTF-8 (empty while a character is incomplete).
   virtual void on_token(const Token& token, std::string_view piece) = 0;
   virtual void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
                            std::uint32_t generated) = 0;
-  // Text that was held back (it might have become a stop string) and belongs to no new token.
+  // The remaining text, held back as a possible stop string, when no further token follows.
   virtual void on_text(std::string_view rest) = 0;
 };
 
-// Time and chance: unique, and sorted by time. Fit for a file's name.
+// A unique id from the UTC time and a random number. Sorts by time; valid in file names.
 std::string new_session_id();
 
 const char* to_text(StopReason);

@@ -1,4 +1,4 @@
-// What a loaded model turned out to be: a value.
+// Properties of a loaded model: a value.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct ModelFacts {
   std::uint64_t size = 0;  // bytes of weights
   std::uint32_t n_layers = 0, n_embd = 0, n_heads = 0, n_heads_kv = 0, n_vocab = 0;
   std::uint32_t n_experts = 0, n_experts_used = 0;
-  std::uint32_t context = 0;  // tokens that fit
+  std::uint32_t context = 0;  // context size in tokens
   std::uint32_t context_trained = 0;
   std::uint32_t ubatch = 0;
   std::int32_t threads = 0;
@@ -19,7 +19,7 @@ struct ModelFacts {
   bool has_encoder = false;     // encoder-decoder (T5)
   bool embedding_only = false;  // no generation (BERT)
   bool recurrent = false, hybrid = false;
-  std::string lock_fault;  // why its weights are not kept in RAM though that was asked for
+  std::string lock_fault;  // why mlock failed although it was requested; empty: no failure
 };
 
 }  // namespace tt

@@ -1,5 +1,4 @@
-// How a model is loaded and with what context: values, so that options can be
-// read and shown without knowing llama.cpp.
+// Options for loading a model and creating its context, as values without llama.cpp.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +19,15 @@ struct ModelOptions {
   std::vector<std::string> rpc_servers{};  // host:port of llama.cpp RPC servers
 };
 
-inline constexpr std::uint32_t kMostContext = 1U << 24;  // tokens; no model is trained on more
-inline constexpr std::int32_t kMostThreads = 512;        // that ggml has room for
+inline constexpr std::uint32_t kMostContext = 1U << 24;  // tokens; above any training context
+inline constexpr std::int32_t kMostThreads = 512;        // GGML_MAX_N_THREADS
 
 struct ContextOptions {
-  std::uint32_t context = 4096;  // tokens; 0: as trained; llama.cpp rounds up to 256s
+  std::uint32_t context = 4096;  // tokens; 0: as trained; rounded up to a multiple of 256
   std::uint32_t batch = 2048;
-  std::uint32_t ubatch = 512;      // most tokens of one step
+  std::uint32_t ubatch = 512;      // maximum tokens per step
   std::int32_t threads = 0;        // 0: one per core
-  std::int32_t threads_batch = 0;  // 0: as threads
+  std::int32_t threads_batch = 0;  // 0: same as threads
   FlashAttention flash_attention = FlashAttention::Auto;
   std::string cache_type_k = "f16";
   std::string cache_type_v = "f16";

@@ -1,5 +1,5 @@
-// What the numbers of a request may be: the same over HTTP (api/json/generation_body.h,
-// whose names these are; api/openapi.yaml) and on the command line (tt record).
+// Limits of request parameters, shared by HTTP (api/json/generation_body.h, which defines the
+// names; api/openapi.yaml) and the command line (tt record).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace tt {
 
 struct NumberBounds {
   std::string_view name;
-  double least, most;  // both allowed; all are exact in a double
+  double least, most;  // inclusive; exactly representable as double
 };
 
 inline constexpr double kMostInt32 = 2147483647, kMostUint32 = 4294967295;
@@ -27,15 +27,15 @@ inline constexpr std::array kRequestBounds = {
     NumberBounds{"seed", 0, kMostUint32},
 };
 
-// A name that is not there does not compile.
+// An unknown name is a compile error.
 consteval NumberBounds bounds_of(std::string_view name) {
   return *std::ranges::find(kRequestBounds, name, &NumberBounds::name);
 }
 
 inline constexpr NumberBounds kTokenBounds = {"tokens", 0, kMostInt32};  // of each id
 inline constexpr std::size_t kMostStops = 32;
-// Regular expressions (name_pattern.h) and grammars are read by functions that call themselves for
-// each parenthesis, or rule: beyond these the stack would end.
+// Regular expressions (name_pattern.h) and grammars are parsed recursively, per parenthesis or
+// rule. These limits prevent a stack overflow.
 inline constexpr std::size_t kMostPatternBytes = 1000;
 inline constexpr std::size_t kMostGrammarBytes = 64U << 10, kDeepestGrammar = 500;
 

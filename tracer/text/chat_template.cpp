@@ -4,7 +4,7 @@
 #include <format>
 #include <string_view>
 
-// A library's header, not ours to warn about.
+// Third-party header: disable warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -33,12 +33,12 @@ std::expected<std::string, std::string> apply_chat_template(const std::string& s
     if (marks.tokenizer_begins && text.starts_with(marks.begin)) text.erase(0, marks.begin.size());
     return text;
   } catch (const std::exception& error) {
-    // What it says and where is one line; then the template is quoted, once for each level.
+    // Keep the first line of the message; the rest quotes the template once per nesting level.
     std::string_view what = error.what();
     what = what.substr(0, what.find('\n'));
     if (what.ends_with(':')) what.remove_suffix(1);
     return std::unexpected(std::format(
-        "The model's chat template refuses this conversation: {}. Send it as plain text instead.",
+        "The model's chat template rejects this conversation: {}. Send it as plain text instead.",
         what));
   }
 }

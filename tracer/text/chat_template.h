@@ -1,5 +1,5 @@
-// A conversation as the text that the model was trained on, by the template in
-// its GGUF (Jinja, rendered by minja).
+// Renders a conversation to text with the chat template in the model's GGUF (Jinja, rendered
+// by minja).
 #pragma once
 
 #include <expected>
@@ -10,14 +10,14 @@
 
 namespace tt {
 
-// The vocabulary's marks of a text's begin and end, as text; empty: it has none.
+// The vocabulary's begin-of-sequence and end-of-sequence tokens, as text; empty: none.
 struct ChatMarks {
   std::string begin, end;
-  bool tokenizer_begins = false;  // it puts `begin` before every text
+  bool tokenizer_begins = false;  // the tokenizer adds `begin` to every text
 };
 
-// Ends with what makes the model answer. Special tokens are text in it, but for the mark of
-// the begin where the tokenizer puts that. The error says what the template objected to.
+// The result ends with the generation prompt and contains special tokens as text, except
+// `begin` at the start if the tokenizer adds it. The error is the message of the template.
 std::expected<std::string, std::string> apply_chat_template(const std::string& source,
                                                             std::span<const ChatMessage> messages,
                                                             const ChatMarks& marks);

@@ -64,9 +64,9 @@ RecordedAnswer::RecordedAnswer(const SessionInfo& info)
 }
 
 bool RecordedAnswer::is_silent(std::int32_t id) const {
-  const auto behind =
+  const auto after =
       std::ranges::upper_bound(silent_, id, {}, [](const auto& r) { return r.first; });
-  return behind != silent_.begin() && id <= std::prev(behind)->second;
+  return after != silent_.begin() && id <= std::prev(after)->second;
 }
 
 std::string RecordedAnswer::push(const Token& token) {

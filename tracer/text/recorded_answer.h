@@ -1,6 +1,5 @@
-// The answer of a recorded session, token by token, as the client heard it while
-// it was generated: from the tokens in the file and what the session says about
-// its request (facts request.stop.N and request.silent).
+// Reconstructs the answer of a recorded session, token by token, as the client received it:
+// from the recorded tokens and the facts request.stop.N and request.silent.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,9 @@ class RecordedAnswer {
  public:
   explicit RecordedAnswer(const SessionInfo& info);
 
-  // Takes the session's tokens in order, from the first; returns what the answer grows by.
+  // Takes the session's tokens in order, from the first; returns the text to append.
   std::string push(const Token& token);
-  // What was held back, after the last token of a session that has ended.
+  // The text held back, after the last token of a session that has ended.
   std::string rest() { return stream_.flush(); }
 
  private:
@@ -30,7 +29,7 @@ class RecordedAnswer {
   std::vector<std::pair<std::int32_t, std::int32_t>> silent_;  // first and last, ascending
 };
 
-// Ascending ids as "0-2 7 9-11", and back; what is no such list is skipped.
+// Formats ascending ids as "0-2 7 9-11", and parses them; invalid text is skipped.
 std::string to_ranges(const std::vector<std::int32_t>& ids);
 std::vector<std::pair<std::int32_t, std::int32_t>> ranges_from(const std::string& text);
 

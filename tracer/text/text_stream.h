@@ -1,5 +1,5 @@
-// From token bytes to text that may be shown: whole UTF-8 characters only, and
-// nothing that may turn out to be the beginning of a stop string.
+// Converts token bytes to text for display: complete UTF-8 characters only. Holds back text
+// that may be the beginning of a stop string.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ class TextStream {
  public:
   explicit TextStream(std::vector<std::string> stops);
 
-  // Takes a token's bytes, returns what the text grows by. After a stop string
-  // was met, stopped() is true and the text ends before it.
+  // Takes a token's bytes, returns the text to append. After a stop string was found,
+  // stopped() is true and the text ends before it.
   std::string push(std::string_view bytes);
-  // What was held back, when generation ends otherwise. Incomplete or invalid
+  // The text held back, when generation ends without a stop string. Incomplete or invalid
   // bytes become U+FFFD.
   std::string flush();
   bool stopped() const { return stopped_; }
 
  private:
   std::vector<std::string> stops_;
-  std::string held_;  // bytes not yet given out
+  std::string held_;  // bytes not yet returned
   bool stopped_ = false;
 };
 

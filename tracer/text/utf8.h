@@ -1,5 +1,5 @@
-// UTF-8 (RFC 3629; Unicode's table 3-7): neither overlong, nor a surrogate, nor above
-// U+10FFFF. Stands on nothing else here, so that the door can look at text, too.
+// UTF-8 decoding (RFC 3629; Unicode table 3-7): overlong forms, surrogates and values above
+// U+10FFFF are invalid. Has no dependencies, so that the HTTP front end can use it.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 namespace tt {
 
 struct Utf8Character {
-  std::size_t length = 1;  // bytes; of an invalid one, those that cannot begin another
+  std::size_t length = 1;  // bytes; if invalid, the bytes to skip
   enum { Valid, Invalid, Incomplete } state = Invalid;
 };
-// The character at the start of `text`, which is not empty.
+// The character at the start of `text`, which must not be empty.
 Utf8Character utf8_character_at(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
 inline constexpr std::string_view kReplacement = "\uFFFD";
-// `bytes` as valid UTF-8: what is not is replaced by U+FFFD.
+// `bytes` as valid UTF-8: invalid bytes are replaced by U+FFFD.
 std::string to_valid_utf8(std::string_view bytes);
 
 }  // namespace tt

@@ -41,4 +41,9 @@ const StepSlice& Slices::of(const StepRows& rows) {
   return slice_;
 }
 
+double per_second(Bytes bytes, const Slice& time) {
+  const auto ns = static_cast<double>(time.end - time.begin);
+  return ns > 0 ? static_cast<double>(bytes.v) * 1e9 / ns : 0;
+}
+
 }  // namespace tt::exchange

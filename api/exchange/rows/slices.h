@@ -1,5 +1,5 @@
-// A step as slices of time: itself, its ops, what each read from where. What Chrome
-// and Perfetto traces are written from.
+// A step as time slices: the step, its ops, and the bytes that each op accessed by memory
+// source. Input of the Chrome and Perfetto exports.
 #pragma once
 
 #include <array>
@@ -17,30 +17,32 @@ struct Slice {
   std::int64_t begin = 0, end = 0;  // ns since the session's start, begin <= end
 };
 
+// Bytes per second; 0 for an empty slice.
+double per_second(Bytes bytes, const Slice& time);
+
 struct OpSlice {
   Slice time;
-  std::string_view name;    // "MUL_MAT", as long as the template
-  std::string_view tensor;  // the output's name
+  std::string_view name;    // "MUL_MAT"; lives as long as the template
+  std::string_view tensor;  // name of the output tensor
   std::string_view device;
   LayerId layer = kNoLayer;
   Bytes read{}, written{};
-  std::array<std::uint64_t, kSources> source_bytes{};  // read and written, by where they are
+  std::array<std::uint64_t, kSources> source_bytes{};  // bytes read and written, by source
 };
 
 struct StepSlice {
   Slice time;
   const Step* step = nullptr;
   Bytes read{}, written{};
-  std::uint64_t tokens = 0;  // evaluated in the session up to the end of this step
-  std::vector<OpSlice> ops;  // in order; none without times
+  std::uint64_t tokens = 0;  // tokens evaluated up to the end of this step
+  std::vector<OpSlice> ops;  // in order; empty without times
 };
 
-// Slices of steps one after the other never overlap, those of ops neither, and ops
-// lie inside their step: times that say otherwise (none that were recorded do) are
-// moved on. One thread.
+// Slices of consecutive steps do not overlap, slices of ops do not overlap, and ops are inside
+// their step. Times that violate this (never in recorded sessions) are shifted. One thread.
 class Slices {
  public:
-  // As long as the rows that it was made of, and until the next call.
+  // Valid as long as the rows, and until the next call.
   const StepSlice& of(const StepRows& rows);
 
  private:

@@ -12,7 +12,7 @@
 namespace tt::exchange {
 namespace {
 
-// Chrome counts in microseconds; three digits behind the point keep nanoseconds.
+// Chrome uses microseconds; three decimals keep nanoseconds.
 std::string micros(std::int64_t ns) {
   const std::uint64_t size =
       ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
@@ -21,12 +21,7 @@ std::string micros(std::int64_t ns) {
 
 std::string quoted(std::string_view text) { return text_of(Json(std::string(text))); }
 
-double per_second(Bytes bytes, const Slice& time) {
-  const auto ns = static_cast<double>(time.end - time.begin);
-  return ns > 0 ? static_cast<double>(bytes.v) * 1e9 / ns : 0;
-}
-
-// Where an event stands: Chrome's process is our group, its thread our track.
+// Track of an event: the Chrome process is the track group, the thread is the track.
 struct Place {
   int pid = 0;
   std::uint32_t tid = 0;
@@ -78,7 +73,7 @@ class ChromeTrace {
           quoted(name), category, at.pid, at.tid, micros(time.begin), micros(time.end - time.begin),
           args);
   }
-  // 's' begins a flow, 't' passes it on, 'f' ends it, each at the slice around `ns`.
+  // 's' starts a flow, 't' continues it, 'f' ends it, each at the slice that contains `ns`.
   void flow(char phase, std::uint64_t id, Place at, const char* name, std::int64_t ns) {
     event(R"("ph":"{}","id":{},"name":"{}","cat":"flow","pid":{},"tid":{},"ts":{}{})", phase, id,
           name, at.pid, at.tid, micros(ns), phase == 'f' ? R"(,"bp":"e")" : "");
@@ -96,7 +91,7 @@ class ChromeTrace {
                       R"("bytes_read":{},"bytes_written":{})",
                       step.step->id.v, to_text(step.step->phase), to_text(step.step->timing),
                       step.step->first_token, step.step->n_tokens, step.read.v, step.written.v));
-    // From step to step: the token that one produces is evaluated in the next.
+    // Flow between steps: the token that one step produces is evaluated in the next.
     if (last_step_ >= 0) {
       const auto id = 2 * static_cast<std::uint64_t>(step.step->id.v);
       flow('s', id, steps, "next step", last_step_);
@@ -132,7 +127,7 @@ class ChromeTrace {
         slice(place(TrackGroup::Sources, to_text(static_cast<Source>(s))), op.name, "source",
               op.time, std::format(R"("bytes":{})", op.source_bytes[s]));
       }
-      // From layer to layer: where the residual stream goes.
+      // Flow between layers: the path of the residual stream.
       if (before == nullptr || op.layer != before->layer) {
         if (passed == 1) flow('s', id, from, "layers", from_ns);
         if (passed > 1) flow('t', id, from, "layers", from_ns);

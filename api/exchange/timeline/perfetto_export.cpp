@@ -16,14 +16,9 @@ using proto::TrackEvent;
 
 constexpr std::uint32_t kSequence = 1;
 constexpr std::int32_t kPid = 1;
-// Tracks that are always there; others follow.
+// Ids of fixed tracks; dynamic tracks start at kTracks.
 constexpr std::uint64_t kProcess = 1, kReadCounter = 2, kWrittenCounter = 3, kTokenCounter = 4,
                         kGroups = 10, kTracks = 100;
-
-double per_second(Bytes bytes, const Slice& time) {
-  const auto ns = static_cast<double>(time.end - time.begin);
-  return ns > 0 ? static_cast<double>(bytes.v) * 1e9 / ns : 0;
-}
 
 class PerfettoTrace {
  public:
@@ -42,7 +37,7 @@ class PerfettoTrace {
   }
 
  private:
-  // A packet of our sequence that `fill` completes, written out.
+  // Writes a packet of our sequence; `fill` sets its content.
   template <class Fill>
   void packet(Fill fill) {
     trace_.Clear();
@@ -99,7 +94,8 @@ class PerfettoTrace {
     return id;
   }
 
-  // Names come once, in the packet that uses them first, and as numbers from then on.
+  // Names are interned: written once in the packet that uses them first, then referenced by
+  // id.
   std::uint64_t name_id(proto::TracePacket& packet, std::string_view name) {
     const auto [at, is_new] = names_.try_emplace(std::string(name), names_.size() + 1);
     if (is_new) {
@@ -162,7 +158,7 @@ class PerfettoTrace {
     const std::uint64_t steps = uuid(TrackGroup::Steps, "steps");
     counter(kReadCounter, step.time.begin, per_second(step.read, step.time));
     counter(kWrittenCounter, step.time.begin, per_second(step.written, step.time));
-    // A flow from this step to the next: the token that comes of it is evaluated there.
+    // Flow from this step to the next: the token it produces is evaluated there.
     constexpr std::uint64_t kStepFlow = 1;
     begin(steps, step.time.begin, to_text(step.step->phase), "step", kStepFlow,
           [&](proto::TracePacket& packet) {
@@ -185,7 +181,7 @@ class PerfettoTrace {
     counter(kTokenCounter, step.time.end, static_cast<double>(step.tokens));
   }
 
-  // `flow` is of the step's way through the layers; 0: it stays in its layer.
+  // `flow`: id of the flow between layers; 0: the op stays in the layer of the previous one.
   void add(const OpSlice& op, std::uint64_t steps, std::uint64_t flow) {
     const auto bytes = [&](proto::TracePacket& packet) {
       annotation(packet, "bytes_read").set_uint_value(op.read.v);

@@ -1,10 +1,9 @@
 // Traces for timeline viewers: Chrome's JSON (chrome://tracing, Speedscope) and
-// Perfetto's protobuf (ui.perfetto.dev). Both have
+// Perfetto's protobuf (ui.perfetto.dev). Both contain
 //   - a track of steps, with the step's ops inside;
-//   - a track per layer, per kind of op and per memory source: the ops that belong
-//     there, one after the other;
+//   - one track per layer, per op kind and per memory source, with the ops of each;
 //   - counters: bytes per second read and written in a step, tokens so far;
-//   - flows: from step to step, and in a step from layer to layer.
+//   - flows: from step to step, and within a step from layer to layer.
 #pragma once
 
 #include "api/exchange/rows/byte_sink.h"

@@ -1,6 +1,6 @@
-// Template x step -> accesses. What an op touches is in byte_rules; here are the
-// passes that turn it into rows: leave out what a fused op keeps to itself,
-// count bytes named twice once, find the slot that selects, place in the file.
+// Template x step -> accesses. byte_rules.cpp defines what an op touches. This file turns
+// that into accesses: it drops tensors internal to a fused op, counts bytes that are touched
+// twice once, finds the slot that selects, and computes the range in the GGUF file.
 #include "tracer/format/access/access.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace tt {
 namespace {
 
-// The slots of a template by the tensor whose values they hold. Routing weights
-// select nothing and stay out.
+// The slots of a template by the tensor whose values they hold. Routing weights are
+// excluded, because they select nothing.
 class SlotIndex {
  public:
   explicit SlotIndex(const GraphTemplate& graph) {
@@ -36,8 +36,8 @@ class SlotIndex {
   std::unordered_map<TensorId, SlotId> indices_, masks_;
 };
 
-// All touches of an op's nodes, without those of tensors that live only inside
-// it: a fused RMS_NORM + MUL neither writes nor reads the norm.
+// All touches of an op's nodes, except those of tensors internal to the op: a fused
+// RMS_NORM + MUL neither writes nor reads the norm.
 std::vector<Touch> touches_of(const GraphTemplate& graph, const Op& op) {
   std::vector<Touch> out;
   std::vector<TensorId> inside;
@@ -60,7 +60,7 @@ std::vector<Touch> without_covered(const GraphTemplate& graph, const std::vector
   for (std::size_t i = 0; i < touches.size(); ++i) {
     bool covered = false;
     for (std::size_t j = 0; j < touches.size() && !covered; ++j) {
-      // Of two that cover each other the first stays.
+      // If two touches cover each other, the first is kept.
       covered = i != j && covers(graph, touches[j], touches[i]) &&
                 (j < i || !covers(graph, touches[i], touches[j]));
     }
@@ -69,7 +69,7 @@ std::vector<Touch> without_covered(const GraphTemplate& graph, const std::vector
   return out;
 }
 
-// Where `length` bytes of a weight, `offset` into this view, lie in the GGUF.
+// Range in the GGUF of `length` bytes of a weight, `offset` bytes into this view.
 FileRange file_range(const GraphTemplate& graph, TensorId tensor, std::uint64_t offset,
                      std::uint64_t length) {
   const FileRange& whole = graph.tensor(graph.root(tensor)).file;
@@ -92,15 +92,15 @@ Access access_from(const GraphTemplate& graph, const SlotIndex& slots, OpId op,
   access.slot = slots.of(touch);
   access.stride = view.nb[static_cast<std::size_t>(touch.axis)];
   if (access.slot == kNoSlot) {
-    // Nobody recorded the list: at most so many parts, at most the whole view.
+    // The list was not recorded: assume all listed parts are distinct, up to the whole view.
     const Tensor& index = graph.tensor(touch.index);
     const std::uint64_t whole = footprint(view);
-    std::uint64_t named = 1;  // a file may say numbers whose product does not fit
-    for (const std::size_t d : {0U, 1U, 2U}) named *= static_cast<std::uint64_t>(index.ne[d]);
-    const bool bounded = touch.extent != Extent::Cells && named < whole / touch.unit;
+    std::uint64_t listed = 1;  // unsigned: the product may overflow in an untrusted file
+    for (const std::size_t d : {0U, 1U, 2U}) listed *= static_cast<std::uint64_t>(index.ne[d]);
+    const bool bounded = touch.extent != Extent::Cells && listed < whole / touch.unit;
     access.extent = Extent::All;
     access.stride = 0;
-    access.unit = Bytes{bounded ? named * touch.unit : whole};
+    access.unit = Bytes{bounded ? listed * touch.unit : whole};
   }
   return access;
 }
@@ -119,7 +119,7 @@ const SlotValues* values_of(const Step& step, SlotId slot) {
 struct RoutedExpert {
   std::int32_t id;
   std::int32_t rank;
-  std::size_t at;  // in the slot's values: the first with that rank
+  std::size_t at;  // index into the slot's values: the first with that rank
 };
 
 // Distinct experts, ascending, each with its best rank among the tokens.
@@ -138,14 +138,14 @@ std::vector<RoutedExpert> routed_experts(const Tensor& weight, const Tensor& ids
   return all;
 }
 
-// Rows of a weight matrix lie in the file, each at a place of its own.
+// Whether each row is one access: rows of a weight matrix, each with its range in the GGUF.
 bool is_row_by_row(const GraphTemplate& graph, const Access& access) {
   const Tensor& view = graph.tensor(access.tensor);
   return access.extent == Extent::Rows && !access.range.empty() && view.ne[2] == 1 &&
          view.ne[3] == 1;
 }
 
-// Row numbers in the list that the tensor has, ascending, each once.
+// Distinct valid row numbers of the list, ascending.
 std::vector<std::int64_t> distinct_rows(const Tensor& view, std::vector<std::int64_t> rows) {
   std::erase_if(rows, [&](std::int64_t row) { return row < 0 || row >= view.ne[1]; });
   std::ranges::sort(rows);
@@ -154,8 +154,8 @@ std::vector<std::int64_t> distinct_rows(const Tensor& view, std::vector<std::int
   return rows;
 }
 
-// Bytes that a list decides. The cells of a cache are the same for every layer that is as
-// long: counted once.
+// Bytes of accesses that depend on a slot. Caches the count of attended cells, which is the
+// same for all layers with the same number of cells.
 class TouchedParts {
  public:
   Bytes of(const GraphTemplate& graph, const Access& access, const SlotValues& values) {
@@ -210,7 +210,7 @@ std::uint64_t parts_of(const GraphTemplate& graph, const Access& access,
   const Tensor& index = graph.tensor(graph.slot(access.slot).tensor);
   if (access.extent != Extent::Cells)
     return distinct_parts(view, axis_of(graph, access), index, values);
-  // A cell is one row of every head, whatever their number: one list for all.
+  // A cell is one row of every head; one list applies to all heads.
   Tensor cells = view;
   cells.ne = {1, view.ne[1], 1, 1};
   return distinct_parts(cells, PartAxis::Row, index, values);

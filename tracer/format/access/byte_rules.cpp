@@ -1,5 +1,5 @@
-// One small function per op that is not "every source once, the output once",
-// and a table that names them. docs/byte-rules.md has the same list with reasons.
+// One function per op that does not simply read every source once and write the output once,
+// and a table of them. docs/byte-rules.md has the same list with reasons.
 #include "tracer/format/access/byte_rules.h"
 
 #include <algorithm>
@@ -14,27 +14,27 @@
 namespace tt {
 namespace {
 
-// `view` cut down to its first `count` along dimension `d`.
-Tensor cut(Tensor view, std::size_t d, std::int64_t count) {
+// `view` limited to the first `count` along dimension `d`.
+Tensor limited(Tensor view, std::size_t d, std::int64_t count) {
   view.ne[d] = std::min(view.ne[d], count);
   return view;
 }
 
-// One part of `view` along the axis: what one number of an index list selects.
+// One part of `view` along the axis: what one entry of an index list selects.
 Tensor one_part(Tensor view, PartAxis axis) {
   if (axis == PartAxis::None) return view;
   for (auto d = static_cast<std::size_t>(axis); d < 4; ++d) view.ne[d] = 1;
   return view;
 }
 
-// Unsigned: a file may say numbers whose products do not fit.
+// Unsigned: products may overflow in an untrusted file.
 std::uint64_t extent(const Tensor& t, std::size_t d) { return static_cast<std::uint64_t>(t.ne[d]); }
 
 std::uint64_t elements(const Tensor& t) {
   return extent(t, 0) * extent(t, 1) * extent(t, 2) * extent(t, 3);
 }
 
-// Collects the touches of one node. Absent sources and empty tensors are no touch.
+// Collects the touches of one node. Absent sources and empty tensors are ignored.
 class Touches {
  public:
   Touches(const GraphTemplate& graph, const Node& node) : graph_(graph), node_(node) {}
@@ -51,12 +51,12 @@ class Touches {
   void read_bytes(std::size_t i, std::uint64_t bytes) { add({.tensor = id(i), .unit = bytes}); }
   // The first `count` elements of every row, and the first `count` rows.
   void read_columns(std::size_t i, std::int64_t count) {
-    if (has(i)) read_bytes(i, footprint(cut(src(i), 0, count)));
+    if (has(i)) read_bytes(i, footprint(limited(src(i), 0, count)));
   }
   void read_rows(std::size_t i, std::int64_t count) {
-    if (has(i)) read_bytes(i, footprint(cut(src(i), 1, count)));
+    if (has(i)) read_bytes(i, footprint(limited(src(i), 1, count)));
   }
-  // The parts of source `i` that the list in source `index` names.
+  // The parts of source `i` that the list in source `index` selects.
   void read_selected(std::size_t i, std::size_t index, Extent extent, PartAxis axis) {
     if (!has(index)) return read(i);
     add({.tensor = id(i),
@@ -65,14 +65,14 @@ class Touches {
          .index = id(index),
          .unit = has(i) ? footprint(one_part(src(i), axis)) : 0});
   }
-  // K or V of an attention: the cells, of all heads, that the mask lets through.
+  // K or V of an attention op: the cells, of all heads, that the mask does not exclude.
   void read_cells(std::size_t i, std::size_t mask) {
     if (!has(mask)) return read(i);
     add({.tensor = id(i),
          .extent = Extent::Cells,
          .axis = PartAxis::Row,
          .index = id(mask),
-         .unit = has(i) ? footprint(cut(src(i), 1, 1)) : 0});
+         .unit = has(i) ? footprint(limited(src(i), 1, 1)) : 0});
   }
   void read_all() {
     for (std::size_t i = 0; i < sources(); ++i) read(i);
@@ -90,8 +90,8 @@ class Touches {
          .index = id(index),
          .unit = footprint(one_part(output(), PartAxis::Row))});
   }
-  // An output of `values` elements and then snapshots of a state, of which a
-  // kernel writes no more than there are tokens.
+  // An output of `values` elements followed by snapshots of a state. A kernel writes at most
+  // one snapshot per token.
   void write_with_snapshots(std::uint64_t values, std::uint64_t state_bytes, std::int64_t tokens) {
     const std::uint64_t whole = footprint(output());
     const std::uint64_t value_bytes = values * output().block_bytes;
@@ -169,13 +169,13 @@ void rope(Touches& t) {
   t.write();
 }
 
-// Source 1 of a CPY is the destination, whose view the output is.
+// Source 1 of a CPY is the destination; the output is a view of it.
 void cpy(Touches& t) {
   t.read(0);
   t.write();
 }
 
-// The block of `a` that ACC and SET change: b's shape, strides from the params.
+// The block of `a` that ACC and SET modify: shape of `b`, strides from the params.
 std::uint64_t changed_block(const Touches& t) {
   Tensor block = t.src(1);
   block.block_elements = t.src(0).block_elements;
@@ -200,7 +200,7 @@ void set(Touches& t) {
   t.write_bytes(changed_block(t));
 }
 
-// The kernel is a source for its shape only.
+// Only the shape of the convolution kernel (source 0) is used.
 void im2col(Touches& t) {
   t.read(1);
   t.write();
@@ -208,7 +208,7 @@ void im2col(Touches& t) {
 
 void fill(Touches& t) { t.write(); }
 
-// Elements on and below the diagonal of n1 rows of n0.
+// Elements on and below the diagonal of a matrix with n1 rows of n0.
 std::uint64_t lower_triangle(const Tensor& t) {
   const std::uint64_t n0 = extent(t, 0), n1 = extent(t, 1), square = std::min(n0, n1);
   return square * (square + 1) / 2 + (n1 - square) * n0;
@@ -248,7 +248,7 @@ void solve_tri(Touches& t) {
   t.write();
 }
 
-// States are those of the sequences in source 6.
+// Source 6 selects the sequences whose states are read.
 void ssm_scan(Touches& t) {
   constexpr std::size_t kState = 0, kX = 1, kIds = 6;
   t.read_selected(kState, kIds, Extent::Rows, PartAxis::Sequence);
@@ -265,7 +265,7 @@ void gated_delta_net(Touches& t) {
   t.write_with_snapshots(elements(t.src(kV)), footprint(t.src(kState)), t.src(kV).ne[2]);
 }
 
-// Of the mixes and their base only hc * hc columns, of three scales the last.
+// Reads only hc * hc columns of the mixes and their base, and the last of three scales.
 void hc_comb(Touches& t) {
   const auto columns = static_cast<std::int64_t>(extent(t.output(), 0) * extent(t.output(), 1));
   t.read_columns(0, columns);
@@ -328,7 +328,7 @@ bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner) 
   if (outer.extent == Extent::All && outer.unit == span_of(a)) {
     return from + span_of(b) <= outer.unit;
   }
-  // Rows of the same grid, the inner ones a stretch of the outer ones.
+  // Rows of the same grid; each inner row is a range of the outer row.
   for (std::size_t d = 1; d < 4; ++d) {
     if (a.ne[d] != b.ne[d] || (a.ne[d] > 1 && a.nb[d] != b.nb[d])) return false;
   }
@@ -344,7 +344,7 @@ std::uint64_t distinct_parts(const Tensor& view, PartAxis axis, const Tensor& in
   std::vector<std::int64_t> pool;
   const auto distinct = [&](std::span<const std::int64_t> list) -> std::size_t {
     const auto is_part = [limit](std::int64_t v) { return v >= 0 && v < limit; };
-    // As it is in nearly all lists: each number greater than the one before.
+    // Fast path: nearly all lists are strictly ascending.
     if (std::ranges::adjacent_find(list, std::greater_equal{}) == list.end())
       return static_cast<std::size_t>(std::ranges::count_if(list, is_part));
     pool.clear();
@@ -355,8 +355,8 @@ std::uint64_t distinct_parts(const Tensor& view, PartAxis axis, const Tensor& in
   };
   if (axis != PartAxis::Row || (view.ne[2] <= 1 && view.ne[3] <= 1)) return distinct(values);
 
-  // Batch (i2, i3) of the view is selected by list (i2, i3) of the index, which
-  // starts over when it has fewer (SET_ROWS broadcasts).
+  // List (i2, i3) of the index selects from batch (i2, i3) of the view; the lists repeat if
+  // there are fewer of them (SET_ROWS broadcasts).
   const auto positive = [](std::int64_t n) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, n));
   };

@@ -1,6 +1,5 @@
-// What one node reads and writes, by ggml's meaning of its op: the rules of
-// docs/byte-rules.md. Private to tracer/format; access.cpp turns touches into
-// accesses.
+// What one node reads and writes, according to ggml's definition of its op (rules in
+// docs/byte-rules.md). Private to tracer/format; access.cpp turns touches into accesses.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace tt {
 
-// The dimension along which a Rows, Experts or Cells touch selects.
+// The dimension along which a Rows, Experts or Cells touch selects parts.
 enum class PartAxis : std::uint8_t { None = 0, Row = 1, Slice = 2, Sequence = 3 };
 
 // One read or write of one node.
@@ -26,17 +25,17 @@ struct Touch {
   friend bool operator==(const Touch&, const Touch&) = default;
 };
 
-// Reads in source order, then the write. Nothing for views, for sources that an
-// op has only for their shape, and for empty tensors.
+// Reads in source order, then the write. No touch for views, for sources of which the op
+// uses only the shape, and for empty tensors.
 std::vector<Touch> touches_of(const GraphTemplate& graph, const Node& node);
 
-// Every byte that `inner` touches is one that `outer` touches, as far as the
-// two views' shapes tell (an MLA cache is read as K and, in part, as V).
+// Whether `outer` touches every byte that `inner` touches, as far as the shapes of the two
+// views show. (An MLA cache is read as K and, in part, as V.)
 bool covers(const GraphTemplate& graph, const Touch& outer, const Touch& inner);
 
-// How many distinct parts of the view the index list names: rows are counted per
-// batch, as GET_ROWS and SET_ROWS select them. `values` are those of `index`,
-// innermost first. Numbers outside the view are ignored.
+// Number of distinct parts of the view that the index list selects. Rows are counted per
+// batch, as GET_ROWS and SET_ROWS select them. `values` are the values of `index`, innermost
+// dimension first. Values outside the view are ignored.
 std::uint64_t distinct_parts(const Tensor& view, PartAxis axis, const Tensor& index,
                              std::span<const std::int64_t> values);
 

@@ -17,7 +17,7 @@ Category of_weight(const Tensor& weight) {
   return Category::Infrastructure;  // RoPE frequencies and other shared constants
 }
 
-// Of a leaf, and of a view of one; none for what the graph computes.
+// Category of a leaf or a view of one; nullopt for computed tensors.
 std::optional<Category> of_leaf(const Tensor& root) {
   switch (root.kind) {
     case TensorKind::Kv:
@@ -40,8 +40,8 @@ std::optional<Category> by_name(const Tensor& tensor) {
   return std::nullopt;
 }
 
-// What has no layer lies before the first one, after the last one, or between two.
-Category by_place(std::uint32_t node, std::uint32_t first, std::uint32_t last) {
+// Category of a node without a layer: by its position relative to the nodes with one.
+Category by_position(std::uint32_t node, std::uint32_t first, std::uint32_t last) {
   if (first == kNone) return Category::Infrastructure;  // a graph without layers
   if (node < first) return Category::Embedding;
   return node > last ? Category::Output : Category::Layer;
@@ -51,7 +51,7 @@ Category by_place(std::uint32_t node, std::uint32_t first, std::uint32_t last) {
 
 std::vector<Category> categories_of(const GraphTemplate& graph) {
   std::vector<LayerId> layers(graph.nodes.size(), kNoLayer);
-  std::uint32_t first = kNone, last = 0;  // node of a layer
+  std::uint32_t first = kNone, last = 0;  // nodes with a layer
   for (const Op& op : graph.ops) {
     if (op.layer == kNoLayer) continue;
     std::fill_n(layers.begin() + op.first.v, op.nodes, op.layer);
@@ -60,7 +60,7 @@ std::vector<Category> categories_of(const GraphTemplate& graph) {
   }
 
   std::vector<Category> out(graph.tensors.size(), Category::Infrastructure);
-  // Inputs, constants that all layers share, and what is computed from these alone.
+  // Inputs, constants shared by all layers, and tensors computed only from these.
   std::vector<bool> shared(graph.tensors.size());
   for (std::uint32_t i = 0; i < out.size(); ++i) {
     const TensorId root = graph.root(TensorId{i});
@@ -82,9 +82,9 @@ std::vector<Category> categories_of(const GraphTemplate& graph) {
     } else if (layers[n] != kNoLayer) {
       out[id.v] = Category::Layer;
     } else if (const TensorId root = graph.root(id); root != id) {
-      out[id.v] = out[root.v];  // a view: like what it shows
+      out[id.v] = out[root.v];  // a view: same as its root
     } else {
-      out[id.v] = by_place(n, first, last);
+      out[id.v] = by_position(n, first, last);
     }
   }
   return out;

@@ -7,14 +7,14 @@
 namespace tt {
 namespace {
 
-// A dimension of a view in bytes: `count` repetitions, `stride` apart.
+// A dimension of a view: `count` repetitions, `stride` bytes apart.
 struct Repeat {
   std::uint64_t count;
   std::uint64_t stride;
 };
 
 // A view as a block of bytes and its repetitions, innermost (smallest stride)
-// first. Repetitions at stride 0 and of one element add no byte and are left out.
+// first. Repetitions with stride 0 or count 1 add no bytes and are omitted.
 struct Layout {
   bool empty = false;
   std::uint64_t block = 0;
@@ -52,15 +52,15 @@ std::uint64_t span_of(const Layout& layout) {
   return span;
 }
 
-// Windows that overlap and have gaps at once: no closed form, so list the
-// blocks and merge. Bounded, because shapes may come from a damaged file; beyond
-// the bound the answer is the span, which is an upper one.
+// Windows that overlap and also have gaps: there is no closed form, so the blocks are
+// listed and merged. Their number is limited, because shapes may come from a damaged file;
+// above the limit the result is the span, an upper bound.
 std::uint64_t footprint_by_merging(const Layout& layout) {
-  constexpr std::uint64_t kMostBlocks = 1u << 14;
+  constexpr std::uint64_t kMaxBlocks = 1u << 14;
   std::uint64_t blocks = 1;
   for (std::size_t i = 0; i < layout.n; ++i) {
     const std::uint64_t count = layout.repeats[i].count;
-    if (count > kMostBlocks / blocks) return span_of(layout);
+    if (count > kMaxBlocks / blocks) return span_of(layout);
     blocks *= count;
   }
   std::vector<std::uint64_t> starts{0};
@@ -89,8 +89,8 @@ std::uint64_t footprint_by_merging(const Layout& layout) {
 std::uint64_t footprint(const Tensor& view) {
   const Layout layout = layout_of(view);
   if (layout.empty) return 0;
-  // Inside out: while everything so far is one solid run, repetitions that touch
-  // it extend the run; repetitions beyond the span copy it.
+  // From the innermost dimension out: while the bytes so far are contiguous, repetitions that
+  // touch or overlap them extend the range; repetitions beyond the span multiply it.
   std::uint64_t bytes = layout.block;
   std::uint64_t span = layout.block;
   for (std::size_t i = 0; i < layout.n; ++i) {

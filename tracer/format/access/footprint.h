@@ -1,4 +1,4 @@
-// How many bytes of memory the elements of a view occupy. Private to tracer/format.
+// Number of bytes that the elements of a view occupy. Private to tracer/format.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace tt {
 
-// Distinct bytes that the view's elements occupy: gaps between strided rows do
-// not count, overlapping or repeated (stride 0) ones count once, a quantized
-// row counts whole blocks. 0 when the view is empty.
+// Distinct bytes that the view's elements occupy. Gaps between strided rows are not
+// counted, overlapping or repeated (stride 0) bytes count once, quantized rows count whole
+// blocks. 0 if the view is empty.
 std::uint64_t footprint(const Tensor& view);
 
-// From the view's first byte to one past its last, gaps included.
+// Bytes from the view's first byte to one past its last, including gaps.
 std::uint64_t span_of(const Tensor& view);
 
 }  // namespace tt

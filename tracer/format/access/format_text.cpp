@@ -1,4 +1,4 @@
-// The words of our enums: one table each, in enum order.
+// Names of the enum values: one table per enum, in enum order.
 #include <array>
 
 #include "tracer/format/access/access.h"
@@ -10,64 +10,64 @@ namespace tt {
 
 namespace {
 template <class Enum, std::size_t N>
-const char* word(const std::array<const char*, N>& words, Enum value) {
+const char* name_of(const std::array<const char*, N>& names, Enum value) {
   const auto index = static_cast<std::size_t>(value);
-  return index < N ? words[index] : "unknown";
+  return index < N ? names[index] : "unknown";
 }
 }  // namespace
 
 const char* to_text(TensorKind v) {
-  static constexpr std::array words = {"intermediate", "weight", "kv", "input"};
-  return word(words, v);
+  static constexpr std::array names = {"intermediate", "weight", "kv", "input"};
+  return name_of(names, v);
 }
 const char* to_text(Source v) {
-  static constexpr std::array words = {"disk",  "repacked", "kv",    "compute",
+  static constexpr std::array names = {"disk",  "repacked", "kv",    "compute",
                                        "input", "device",   "buffer"};
-  return word(words, v);
+  return name_of(names, v);
 }
 const char* to_text(Component v) {
-  static constexpr std::array words = {"other", "embedding", "attention", "ffn",      "moe",
+  static constexpr std::array names = {"other", "embedding", "attention", "ffn",      "moe",
                                        "ssm",   "norm",      "output",    "kv-cache", "input"};
-  return word(words, v);
+  return name_of(names, v);
 }
 const char* to_text(Role v) {
-  static constexpr std::array words = {"",     "Q",     "K",      "V",        "QKV",   "O",
+  static constexpr std::array names = {"",     "Q",     "K",      "V",        "QKV",   "O",
                                        "gate", "up",    "down",   "router",   "norm",  "bias",
                                        "conv", "state", "scores", "residual", "logits"};
-  return word(words, v);
+  return name_of(names, v);
 }
 const char* to_text(InputLabel v) {
-  static constexpr std::array words = {
+  static constexpr std::array names = {
       "",           "token ids",  "rope positions", "cache positions", "output ids", "mask",
       "embeddings", "state copy", "other"};
-  return word(words, v);
+  return name_of(names, v);
 }
 const char* to_text(SlotKind v) {
-  static constexpr std::array words = {"token ids",  "positions",     "cache positions",
+  static constexpr std::array names = {"token ids",  "positions",     "cache positions",
                                        "output ids", "experts",       "expert scores",
                                        "rows",       "attended cells"};
-  return word(words, v);
+  return name_of(names, v);
 }
 const char* to_text(Phase v) {
-  static constexpr std::array words = {"prompt", "generate", "encode", "embed", "other"};
-  return word(words, v);
+  static constexpr std::array names = {"prompt", "generate", "encode", "embed", "other"};
+  return name_of(names, v);
 }
 const char* to_text(Timing v) {
-  static constexpr std::array words = {"fast", "learned", "exact", "none"};
-  return word(words, v);
+  static constexpr std::array names = {"fast", "learned", "exact", "none"};
+  return name_of(names, v);
 }
 const char* to_text(Level v) {
-  static constexpr std::array words = {"off", "minimal", "detailed", "verbose"};
-  return word(words, v);
+  static constexpr std::array names = {"off", "minimal", "detailed", "verbose"};
+  return name_of(names, v);
 }
 const char* to_text(SessionState v) {
-  static constexpr std::array words = {"running", "done", "cancelled", "failed", "recovered"};
-  return word(words, v);
+  static constexpr std::array names = {"running", "done", "cancelled", "failed", "recovered"};
+  return name_of(names, v);
 }
 const char* to_text(Category v) {
-  static constexpr std::array words = {"layer",  "infrastructure",    "embedding",
+  static constexpr std::array names = {"layer",  "infrastructure",    "embedding",
                                        "output", "cross_layer_input", "cross_layer_output"};
-  return word(words, v);
+  return name_of(names, v);
 }
 
 }  // namespace tt

@@ -6,27 +6,27 @@
 namespace tt {
 namespace {
 
-// The first factor of a low-rank projection (MLA's attn_q_a, attn_kv_a_mqa) and
-// the per-head norms serve all heads alike; an indexer has heads of its own.
+// The first factor of a low-rank projection (MLA's attn_q_a, attn_kv_a_mqa) and the
+// per-head norms are shared by all heads; an indexer has its own heads.
 bool shared_by_heads(const Tensor& weight) {
   const std::string_view name = weight.name;
   return weight.ne[1] == 1 || name.contains("_a.") || name.contains("_a_mqa") ||
          name.contains("norm") || name.contains("indexer");
 }
 
-// Queries and keys of a node that scores them against each other: the fused op, or what
-// libllama calls the scores ("kq-0").
+// Whether the node computes attention scores from queries and keys: the fused op, or the
+// MUL_MAT whose output libllama names "kq-N".
 bool is_attention(const GraphTemplate& graph, const Node& node) {
   if (node.src.size() < 2 || node.src[0] == kNoTensor || node.src[1] == kNoTensor) return false;
   return node.op == "FLASH_ATTN_EXT" ||
          (node.op == "MUL_MAT" && graph.tensor(node.output).name.starts_with("kq-"));
 }
 
-// The fourth dimension is that of streams, of which we have one, or else of groups of heads.
+// The fourth dimension is the stream (always one here) or the group of heads.
 std::uint32_t heads_of(const Tensor& queries_or_keys) {
   const auto [head_dim, rows, heads, groups] = queries_or_keys.ne;
-  constexpr std::int64_t kMost = 65'536;  // a file may say anything
-  if (heads <= 0 || groups <= 0 || heads > kMost || groups > kMost / heads) return 0;
+  constexpr std::int64_t kMaxHeads = 65'536;  // the file is untrusted
+  if (heads <= 0 || groups <= 0 || heads > kMaxHeads || groups > kMaxHeads / heads) return 0;
   return static_cast<std::uint32_t>(heads * groups);
 }
 
@@ -38,7 +38,7 @@ LayerHeads heads_of_layers(const GraphTemplate& graph) {
     const Node& node = graph.node(op.first);
     if (op.layer == kNoLayer || !is_attention(graph, node)) continue;
     const bool fused = node.op == "FLASH_ATTN_EXT";
-    // Some layers choose cells by an attention of fewer heads first.
+    // Some layers first select cells with an attention of fewer heads.
     HeadCounts& counts = layers[op.layer];
     counts.q = std::max(counts.q, heads_of(graph.tensor(node.src[fused ? 0 : 1])));
     counts.kv = std::max(counts.kv, heads_of(graph.tensor(node.src[fused ? 1 : 0])));
@@ -47,16 +47,16 @@ LayerHeads heads_of_layers(const GraphTemplate& graph) {
 }
 
 HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadCounts model) {
-  const auto told = layers.find(weight.layer);
-  const HeadCounts counts = layers.empty()         ? model
-                            : told == layers.end() ? HeadCounts{}
-                                                   : told->second;
+  const auto found = layers.find(weight.layer);
+  const HeadCounts counts = layers.empty()          ? model
+                            : found == layers.end() ? HeadCounts{}
+                                                    : found->second;
   const bool q_or_o = weight.role == Role::Q || weight.role == Role::O;
   const bool k_or_v = weight.role == Role::K || weight.role == Role::V;
   const std::int64_t heads = q_or_o ? counts.q : k_or_v ? counts.kv : 0;
   if (weight.kind != TensorKind::Weight || heads == 0 || shared_by_heads(weight)) return {};
 
-  // A slice per head, as MLA's attn_k_b and attn_v_b have.
+  // One slice per head, as in MLA's attn_k_b and attn_v_b.
   if (weight.ne[2] > 1) {
     return {.count = static_cast<std::uint32_t>(weight.ne[2]), .bytes = Bytes{weight.nb[2]}};
   }
@@ -65,8 +65,8 @@ HeadGeometry head_geometry(const Tensor& weight, const LayerHeads& layers, HeadC
     return {.count = static_cast<std::uint32_t>(heads),
             .bytes = Bytes{static_cast<std::uint64_t>(weight.ne[1] / heads) * weight.nb[1]}};
   }
-  // A head of O is a range of columns. Where a quantized block spans several
-  // heads (Q4_K, heads of 64) no byte belongs to one head alone.
+  // A head of O is a range of columns. If a quantized block spans several heads (Q4_K with
+  // heads of 64), no byte belongs to a single head.
   const std::int64_t columns = weight.ne[0] / heads;
   if (weight.block_elements == 0 || weight.ne[0] % heads != 0 ||
       columns % weight.block_elements != 0)

@@ -10,13 +10,13 @@ namespace tt {
 
 namespace {
 
-// The least that one of these takes in a blob: what counts are held against.
+// Minimum size of each item in a blob, to check counts before allocating.
 constexpr std::size_t kTensorBytes = 24, kNodeBytes = 5, kOpBytes = 4, kSlotBytes = 4,
                       kSlotValuesBytes = 2, kStatsBytes = 19;
 
 // ---------------------------------------------------------------------------
-// zstd around templates and allocations. The frame's own content size decides
-// what is allocated, after it was held against the limit.
+// Templates and allocations are zstd frames. The output is allocated by the content size in
+// the frame, after it was checked against the limit.
 
 std::expected<Blob, DecodeError> compress(std::span<const std::byte> raw) {
   if (raw.size() > kMaxUnpackedBytes)
@@ -37,7 +37,7 @@ std::expected<Blob, DecodeError> decompress(std::span<const std::byte> frame) {
   Blob out(static_cast<std::size_t>(size));
   const std::size_t n = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
   if (ZSTD_isError(n) || n != out.size())
-    return std::unexpected(DecodeError{"a broken zstd frame", 0});
+    return std::unexpected(DecodeError{"invalid zstd frame", 0});
   return out;
 }
 
@@ -51,32 +51,32 @@ std::size_t size_of(const GraphTemplate& graph, const Op& op) {
   return parts;
 }
 
-// Whether every index points into its list; the word for what does not.
-const char* fault_of(const GraphTemplate& graph) {
+// Checks that every index is in range; returns the error text, or null.
+const char* find_error(const GraphTemplate& graph) {
   const auto no_tensor = [&](TensorId id) { return id.v >= graph.tensors.size(); };
   for (const Tensor& t : graph.tensors)
-    if (t.view_of != kNoTensor && no_tensor(t.view_of)) return "a view of no tensor";
+    if (t.view_of != kNoTensor && no_tensor(t.view_of)) return "a view of an unknown tensor";
   for (const Node& n : graph.nodes) {
-    if (no_tensor(n.output)) return "a node without output";
+    if (no_tensor(n.output)) return "a node without a valid output";
     for (const TensorId src : n.src)
-      if (src != kNoTensor && no_tensor(src)) return "a source that is no tensor";
+      if (src != kNoTensor && no_tensor(src)) return "a source that is not a tensor";
   }
   std::size_t end = 0, pairs = 0;
   for (const Op& op : graph.ops) {
     if (op.nodes == 0 || op.first.v >= graph.nodes.size() ||
         op.nodes > graph.nodes.size() - op.first.v)
-      return "an op without its nodes";
-    if (op.first.v < end) return "an op of nodes that ran before";
+      return "an op without valid nodes";
+    if (op.first.v < end) return "ops overlap or are not in order";
     end = std::size_t{op.last().v} + 1;
-    // What an op touches is told from each pair of its parts.
+    // Deriving accesses compares each pair of an op's parts.
     const std::size_t parts = size_of(graph, op);
     pairs += parts * parts;
-    if (parts > kMaxOpParts || pairs > kMaxOpPairs)
-      return "ops of more nodes and sources than there can be";
+    if (parts > kMaxOpParts || pairs > kMaxOpPairs) return "too many nodes and sources in ops";
   }
   for (const Slot& s : graph.slots) {
-    if (no_tensor(s.tensor)) return "a slot of no tensor";
-    if (s.read_at.v != kNone && s.read_at.v >= graph.ops.size()) return "a slot read at no op";
+    if (no_tensor(s.tensor)) return "a slot of an unknown tensor";
+    if (s.read_at.v != kNone && s.read_at.v >= graph.ops.size())
+      return "a slot read at an unknown op";
   }
   return nullptr;
 }
@@ -113,11 +113,11 @@ Tensor get_tensor(ByteReader& in) {
   t.view_of = TensorId{in.ref(kNone)};
   t.view_offset = in.varint();
   t.buffer = in.text();
-  t.kind = in.word(TensorKind::Input);
-  t.source = in.word(Source::Buffer);
-  t.component = in.word(Component::Input);
-  t.role = in.word(Role::Logits);
-  t.input = in.word(InputLabel::Other);
+  t.kind = in.enum_value(TensorKind::Input);
+  t.source = in.enum_value(Source::Buffer);
+  t.component = in.enum_value(Component::Input);
+  t.role = in.enum_value(Role::Logits);
+  t.input = in.enum_value(InputLabel::Other);
   t.layer = LayerId{in.zigzag32()};
   t.file.file = in.varint32();
   t.file.offset = in.varint();
@@ -175,7 +175,7 @@ void put(ByteWriter& out, const Slot& s) {
 
 Slot get_slot(ByteReader& in) {
   Slot s{};
-  s.kind = in.word(SlotKind::AttendedCells);
+  s.kind = in.enum_value(SlotKind::AttendedCells);
   s.tensor = TensorId{in.varint32()};
   s.read_at = OpId{in.ref(kNone)};
   s.layer = LayerId{in.zigzag32()};
@@ -200,10 +200,10 @@ std::vector<T> get_all(ByteReader& in, std::size_t bytes_each, T (*get)(ByteRead
 // ---------------------------------------------------------------------------
 // Step
 
-std::int64_t minus(std::int64_t a, std::int64_t b) {  // wraps
+std::int64_t wrapping_sub(std::int64_t a, std::int64_t b) {  // wraps
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
-std::int64_t plus(std::int64_t a, std::int64_t b) {  // wraps
+std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {  // wraps
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
@@ -211,9 +211,9 @@ void put_list(ByteWriter& out, std::span<const std::int64_t> values) {
   ByteWriter singles, runs;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < values.size();) {
-    const std::int64_t delta = minus(values[i], before);
+    const std::int64_t delta = wrapping_sub(values[i], before);
     std::size_t run = 0;
-    for (; i < values.size() && minus(values[i], before) == delta; ++i, ++run) {
+    for (; i < values.size() && wrapping_sub(values[i], before) == delta; ++i, ++run) {
       singles.zigzag(delta);
       before = values[i];
     }
@@ -230,19 +230,19 @@ struct ListHead {
   bool as_runs = false;
 };
 
-ListHead get_list_head(ByteReader& in, std::size_t& budget) {
+ListHead get_list_head(ByteReader& in, std::size_t& values_left) {
   const std::uint64_t head = in.varint();
   const bool as_runs = (head & 1) != 0;
-  if (head / 2 > budget || (!as_runs && head / 2 > in.remaining())) {
-    in.fail("more slot values than there can be");
+  if (head / 2 > values_left || (!as_runs && head / 2 > in.remaining())) {
+    in.fail("too many slot values");
     return {};
   }
   const auto n = static_cast<std::size_t>(head / 2);
-  budget -= n;
+  values_left -= n;
   return {n, as_runs};
 }
 
-// Calls `each(delta, count)` for the numbers of a list, each `delta` on from the one before.
+// Calls `each(delta, count)` for each run: `count` numbers, each `delta` more than the previous.
 template <class Each>
 void for_each_run(ByteReader& in, const ListHead& head, Each each) {
   if (!head.as_runs)
@@ -250,40 +250,40 @@ void for_each_run(ByteReader& in, const ListHead& head, Each each) {
   for (std::size_t done = 0; in.ok() && done < head.values;) {
     const std::int64_t delta = in.zigzag();
     const std::uint64_t count = in.varint();
-    if (count == 0 || count > head.values - done) return in.fail("a run that does not fit");
+    if (count == 0 || count > head.values - done) return in.fail("a run exceeds its list");
     each(delta, count);
     done += static_cast<std::size_t>(count);
   }
 }
 
-std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& budget) {
-  const ListHead head = get_list_head(in, budget);
+std::vector<std::int64_t> get_list(ByteReader& in, std::size_t& values_left) {
+  const ListHead head = get_list_head(in, values_left);
   std::vector<std::int64_t> values;
   values.reserve(head.values);
   std::int64_t value = 0;
   for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
-    for (; count > 0; --count) values.push_back(value = plus(value, delta));
+    for (; count > 0; --count) values.push_back(value = wrapping_add(value, delta));
   });
   return values;
 }
 
-// The same list, its numbers not listed one by one.
-void get_runs(ByteReader& in, StepOutline& out, std::size_t& budget) {
-  const ListHead head = get_list_head(in, budget);
+// Decodes a list as runs, without expanding them.
+void get_runs(ByteReader& in, StepOutline& out, std::size_t& values_left) {
+  const ListHead head = get_list_head(in, values_left);
   StepOutline::Slot slot{.values = head.values, .first_run = out.runs.size()};
   std::int64_t value = 0;
   for_each_run(in, head, [&](std::int64_t delta, std::uint64_t count) {
-    out.runs.push_back({.first = plus(value, delta), .delta = delta, .count = count});
+    out.runs.push_back({.first = wrapping_add(value, delta), .delta = delta, .count = count});
     const std::uint64_t moved = static_cast<std::uint64_t>(delta) * count;
-    value = plus(value, static_cast<std::int64_t>(moved));
+    value = wrapping_add(value, static_cast<std::int64_t>(moved));
   });
   slot.runs = out.runs.size() - slot.first_run;
   out.slots.push_back(slot);
 }
 
-// The same list as a set of the numbers below `limit`.
-void get_words(ByteReader& in, StepOutline& out, std::size_t& budget, std::uint32_t limit) {
-  const ListHead head = get_list_head(in, budget);
+// Decodes a list as a bit set of the numbers below `limit`.
+void get_words(ByteReader& in, StepOutline& out, std::size_t& values_left, std::uint32_t limit) {
+  const ListHead head = get_list_head(in, values_left);
   StepOutline::Slot slot{
       .values = head.values, .first_word = out.words.size(), .words = (limit + 63U) / 64};
   out.words.resize(slot.first_word + slot.words);
@@ -302,13 +302,13 @@ void get_words(ByteReader& in, StepOutline& out, std::size_t& budget, std::uint3
   out.slots.push_back(slot);
 }
 
-std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
+std::vector<float> get_floats(ByteReader& in, std::size_t& values_left) {
   const std::size_t n = in.count(4);
-  if (n > budget) {
-    in.fail("more slot values than there can be");
+  if (n > values_left) {
+    in.fail("too many slot values");
     return {};
   }
-  budget -= n;
+  values_left -= n;
   std::vector<float> values(n);
   for (float& v : values) v = in.f32();
   return values;
@@ -317,7 +317,7 @@ std::vector<float> get_floats(ByteReader& in, std::size_t& budget) {
 }  // namespace
 
 std::expected<Blob, DecodeError> pack_template(const GraphTemplate& graph) {
-  if (const char* fault = fault_of(graph)) return std::unexpected(DecodeError{fault, 0});
+  if (const char* fault = find_error(graph)) return std::unexpected(DecodeError{fault, 0});
   ByteWriter out;
   put_all(out, graph.tensors);
   put_all(out, graph.nodes);
@@ -337,7 +337,8 @@ std::expected<GraphTemplate, DecodeError> unpack_template(std::span<const std::b
   graph.slots = get_all(in, kSlotBytes, get_slot);
   in.expect_end();
   if (!in.ok()) return std::unexpected(in.error());
-  if (const char* fault = fault_of(graph)) return std::unexpected(DecodeError{fault, raw->size()});
+  if (const char* fault = find_error(graph))
+    return std::unexpected(DecodeError{fault, raw->size()});
   return graph;
 }
 
@@ -372,7 +373,7 @@ std::expected<Blob, DecodeError> pack_faults(const StepFaults& faults, Ns begin)
   out.varint(faults.faults.size());
   PageFault before{.at = begin};
   for (const PageFault& fault : faults.faults) {
-    out.varint(static_cast<std::uint64_t>(minus(fault.at.v, before.at.v)));
+    out.varint(static_cast<std::uint64_t>(wrapping_sub(fault.at.v, before.at.v)));
     out.zigzag(static_cast<std::int64_t>(fault.address - before.address));
     before = fault;
   }
@@ -387,7 +388,7 @@ std::expected<std::vector<PageFault>, DecodeError> unpack_faults(std::span<const
   std::vector<PageFault> faults(in.ok() ? n : 0);
   PageFault before{.at = begin};
   for (PageFault& fault : faults) {
-    fault.at = Ns{plus(before.at.v, static_cast<std::int64_t>(in.varint()))};
+    fault.at = Ns{wrapping_add(before.at.v, static_cast<std::int64_t>(in.varint()))};
     fault.address = before.address + static_cast<std::uint64_t>(in.zigzag());
     before = fault;
   }
@@ -406,7 +407,7 @@ std::expected<Blob, DecodeError> pack_step(const Step& step) {
   out.varint(step.op_ends.size());
   std::int64_t before = step.first_op.v;
   for (const Ns end : step.op_ends) {
-    out.varint(static_cast<std::uint64_t>(minus(end.v, before)));
+    out.varint(static_cast<std::uint64_t>(wrapping_sub(end.v, before)));
     before = end.v;
   }
   out.varint(step.slots.size());
@@ -430,14 +431,14 @@ std::expected<void, DecodeError> unpack_step(std::span<const std::byte> blob, St
   step.op_ends.assign(in.count(1), Ns{});
   std::int64_t value = step.first_op.v;
   for (Ns& end : step.op_ends)
-    end = Ns{value = plus(value, static_cast<std::int64_t>(in.varint()))};
+    end = Ns{value = wrapping_add(value, static_cast<std::int64_t>(in.varint()))};
 
-  std::size_t budget = kMaxStepValues;
+  std::size_t values_left = kMaxStepValues;
   step.slots.assign(in.count(kSlotValuesBytes), SlotValues{});
   for (SlotValues& slot : step.slots) {
     if (!in.ok()) break;
-    slot.ints = get_list(in, budget);
-    slot.floats = get_floats(in, budget);
+    slot.ints = get_list(in, values_left);
+    slot.floats = get_floats(in, values_left);
   }
   step.stats.assign(in.count(kStatsBytes), ValueStats{});
   for (ValueStats& s : step.stats) {
@@ -468,17 +469,17 @@ std::expected<void, DecodeError> unpack_outline(std::span<const std::byte> blob,
   out.slots.clear();
   out.runs.clear();
   out.words.clear();
-  std::size_t budget = kMaxStepValues;
+  std::size_t values_left = kMaxStepValues;
   const std::size_t slots = in.count(kSlotValuesBytes);
   for (std::size_t i = 0; in.ok() && i < slots; ++i) {
     if (i < limits.size() && limits[i] != 0) {
-      get_words(in, out, budget, limits[i]);
+      get_words(in, out, values_left, limits[i]);
     } else {
-      get_runs(in, out, budget);
+      get_runs(in, out, values_left);
     }
     const std::size_t floats = in.count(4);
-    if (floats > budget) in.fail("more slot values than there can be");
-    budget -= std::min(budget, floats);
+    if (floats > values_left) in.fail("too many slot values");
+    values_left -= std::min(values_left, floats);
     in.skip(floats * 4);
   }
   if (!in.ok()) return std::unexpected(in.error());

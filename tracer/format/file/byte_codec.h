@@ -1,9 +1,8 @@
-// The primitives that blobs are made of (docs/trace-format.md, "Blobs").
+// Encoding and decoding of the primitives in blobs (docs/trace-format.md, "Blobs").
 //
-// ByteReader trusts nothing: it never reads past the end, and after the first
-// fault it stays faulty and gives zeros, so that a decoder may read on and look
-// once. Counts are checked against the bytes that remain before the caller
-// allocates for them.
+// ByteReader accepts untrusted input. It never reads past the end. After the first error it
+// stays in the error state and returns zeros, so that a decoder can check ok() once at the
+// end. Counts are checked against the remaining bytes before the caller allocates.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +50,7 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-// What was wrong with a blob, and where. `what` is a literal.
+// Error in a blob and its byte offset. `what` is a string literal.
 struct DecodeError {
   const char* what = "";
   std::size_t offset = 0;
@@ -69,19 +68,19 @@ class ByteReader {
   void fail(const char* what) {
     if (!ok()) return;
     error_ = {what, at_};
-    at_ = bytes_.size();  // nothing more is read
+    at_ = bytes_.size();  // stop reading
   }
-  // To be called last: a blob ends where its last field ends.
+  // Call last: the blob must end with its last field.
   void expect_end() {
-    if (ok() && remaining() != 0) fail("bytes left over");
+    if (ok() && remaining() != 0) fail("trailing bytes");
   }
 
   std::uint8_t u8() {
-    if (remaining() < 1) return fail("the blob ends too early"), std::uint8_t{0};
+    if (remaining() < 1) return fail("unexpected end of the blob"), std::uint8_t{0};
     return static_cast<std::uint8_t>(bytes_[at_++]);
   }
   std::uint64_t varint() {
-    // Most are short.
+    // Fast path: most are one byte.
     if (remaining() >= 1 && static_cast<std::uint8_t>(bytes_[at_]) < 0x80)
       return static_cast<std::uint8_t>(bytes_[at_++]);
     std::uint64_t v = 0;
@@ -95,8 +94,8 @@ class ByteReader {
     fail("a number is too long");
     return 0;
   }
-  // As many as `out` holds. Where none can reach beyond the end, nothing is checked
-  // but the length of each.
+  // Reads out.size() varints. While at least 10 bytes remain, no varint can pass the end, and
+  // only its length is checked.
   void varints(std::span<std::uint64_t> out) {
     std::size_t i = 0;
     for (; i < out.size() && remaining() >= 10; ++i) {
@@ -111,11 +110,11 @@ class ByteReader {
     }
     for (; i < out.size(); ++i) out[i] = varint();
   }
-  // Past as many, whatever they are: only where they end is looked at.
+  // Skips `n` varints by counting their last bytes, without decoding them.
   void skip_varints(std::size_t n) {
     constexpr std::uint64_t kOnes = 0x0101010101010101;
     while (n >= 64 && remaining() >= 64) {
-      std::uint64_t ends = 0;  // among these, in each byte those at its place in a word
+      std::uint64_t ends = 0;  // per byte of a word, the number of varints that end there
       for (std::size_t i = 0; i < 64; i += 8) {
         std::uint64_t word = 0;
         std::memcpy(&word, bytes_.data() + at_ + i, 8);
@@ -127,21 +126,21 @@ class ByteReader {
     while (n >= 8 && remaining() >= 8) {
       std::uint64_t word = 0;
       std::memcpy(&word, bytes_.data() + at_, 8);
-      n -= static_cast<std::size_t>((((~word >> 7) & kOnes) * kOnes) >> 56);  // ends among these
+      n -= static_cast<std::size_t>((((~word >> 7) & kOnes) * kOnes) >> 56);  // varint ends
       at_ += 8;
     }
     for (; ok() && n > 0; --n)
       while (u8() >= 0x80) continue;
   }
   void skip(std::size_t n) {
-    if (n > remaining()) return fail("the blob ends too early");
+    if (n > remaining()) return fail("unexpected end of the blob");
     at_ += n;
   }
   std::int64_t zigzag() {
     const std::uint64_t v = varint();
     return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
   }
-  // Calls `each` with as many, in order; with fewer if one is faulty.
+  // Calls `each` for `n` values in order; stops at the first error.
   template <class Each>
   void zigzags(std::size_t n, Each each) {
     while (n > 0) {
@@ -186,15 +185,16 @@ class ByteReader {
     const std::uint32_t v = varint32();
     return v == 0 ? none : v - 1;
   }
-  // A count of things that take at least `bytes_each`; faulty if they cannot be there.
+  // A count of items of at least `bytes_each` bytes; fails if they exceed the remaining bytes.
   std::size_t count(std::size_t bytes_each) {
     const std::uint64_t n = varint();
-    if (n > remaining() / bytes_each) return fail("a count is beyond the end"), std::size_t{0};
+    if (n > remaining() / bytes_each)
+      return fail("a count exceeds the remaining bytes"), std::size_t{0};
     return static_cast<std::size_t>(n);
   }
   // An enum value no greater than `last`.
   template <class Enum>
-  Enum word(Enum last) {
+  Enum enum_value(Enum last) {
     const std::uint8_t v = u8();
     if (v > static_cast<std::uint8_t>(last)) fail("an unknown enum value");
     return ok() ? static_cast<Enum>(v) : Enum{};

@@ -1,7 +1,7 @@
 // Folding by carry-less multiplication (Gopal et al., "Fast CRC computation for
-// generic polynomials using PCLMULQDQ", 2009): 64 bytes at a time are multiplied on
-// by x^512 modulo the polynomial, in four lanes; what is left of them is reduced to 32
-// bits by Barrett. The constants are powers of x modulo the polynomial, reflected.
+// generic polynomials using PCLMULQDQ", 2009): 64 bytes at a time, in four lanes, are
+// multiplied by x^512 modulo the polynomial. The remainder is reduced to 32 bits with a
+// Barrett reduction. The constants are powers of x modulo the polynomial, reflected.
 #include "tracer/format/file/crc32.h"
 
 #if defined(__x86_64__)
@@ -53,8 +53,9 @@ __attribute__((target("pclmul,sse4.1"))) std::uint32_t fold(std::uint32_t state,
 }  // namespace
 
 std::size_t Crc32::add_folded(std::span<const std::byte> bytes) {
-  static const bool kCan = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-  if (!kCan || bytes.size() < kFold) return 0;
+  static const bool kSupported =
+      __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+  if (!kSupported || bytes.size() < kFold) return 0;
   const std::size_t taken = bytes.size() / kLane * kLane;
   state_ = fold(state_, bytes.first(taken));
   return taken;

@@ -1,7 +1,7 @@
-// CRC-32 as zlib's crc32() (IEEE 802.3, reflected): the last column of every
-// row in a session file. Fed in pieces; a value. Eight bytes at a time (slicing by
-// eight, Kounavis and Berry), long pieces by the processor's carry-less multiplication
-// where it has one: every question over a long session reads it whole.
+// CRC-32 as zlib's crc32() (IEEE 802.3, reflected): the last column of every row in a
+// session file. Incremental; a value. Processes eight bytes at a time (slicing by eight,
+// Kounavis and Berry), and long inputs with carry-less multiplication if the processor
+// has it, because queries over a long session read the whole file.
 #pragma once
 
 #include <array>
@@ -14,9 +14,10 @@ namespace tt {
 class Crc32 {
  public:
   constexpr void add(std::span<const std::byte> bytes) {
-    if !consteval {
-      if (bytes.size() >= kLong) bytes = bytes.subspan(add_folded(bytes));
-    }
+    if
+      !consteval {
+        if (bytes.size() >= kLong) bytes = bytes.subspan(add_folded(bytes));
+      }
     for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
       std::uint64_t v = 0;
       for (std::size_t i = 0; i < 8; ++i)
@@ -35,11 +36,11 @@ class Crc32 {
 
  private:
   static constexpr std::size_t kLong = 64;
-  // Returns how many of the first bytes it took: none where the processor cannot.
+  // Returns the number of bytes processed; 0 if the processor lacks the instructions.
   std::size_t add_folded(std::span<const std::byte> bytes);
   constexpr void add(std::uint8_t b) { state_ = kTables[0][(state_ ^ b) & 0xFFu] ^ (state_ >> 8); }
 
-  // Table k: what a byte does to the state when k more bytes follow it.
+  // Table k: effect of a byte on the state when k more bytes follow.
   static constexpr std::array<std::array<std::uint32_t, 256>, 8> kTables = [] {
     std::array<std::array<std::uint32_t, 256>, 8> tables{};
     for (std::uint32_t i = 0; i < 256; ++i) {

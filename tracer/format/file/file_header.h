@@ -1,5 +1,5 @@
-// Whether a file calls itself a session that this program can read: the first
-// 100 bytes, without SQLite. Private to tracer/format.
+// Checks by its first 100 bytes, without SQLite, whether a file is a session that this
+// program can read. Private to tracer/format.
 #pragma once
 
 #include <expected>
@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// NotFound, NotASession, NewerVersion, ReadOnly (no permission) or Io.
+// Errors: NotFound, NotASession, NewerVersion, ReadOnly (no permission) or Io.
 std::expected<void, TraceError> check_file_header(const std::filesystem::path& path);
 
 }  // namespace tt

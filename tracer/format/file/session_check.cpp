@@ -1,4 +1,4 @@
-// check_session(): every row of a session file is read and held against the others.
+// check_session(): reads every row of a session file and checks that rows are consistent.
 #include <format>
 #include <set>
 #include <string_view>
@@ -11,13 +11,13 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kProblemsTold = 100;
+constexpr std::size_t kMaxProblems = 100;
 
 using Problems = std::vector<std::string>;
 using KeepGoing = std::function<bool()>;
 
-// A connection of its own, without the leniency that lets a reader open truncated files.
-// Ends early when nobody wants it any more.
+// Uses a separate connection, without the setting that allows a reader to open truncated
+// files. Stops early when `keep_going` returns false.
 void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Problems& problems) {
   auto db = Database::open(path, Database::Mode::ReadOnly);
   auto statement = db ? db->prepare("PRAGMA integrity_check(20)")
@@ -26,10 +26,10 @@ void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Pr
     problems.push_back(statement.error().message);
     return;
   }
-  constexpr int kInstructions = 10'000;  // of SQLite's, between two questions
+  constexpr int kInstructions = 10'000;  // SQLite VM instructions between two checks
   sqlite3_progress_handler(
       db->get(), kInstructions,
-      [](void* wanted) { return (*static_cast<KeepGoing*>(wanted))() ? 0 : 1; }, &keep_going);
+      [](void* check) { return (*static_cast<KeepGoing*>(check))() ? 0 : 1; }, &keep_going);
   while (true) {
     const auto row = statement->step();
     if (!row) {
@@ -42,15 +42,15 @@ void check_database(const std::filesystem::path& path, KeepGoing& keep_going, Pr
   }
 }
 
-// A table of ours with other columns, computed ones say, is none of ours. What
-// others added beside them does no harm: views and triggers are off.
+// Tables named tt_* must have exactly our definitions (no generated columns, for example).
+// Other objects do no harm: views and triggers are disabled.
 void check_schema(const std::filesystem::path& path, Problems& problems) {
   auto db = Database::open(path, Database::Mode::ReadOnly);
   auto statement = db ? db->prepare(
                             "SELECT name, sql FROM sqlite_schema WHERE name LIKE 'tt\\_%' "
                             "ESCAPE '\\' ORDER BY name")
                       : std::expected<Statement, TraceError>(std::unexpected(db.error()));
-  if (!statement) return;  // told by check_database()
+  if (!statement) return;  // check_database() reports it
   const std::string_view ours = kCreateTables;
   while (true) {
     const auto row = statement->step();
@@ -60,77 +60,77 @@ void check_schema(const std::filesystem::path& path, Problems& problems) {
       return std::string(text ? text : "");
     };
     if (!ours.contains(column(1) + ";\n"))
-      problems.push_back(column(0) + " is not the table of a session");
+      problems.push_back(column(0) + " does not have the definition of a session table");
   }
 }
 
 }  // namespace
 
 std::expected<std::vector<std::string>, TraceError> check_session(
-    const std::filesystem::path& path, const std::function<bool()>& asked) {
-  bool wanted = true;
-  KeepGoing keep_going = [&] { return wanted = wanted && (!asked || asked()); };
+    const std::filesystem::path& path, const std::function<bool()>& continue_check) {
+  bool active = true;
+  KeepGoing keep_going = [&] { return active = active && (!continue_check || continue_check()); };
   auto reader = SessionReader::open(path);
   if (!reader) {
     if (reader.error().kind == TraceError::Kind::Damaged) return Problems{reader.error().message};
     return std::unexpected(reader.error());
   }
   Problems problems;
-  const auto told = [&](const TraceError& error) {
-    if (problems.size() < kProblemsTold) problems.push_back(error.message);
+  const auto report = [&](const TraceError& error) {
+    if (problems.size() < kMaxProblems) problems.push_back(error.message);
   };
   check_database(path, keep_going, problems);
   check_schema(path, problems);
 
   const auto info = reader->info();
-  if (!info) told(info.error());
-  if (const auto losses = reader->losses(); !losses) told(losses.error());
+  if (!info) report(info.error());
+  if (const auto losses = reader->losses(); !losses) report(losses.error());
 
   const auto templates = reader->template_ids();
-  if (!templates) told(templates.error());
+  if (!templates) report(templates.error());
   for (const TemplateId id : templates.value_or(std::vector<TemplateId>{})) {
     if (!keep_going()) return std::unexpected(cancelled_error());
-    if (const auto graph = reader->graph(id); !graph) told(graph.error());
+    if (const auto graph = reader->graph(id); !graph) report(graph.error());
   }
 
   const auto n_tokens = reader->token_count();
-  if (!n_tokens) told(n_tokens.error());
-  constexpr std::uint32_t kTokensAtOnce = 4096;
-  // Up to the first that is wrong: where many are missing, no file has to have them.
+  if (!n_tokens) report(n_tokens.error());
+  constexpr std::uint32_t kTokenBatch = 4096;
+  // Stops at the first error, because the count of tokens in the file is untrusted.
   bool all = true;
-  for (std::uint64_t first = 0; n_tokens && all && first < *n_tokens; first += kTokensAtOnce) {
+  for (std::uint64_t first = 0; n_tokens && all && first < *n_tokens; first += kTokenBatch) {
     if (!keep_going()) return std::unexpected(cancelled_error());
-    const auto tokens = reader->tokens(static_cast<std::uint32_t>(first), kTokensAtOnce);
+    const auto tokens = reader->tokens(static_cast<std::uint32_t>(first), kTokenBatch);
     all = tokens.has_value();
-    if (!all) told(tokens.error());
+    if (!all) report(tokens.error());
   }
 
   const auto n_steps = reader->step_count();
-  if (!n_steps) told(n_steps.error());
+  if (!n_steps) report(n_steps.error());
   std::set<AllocationId> seen;
-  for (std::uint32_t i = 0; n_steps && i < *n_steps && problems.size() < kProblemsTold; ++i) {
+  for (std::uint32_t i = 0; n_steps && i < *n_steps && problems.size() < kMaxProblems; ++i) {
     if (!keep_going()) return std::unexpected(cancelled_error());
     const auto step = reader->step(StepId{i});
     if (!step) {
-      told(step.error());
+      report(step.error());
       continue;
     }
     if (step->allocation.v != 0 && seen.insert(step->allocation).second)
       if (const auto allocation = reader->allocation(step->allocation); !allocation)
-        told(allocation.error());
+        report(allocation.error());
     if (n_tokens && std::uint64_t{step->first_token} + step->n_tokens > *n_tokens)
-      problems.push_back(std::format("step {} names tokens that are not there", i));
+      problems.push_back(std::format("step {} refers to tokens that do not exist", i));
   }
   const auto faults = reader->for_each_faults(StepId{0}, UINT32_MAX, [&](const StepFaults& of) {
-    // A writer may have added both since they were counted.
+    // A writer may have added both after the steps were counted.
     const bool there =
         !n_steps || of.step.v < *n_steps || of.step.v < reader->step_count().value_or(0);
     if (!there)
       problems.push_back(
-          std::format("there are page faults of step {}, which is not there", of.step.v));
-    return problems.size() < kProblemsTold && keep_going();
+          std::format("there are page faults of step {}, which does not exist", of.step.v));
+    return problems.size() < kMaxProblems && keep_going();
   });
-  if (!faults) told(faults.error());
+  if (!faults) report(faults.error());
   if (!keep_going()) return std::unexpected(cancelled_error());
   return problems;
 }

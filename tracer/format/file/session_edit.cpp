@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Done = std::expected<void, TraceError>;
 
-constexpr int kPagesAtOnce = 1024;  // 4 MiB
+constexpr int kPagesPerStep = 1024;  // 4 MiB
 
 bool is_running(const Meta& meta) {
   const auto state = meta.find("state");
@@ -29,12 +29,12 @@ TraceError running(const fs::path& file) {
   return {TraceError::Kind::Running, file.stem().string() + " is being recorded"};
 }
 
-std::expected<Database, TraceError> open_for_change(const fs::path& file) {
+std::expected<Database, TraceError> open_for_edit(const fs::path& file) {
   if (auto header = check_file_header(file); !header) return std::unexpected(header.error());
   return Database::open(file, Database::Mode::ReadWrite);
 }
 
-// What one session says about itself is changed in one transaction, unless it is running.
+// Changes metadata in one transaction, unless the session is running.
 Done change_meta(const fs::path& file, const Database& db, const Meta& change) {
   if (auto begun = db.run("BEGIN IMMEDIATE"); !begun) return begun;
   const auto changed = read_meta(db).and_then([&](const Meta& meta) -> Done {
@@ -53,15 +53,15 @@ Done leave_wal(const fs::path& file, const Database& db) {
   if (!mode) return std::unexpected(mode.error());
   if (*mode == "delete") return {};
   return std::unexpected(TraceError{
-      TraceError::Kind::Io, file.stem().string() + " is being read. Try again in a moment"});
+      TraceError::Kind::Io, file.stem().string() + " is open in a reader. Try again in a moment"});
 }
 
 struct FinishBackup {
   void operator()(sqlite3_backup* backup) const noexcept { sqlite3_backup_finish(backup); }
 };
 
-// One read transaction for all of it: in WAL mode it holds nobody up, and what is
-// committed meanwhile does not make the copy begin again.
+// Uses one read transaction: in WAL mode it does not block the writer, and commits made
+// meanwhile do not restart the backup.
 Done copy_pages(const Database& from, const Database& to, const MayGoOn& may_go_on) {
   if (auto begun = from.run("BEGIN"); !begun) return begun;
   if (auto seen = from.ask("SELECT count(*) FROM sqlite_schema"); !seen)
@@ -69,14 +69,14 @@ Done copy_pages(const Database& from, const Database& to, const MayGoOn& may_go_
   const std::unique_ptr<sqlite3_backup, FinishBackup> backup(
       sqlite3_backup_init(to.get(), "main", from.get(), "main"));
   if (!backup) return std::unexpected(sqlite_error(to.get(), sqlite3_errcode(to.get())));
-  if (auto room = may_go_on(0); !room) return room;
+  if (auto allowed = may_go_on(0); !allowed) return allowed;
   while (true) {
-    const int code = sqlite3_backup_step(backup.get(), kPagesAtOnce);
+    const int code = sqlite3_backup_step(backup.get(), kPagesPerStep);
     if (code == SQLITE_DONE) return {};
     if (code != SQLITE_OK) return std::unexpected(sqlite_error(to.get(), code));
     const auto pages = static_cast<std::uint64_t>(sqlite3_backup_pagecount(backup.get()) -
                                                   sqlite3_backup_remaining(backup.get()));
-    if (auto room = may_go_on(pages * 4096); !room) return room;
+    if (auto allowed = may_go_on(pages * 4096); !allowed) return allowed;
   }
 }
 
@@ -86,15 +86,15 @@ Done copy_file(const fs::path& file, const fs::path& copy, const MayGoOn& may_go
   if (!from) return std::unexpected(from.error());
   const auto to = Database::open(copy, Database::Mode::Create);
   if (!to) return std::unexpected(to.error());
-  // Nobody knows the copy yet: what is left after a crash is thrown away.
+  // The copy is not in use yet; after a crash it is discarded. No journal is needed.
   return to->run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").and_then([&] {
     return copy_pages(*from, *to, may_go_on);
   });
 }
 
-// A file of ours alone: out of WAL mode, no longer running, of this id. What is as
-// it should be is not written: the file stays the same, byte for byte.
-Done end_copy(const fs::path& copy, const std::optional<std::string>& id) {
+// Leaves WAL mode, marks a running session recovered and sets the id. Writes only what
+// differs: otherwise the file stays identical, byte for byte.
+Done finish_copy(const fs::path& copy, const std::optional<std::string>& id) {
   auto db = Database::open(copy, Database::Mode::ReadWrite);
   if (!db) return std::unexpected(db.error());
   return leave_wal(copy, *db).and_then([&]() -> Done {
@@ -110,13 +110,13 @@ Done end_copy(const fs::path& copy, const std::optional<std::string>& id) {
 }  // namespace
 
 Done rename_session(const fs::path& file, const std::string& title) {
-  const auto db = open_for_change(file);
+  const auto db = open_for_edit(file);
   if (!db) return std::unexpected(db.error());
   return change_meta(file, *db, {{"title", title}});
 }
 
 Done settle_session(const fs::path& file) {
-  const auto db = open_for_change(file);
+  const auto db = open_for_edit(file);
   if (!db) return std::unexpected(db.error());
   const auto meta = read_meta(*db);
   if (!meta) return std::unexpected(meta.error());
@@ -126,7 +126,7 @@ Done settle_session(const fs::path& file) {
 
 Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may_go_on) {
   auto done =
-      copy_file(file, copy, may_go_on).and_then([&] { return end_copy(copy, std::nullopt); });
+      copy_file(file, copy, may_go_on).and_then([&] { return finish_copy(copy, std::nullopt); });
   if (done) return done;
   for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
     std::error_code ignored;
@@ -137,7 +137,7 @@ Done copy_session(const fs::path& file, const fs::path& copy, const MayGoOn& may
 
 Done adopt_session(const fs::path& file, const std::string& id) {
   if (auto header = check_file_header(file); !header) return header;
-  return end_copy(file, id);
+  return finish_copy(file, id);
 }
 
 }  // namespace tt

@@ -21,8 +21,8 @@ std::string boot_id() {
   return id;
 }
 
-// Clock ticks since boot at which the process began; empty: no such process, or
-// a zombie. Fields after the command, which may hold anything, ')' included.
+// Start time of the process in clock ticks since boot; empty: no such process, or a zombie.
+// Parses the fields after the command name, which may contain any character, ')' included.
 std::string start_of(const std::string& pid) {
   const std::string stat = text_of("/proc/" + pid + "/stat");
   const auto command_end = stat.rfind(')');

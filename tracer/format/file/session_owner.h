@@ -1,5 +1,5 @@
-// Who writes a Running session: enough to tell a live writer from a dead one
-// whose process id was given to another. Private to tracer/format.
+// The process that writes a Running session, identified by pid, start time and boot id,
+// because pids are reused. Private to tracer/format.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace tt {
 Meta owner_of_this_process();
 
 enum class Owner { None, Dead, Alive, Self };
-// Whether the process that `meta` names still runs on this machine. Self: this one.
+// Whether the owner in `meta` still runs on this machine. Self: it is this process.
 Owner owner_state(const Meta& meta);
 
 }  // namespace tt

@@ -18,28 +18,28 @@ namespace {
 namespace fs = std::filesystem;
 
 // Long sessions have hundreds of templates of half a megabyte each.
-constexpr std::size_t kTemplatesKept = 32;
+constexpr std::size_t kMaxCachedTemplates = 32;
 
 constexpr const char* kSelectStep =
     "SELECT id, phase, timing, template, allocation, begin_ns, end_ns, first_op_ns, first_token, "
     "n_tokens, threads, n_ops, dropped, aborted, packed, crc FROM tt_step ";
 
-// A connection that has read the schema: the first moment at which SQLite looks.
+// Opens a connection and reads the schema, because SQLite opens the file lazily.
 std::expected<Database, TraceError> connect(const fs::path& path, Database::Mode mode) {
   auto db = Database::open(path, mode);
   if (!db) return db;
   db->busy_timeout(2000);
-  // Lets SQLite open a truncated file, up to where it ends. Nothing is written:
-  // the connection is read-only.
+  // Allows SQLite to open a truncated file and read up to its end. Nothing is written: the
+  // connection is read-only.
   if (auto set = db->run("PRAGMA writable_schema=ON"); !set) return std::unexpected(set.error());
   if (auto schema = db->ask("SELECT count(*) FROM sqlite_schema"); !schema)
     return std::unexpected(schema.error());
   return db;
 }
 
-// In a folder that cannot be written, a file in WAL mode opens only if the WAL
-// holds nothing.
-std::expected<Database, TraceError> connect_anyhow(const fs::path& path) {
+// Falls back to immutable mode: in a read-only folder, a file in WAL mode can be opened only
+// if its WAL is empty.
+std::expected<Database, TraceError> connect_with_fallback(const fs::path& path) {
   auto db = connect(path, Database::Mode::ReadOnly);
   if (db || db.error().kind == TraceError::Kind::Damaged) return db;
   std::error_code none;
@@ -50,15 +50,15 @@ std::expected<Database, TraceError> connect_anyhow(const fs::path& path) {
   } else if (db.error().kind != TraceError::Kind::Io) {
     return std::unexpected(TraceError{
         TraceError::Kind::ReadOnly,
-        path.string() + " was not finished and its folder cannot be written. Copy it, with the "
-                        "-wal file beside it, into a folder that can"});
+        path.string() + " was not finished and its folder is not writable. Copy the file and "
+                        "its -wal file into a writable folder"});
   }
   return db;
 }
 
 }  // namespace
 
-// The total that the end of a session wrote; while it runs, the last row's id + 1.
+// The total in tt_meta, written at the end of a session; until then, the last row's id + 1.
 std::expected<std::uint32_t, TraceError> SessionReader::Impl::count(const char* table,
                                                                     const char* id,
                                                                     const char* total) const {
@@ -113,7 +113,7 @@ std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::I
   return std::make_shared<const GraphTemplate>(std::move(*graph));
 }
 
-// The row that stands ready in `statement`, which is that of step `id`.
+// Decodes the current row of `statement`, which must be that of step `id`.
 std::expected<void, TraceError> SessionReader::Impl::read_row(const Statement& statement, StepId id,
                                                               StepRow& row) const {
   RowIn in(statement);
@@ -197,13 +197,13 @@ SessionReader::~SessionReader() = default;
 
 std::expected<SessionReader, TraceError> SessionReader::open(const fs::path& path) {
   if (auto header = check_file_header(path); !header) return std::unexpected(header.error());
-  auto db = connect_anyhow(path);
+  auto db = connect_with_fallback(path);
   if (!db) return std::unexpected(db.error());
   return SessionReader(std::make_unique<Impl>(std::move(*db)));
 }
 
 std::expected<SessionInfo, TraceError> SessionReader::info() const {
-  // One snapshot for its three tables.
+  // One snapshot for all three tables.
   if (auto begun = impl_->db.run("BEGIN"); !begun) return std::unexpected(begun.error());
   auto info = read_info(impl_->db);
   (void)impl_->db.run("ROLLBACK");
@@ -240,7 +240,7 @@ std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids()
     if (!row) return std::unexpected(row.error());
     if (!*row) return ids;
     const std::int64_t id = sqlite3_column_int64(statement->get(), 0);
-    // 0 stands for none.
+    // 0 means "no template".
     if (id == 0 || !std::in_range<std::uint32_t>(id))
       return std::unexpected(impl_->damage("a row of tt_template"));
     ids.push_back(TemplateId{static_cast<std::uint32_t>(id)});
@@ -249,16 +249,16 @@ std::expected<std::vector<TemplateId>, TraceError> SessionReader::template_ids()
 
 std::expected<std::shared_ptr<const GraphTemplate>, TraceError> SessionReader::graph(
     TemplateId id) const {
-  auto& kept = impl_->templates;
-  const auto found = std::ranges::find(kept, id, [](const auto& entry) { return entry.first; });
-  if (found != kept.end()) {
-    std::rotate(found, found + 1, kept.end());
-    return kept.back().second;
+  auto& cache = impl_->templates;
+  const auto found = std::ranges::find(cache, id, [](const auto& entry) { return entry.first; });
+  if (found != cache.end()) {
+    std::rotate(found, found + 1, cache.end());
+    return cache.back().second;
   }
   auto graph = impl_->read_template(id);
   if (!graph) return graph;
-  if (kept.size() == kTemplatesKept) kept.erase(kept.begin());
-  kept.emplace_back(id, *graph);
+  if (cache.size() == kMaxCachedTemplates) cache.erase(cache.begin());
+  cache.emplace_back(id, *graph);
   return graph;
 }
 
@@ -298,11 +298,11 @@ std::expected<Allocation, TraceError> SessionReader::allocation(AllocationId id)
 
 std::expected<Step, TraceError> SessionReader::step(StepId id) const {
   if (impl_->whole && id.v >= impl_->whole->steps)
-    return std::unexpected(impl_->absent(std::format("step {} before its damage", id.v)));
+    return std::unexpected(impl_->absent(std::format("readable step {}", id.v)));
   auto step = impl_->read_step(id);
   if (!step && step.error().kind == TraceError::Kind::NotFound) {
-    // A hole among the rows is damage; past the last one is the end. A step that is
-    // before the end now may have been written since it was looked for.
+    // A missing row before the end is damage. If the end has moved past the step, a writer may
+    // have added it since the first read: read again.
     const auto n = step_count();
     if (!n) return std::unexpected(n.error());
     if (id.v >= *n) return step;
@@ -353,8 +353,9 @@ std::expected<void, TraceError> SessionReader::for_each_step(
 
 std::expected<void, TraceError> SessionReader::for_each_step_row(
     StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const {
-  // A statement is a snapshot, which keeps a writer from folding its WAL in.
-  constexpr std::uint32_t kStepsAtOnce = 4096;
+  // An open statement is a snapshot that prevents the writer from merging its WAL: read in
+  // batches.
+  constexpr std::uint32_t kStepBatch = 4096;
   std::uint64_t end = std::uint64_t{first.v} + count;
   if (impl_->whole) end = std::min<std::uint64_t>(end, impl_->whole->steps);
   if (end <= first.v) return {};
@@ -364,10 +365,10 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
       !ready)
     return std::unexpected(ready.error());
   StepRow next;
-  std::uint64_t there = 0;  // steps that there were before the statement began
+  std::uint64_t known_steps = 0;  // steps that existed before the statement began
   for (std::uint64_t i = first.v; i < end;) {
     const ScopedReset reset(get);
-    const std::uint64_t stop = std::min(i + kStepsAtOnce, end);
+    const std::uint64_t stop = std::min(i + kStepBatch, end);
     sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(i));
     sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(stop - i));
     for (; i < stop; ++i) {
@@ -378,10 +379,10 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
         const auto total = step_count();
         if (!total) return std::unexpected(total.error());
         if (i >= *total) return {};
-        if (*found || i < there)
+        if (*found || i < known_steps)
           return std::unexpected(impl_->damage(std::format("step {} is missing", i)));
-        // Where the snapshot ended; a writer has added some since.
-        there = *total;
+        // End of the snapshot; the writer has added steps since.
+        known_steps = *total;
         break;
       }
       if (auto read = impl_->read_row(get, id, next); !read) return read;
@@ -393,8 +394,9 @@ std::expected<void, TraceError> SessionReader::for_each_step_row(
 
 std::expected<void, TraceError> SessionReader::for_each_faults(
     StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const {
-  // A statement is a snapshot, which keeps a writer from folding its WAL in.
-  constexpr int kRowsAtOnce = 1024;
+  // An open statement is a snapshot that prevents the writer from merging its WAL: read in
+  // batches.
+  constexpr int kRowBatch = 1024;
   const auto version = impl_->db.ask("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
   if (*version == "1") return {};
@@ -411,11 +413,11 @@ std::expected<void, TraceError> SessionReader::for_each_faults(
     const ScopedReset reset(get);
     sqlite3_bind_int64(get.get(), 1, static_cast<std::int64_t>(at));
     sqlite3_bind_int64(get.get(), 2, static_cast<std::int64_t>(end));
-    sqlite3_bind_int64(get.get(), 3, kRowsAtOnce);
-    for (int i = 0; at < end; ++i) {  // what is behind the last row is not looked at
+    sqlite3_bind_int64(get.get(), 3, kRowBatch);
+    for (int i = 0; at < end; ++i) {  // does not step past the last row
       const auto found = get.step();
       if (!found) return std::unexpected(found.error());
-      if (!*found && i < kRowsAtOnce) return {};
+      if (!*found && i < kRowBatch) return {};
       if (!*found) break;
       RowIn in(get);
       StepFaults next{.step = StepId{in.integer<std::uint32_t>()}, .count = 0, .faults = {}};

@@ -1,11 +1,10 @@
-// Reads a .ttrace file, finished or still being written, step by step: the
-// whole file is never in memory. Movable resource; use from one thread at a
-// time, open several for several threads. Keeps no snapshot between calls.
+// Reads a .ttrace file, finished or still being written, step by step; the file is never
+// loaded as a whole. Movable. Use from one thread at a time; open one reader per thread.
+// Keeps no snapshot between calls.
 //
-// A damaged row is an error (Damaged) of that row, not of the file: what can be
-// read is read, and the caller is told. What is past the end is NotFound. What
-// comes back is consistent: a step's lists fit its template, indices in a
-// template point into its lists.
+// A damaged row gives an error (Damaged) for that row; other rows stay readable. Reads past
+// the end give NotFound. Returned values are consistent: lists of a step match its
+// template, and indices in a template are in range.
 #pragma once
 
 #include <cstdint>
@@ -33,50 +32,48 @@ class SessionReader {
 
   std::expected<SessionInfo, TraceError> info() const;
   std::expected<LossCounters, TraceError> losses() const;
-  // What the file says; while it is recorded, step_rows().
+  // The total stored in the file; while it is being recorded, step_rows().
   std::expected<std::uint32_t, TraceError> step_count() const;
-  // One behind the last step that has a row. What the file counts behind it is lost.
+  // Last step with a row + 1. Steps that the total counts beyond it are lost.
   std::expected<std::uint32_t, TraceError> step_rows() const;
   std::expected<std::uint32_t, TraceError> token_count() const;
   std::expected<std::vector<TemplateId>, TraceError> template_ids() const;
 
-  // Decoded once and kept (small, few); shared with the caller.
+  // Decoded once and cached; shared with the caller.
   std::expected<std::shared_ptr<const GraphTemplate>, TraceError> graph(TemplateId id) const;
   std::expected<Allocation, TraceError> allocation(AllocationId id) const;
   std::expected<Step, TraceError> step(StepId id) const;
-  // [first, first + count), in order; what is past the end is left out.
+  // Tokens [first, first + count), in order, up to the end of the session.
   std::expected<std::vector<Token>, TraceError> tokens(std::uint32_t first,
                                                        std::uint32_t count) const;
-  // Streams steps [first, first + count); `row` returns false to stop early. Ends
-  // with the error of a damaged step; the caller may go on behind it.
+  // Streams steps [first, first + count); `row` returns false to stop. Ends with the error of
+  // a damaged step; the caller may continue after that step.
   std::expected<void, TraceError> for_each_step(StepId first, std::uint32_t count,
                                                 const std::function<bool(const Step&)>& row) const;
-  // The same rows with their blobs as they lie in the file, for questions over very
-  // many steps that need little of each (unpack_outline()). What is in a blob was
-  // not looked at, nor held against the template. `row.packed` is valid during the
-  // call, which must not read other steps.
+  // The same steps with their packed blobs, for queries over many steps that need only a part
+  // of each (unpack_outline()). Blobs are not decoded and not checked against the template.
+  // `row.packed` is valid during the call, which must not read other steps.
   struct StepRow {
     Step head;              // without op_ends, slots and stats
-    std::uint64_t ops = 0;  // end times in the blob
+    std::uint64_t ops = 0;  // number of end times in the blob
     std::span<const std::byte> packed;
   };
   std::expected<void, TraceError> for_each_step_row(
       StepId first, std::uint32_t count, const std::function<bool(const StepRow&)>& row) const;
 
-  // The page faults of those of the steps [first, first + count) that have some, in
-  // order; none in files of version 1. A list fits its step.
+  // The page faults of steps [first, first + count), in order; steps without faults are
+  // skipped. Files of format version 1 have none.
   std::expected<void, TraceError> for_each_faults(
       StepId first, std::uint32_t count, const std::function<bool(const StepFaults&)>& row) const;
 
-  // Ends the session before its first damaged step (or step whose tokens, template,
-  // allocation or faults are damaged): from now on there are only those before it, and
-  // whoever walks them gets what is whole. Where no faults can be read there are none.
-  // Returns how many they are; nothing, and nothing changes, where all is whole. Damaged
-  // where not even the first step is.
-  // Reads every row; Cancelled as check_session() is.
+  // Hides the first damaged step (or step whose tokens, template, allocation or faults are
+  // damaged) and all steps after it, for this reader. If no faults at all can be read, only the
+  // faults are hidden. Returns the number of remaining steps; nullopt, and no change, if nothing
+  // is damaged. Error Damaged if the first step is damaged.
+  // Reads every row; cancelled by `keep_going` like check_session().
   std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
       const std::function<bool()>& keep_going = {});
-  std::optional<std::uint32_t> whole_steps() const;  // where it was made to end so
+  std::optional<std::uint32_t> whole_steps() const;  // nullopt: not truncated
 
  private:
   struct Impl;
@@ -84,22 +81,22 @@ class SessionReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Full check: application id, version, SQLite integrity, every blob decodes,
-// every step's template and allocation exist, counts agree. Empty: sound. Cancelled
-// when `keep_going`, asked every few milliseconds, says that nobody wants it any more.
+// Full check: application id, version, SQLite integrity, every blob decodes, every step's
+// template and allocation exist, counts agree. Returns the problems; empty: the file is valid.
+// Error Cancelled when `keep_going`, called every few milliseconds, returns false.
 std::expected<std::vector<std::string>, TraceError> check_session(
     const std::filesystem::path& path, const std::function<bool()>& keep_going = {});
 
-// Folds in the WAL of a session that a dead process left Running, and marks it
-// Recovered. Nothing where there is none to recover: the session has ended, its
-// writer lives, or the file cannot be written.
+// Merges the WAL of a session that a dead process left Running, and marks it Recovered.
+// Returns nullopt if there is nothing to recover: the session has ended, its writer is
+// alive, or the file cannot be written.
 struct RecoveredSession {
   std::filesystem::path path;
   std::uint32_t steps = 0;
 };
 std::optional<RecoveredSession> recover_session(const std::filesystem::path& path);
 
-// Every one in `folder`.
+// Recovers every session in `folder`.
 std::expected<std::vector<RecoveredSession>, TraceError> recover_sessions(
     const std::filesystem::path& folder);
 

@@ -1,5 +1,5 @@
-// What a SessionReader holds: its connection, what it prepared and where its session
-// ends. Private to session_reader.cpp and session_damage.cpp.
+// State of a SessionReader: connection, prepared statements, caches. Private to
+// session_reader.cpp and session_damage.cpp.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct SessionReader::Impl {
   explicit Impl(Database database) : db(std::move(database)) {}
 
   Database db;
-  // Prepared when first used: a damaged table is no reason not to read the others.
+  // Prepared on first use, so that a damaged table does not prevent reading the others.
   Statement get_template, get_allocation, get_step, get_steps, get_tokens, get_faults;
   // Most recently used last.
   std::vector<std::pair<TemplateId, std::shared_ptr<const GraphTemplate>>> templates;
-  // What there is before the damage, where the session ends there.
+  // The readable part of a damaged session, set by end_at_damage().
   struct Whole {
     std::uint32_t steps = 0, tokens = 0;
     std::set<TemplateId> templates;
-    bool no_faults = false;  // not even the first can be read
+    bool no_faults = false;  // page faults cannot be read at all
   };
   std::optional<Whole> whole;
 
@@ -53,8 +53,8 @@ struct SessionReader::Impl {
   std::expected<void, TraceError> read_row(const Statement& statement, StepId id,
                                            StepRow& row) const;
   std::expected<Step, TraceError> read_step(StepId id);
-  // Adds those that can be read of `count` from `first` on, to the first that is
-  // missing or damaged, which is the error.
+  // Appends up to `count` tokens from `first` on. Stops with an error at the first token that
+  // is missing or damaged; the tokens before it are kept.
   std::expected<void, TraceError> read_tokens(std::uint32_t first, std::uint32_t count,
                                               std::vector<Token>& out);
 };

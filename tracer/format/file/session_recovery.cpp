@@ -1,4 +1,4 @@
-// recover_session(): folds in what a dead process left.
+// recover_session(): recovers the session file of a dead process.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// true: it was Running and is Recovered now. A file that is in use, damaged or
-// not ours is left as it is.
+// Returns whether the session was Running and is now Recovered. A file that is in use,
+// damaged or not a session is not changed.
 bool recover(const fs::path& path) {
   if (!check_file_header(path)) return false;
   auto db = Database::open(path, Database::Mode::ReadWrite);
@@ -30,24 +30,24 @@ bool recover(const fs::path& path) {
   const bool running = state != meta->end() && state->second == to_text(SessionState::Running);
   if (owner_state(*meta) == Owner::Alive) return false;
 
-  // Leaving WAL mode needs the file for oneself: refused while any process has
-  // it open, also one in another container, whose process id tells us nothing.
+  // Leaving WAL mode needs exclusive access: it fails while any process has the file open,
+  // including one in another container, whose pid is meaningless here.
   const auto leave_wal = [&] { return db->ask("PRAGMA journal_mode=DELETE"); };
-  const auto give_up_reserve = [&] {
+  const auto remove_reserve = [&] {
     std::error_code ignored;
     fs::remove(path.string() + "-reserve", ignored);
   };
   auto mode = leave_wal();
   if (!mode && mode.error().kind == TraceError::Kind::DiskFull) {
-    give_up_reserve();  // only who has the file for himself gets as far as to write
+    remove_reserve();  // DiskFull is reached only with exclusive access
     mode = leave_wal();
   }
   if (!mode || *mode != "delete") return false;
-  give_up_reserve();
+  remove_reserve();
   return running && mark_recovered(*db).has_value();
 }
 
-// What a kill during SessionWriter::create() left; young ones may be in use.
+// Removes a file left by a kill during SessionWriter::create(); a recent one may be in use.
 void remove_unfinished(const fs::directory_entry& entry) {
   std::error_code error;
   const auto written = entry.last_write_time(error);

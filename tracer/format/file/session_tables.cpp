@@ -37,7 +37,7 @@ CREATE TABLE tt_loss(name TEXT PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER 
 
 namespace {
 
-// One list for writing and reading, so that they cannot differ.
+// Shared by writing and reading, so that they cannot differ.
 constexpr std::array kShape = {
     std::pair{"n_layers", &SessionInfo::n_layers},
     std::pair{"n_heads", &SessionInfo::n_heads},
@@ -70,7 +70,7 @@ Meta meta_of(const SessionInfo& info) {
   return meta;
 }
 
-// Runs `row` for every row of `sql`; a row that is not sound ends it.
+// Calls `row` for every row of `sql`; stops at the first error that it returns.
 template <class Row>
 std::expected<void, TraceError> for_each_row(const Database& db, const char* sql, Row row) {
   auto statement = db.prepare(sql);
@@ -123,7 +123,6 @@ std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key
   return v;
 }
 
-// Everything is there already; this says so.
 std::expected<void, TraceError> mark_recovered(const Database& db) {
   const auto steps = db.ask("SELECT count(*) FROM tt_step");
   const auto tokens = db.ask("SELECT count(*) FROM tt_token");
@@ -141,7 +140,7 @@ std::expected<void, TraceError> mark_recovered(const Database& db) {
 std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info) {
   const auto before = read_info(db);
   if (auto done = write_meta(db, meta_of(info)); !done) return done;
-  // The end of a session rarely changes these, and the disk may be full by then.
+  // These rarely change at the end of a session, when the disk may be full.
   if (before && before->facts == info.facts && before->model_files == info.model_files) return {};
   if (auto done = db.run("DELETE FROM tt_fact; DELETE FROM tt_model_file"); !done) return done;
 
@@ -181,7 +180,7 @@ std::expected<SessionInfo, TraceError> read_info(const Database& db) {
   const auto state = enum_of((*meta)["state"], SessionState::Recovered);
   const auto start = meta_number(*meta, "start_utc_ns");
   if (!level || !state || !start || info.id.empty())
-    return std::unexpected(damaged(db, "tt_meta lacks what every session has"));
+    return std::unexpected(damaged(db, "tt_meta lacks required keys"));
   info.level = *level;
   info.state = *state;
   info.start_utc_ns = *start;

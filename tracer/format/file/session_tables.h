@@ -1,6 +1,5 @@
-// The tables of a session file as SQL, and the rows that writer, reader and
-// recovery share: what a session says about itself. Private to tracer/format.
-// Layout: docs/trace-format.md.
+// The SQL schema of a session file, and the metadata rows that writer, reader and recovery
+// share. Private to tracer/format. Layout: docs/trace-format.md.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@ namespace tt {
 
 inline constexpr std::uint32_t kApplicationId = 0x54545243;  // TTRC
 
-// Everything below "BEGIN" of an empty database, without the commit.
+// Creates all tables in an empty database; run inside a transaction.
 extern const char* const kCreateTables;
 
-// The enum value whose to_text() is `word`; none if there is none.
+// The enum value whose to_text() is `word`; nullopt if not found.
 template <class Enum>
 std::optional<Enum> enum_of(std::string_view word, Enum last) {
   for (int i = 0; i <= static_cast<int>(last); ++i)
@@ -29,18 +28,18 @@ std::optional<Enum> enum_of(std::string_view word, Enum last) {
   return std::nullopt;
 }
 
-// tt_meta as a whole; a damaged row is an error.
+// All rows of tt_meta; a damaged row is an error.
 using Meta = std::map<std::string, std::string>;
 std::expected<Meta, TraceError> read_meta(const Database& db);
 std::expected<void, TraceError> write_meta(const Database& db, const Meta& meta);  // adds, replaces
 
-// A number in tt_meta; none if it is absent or no number.
+// A number in tt_meta; nullopt if it is missing or not a number.
 std::optional<std::int64_t> meta_number(const Meta& meta, const std::string& key);
 
-// Marks a Running session Recovered, with its totals and without an owner.
+// Marks a Running session Recovered: writes its totals and removes the owner.
 std::expected<void, TraceError> mark_recovered(const Database& db);
 
-// tt_meta, tt_fact and tt_model_file from `info`: replaces what was there.
+// Writes tt_meta, tt_fact and tt_model_file from `info`, replacing existing rows.
 std::expected<void, TraceError> write_info(const Database& db, const SessionInfo& info);
 std::expected<SessionInfo, TraceError> read_info(const Database& db);
 

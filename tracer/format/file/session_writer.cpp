@@ -26,11 +26,11 @@ using Done = std::expected<void, TraceError>;
 namespace fs = std::filesystem;
 
 constexpr int kReserveBytes = 64 * 1024;
-constexpr int kWaitForReadersMs = 200;
+constexpr int kReaderTimeoutMs = 200;
 
-fs::path beside(const fs::path& path, const char* suffix) { return path.string() + suffix; }
+fs::path with_suffix(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
-// Renames without ever replacing a file, where the file system can say so.
+// Renames without replacing an existing file; atomically if the file system supports it.
 Done rename_new(const fs::path& from, const fs::path& to) {
   const auto fail = [&](int error_number) -> Done {
     if (error_number == EEXIST)
@@ -46,9 +46,9 @@ Done rename_new(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-// The tables and what the session says about itself, in one file without WAL.
-// Nobody knows the file yet: it needs no journal, and one flush.
-Done build(const fs::path& path, const SessionInfo& info) {
+// Creates the tables and writes the metadata, without WAL. No one else uses the file yet: no
+// journal file is needed, and one flush is enough.
+Done create_file(const fs::path& path, const SessionInfo& info) {
   auto db = Database::open(path, Database::Mode::Create);
   if (!db) return std::unexpected(db.error());
   const std::string pragmas = std::format(
@@ -62,7 +62,7 @@ Done build(const fs::path& path, const SessionInfo& info) {
       .and_then([&] { return db->run("COMMIT"); });
 }
 
-// WAL, and proof that it works here: the first use maps the shared memory.
+// Switches to WAL mode and checks that it works: the first transaction maps the -shm file.
 Done switch_to_wal(const Database& db, const fs::path& path) {
   const auto mode = db.ask("PRAGMA journal_mode=WAL");
   if (!mode) return std::unexpected(mode.error());
@@ -70,14 +70,14 @@ Done switch_to_wal(const Database& db, const fs::path& path) {
     return std::unexpected(
         TraceError{TraceError::Kind::WalUnsupported,
                    "the file system that holds " + path.string() +
-                       " has no shared memory, which recording needs (WAL). Choose a folder for "
-                       "sessions on a local disk"});
+                       " does not support shared memory, which recording needs (WAL). Choose a "
+                       "folder for sessions on a local disk"});
   return db.run("PRAGMA synchronous=NORMAL; BEGIN IMMEDIATE; COMMIT");
 }
 
-// Room on the disk for the end of a session whose disk became full. Where it
-// cannot be had, the recording does without.
-void reserve_room(const fs::path& path) {
+// Reserves disk space for the final state of a session, in case the disk becomes full.
+// Failure to reserve is ignored.
+void reserve_disk_space(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return;
   (void)posix_fallocate(fd, 0, kReserveBytes);
@@ -89,7 +89,7 @@ void remove_quietly(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
-TraceError not_storable(const DecodeError& error, const char* what) {
+TraceError encode_error(const DecodeError& error, const char* what) {
   return {TraceError::Kind::Io, std::format("a {} cannot be stored: {}", what, error.text())};
 }
 
@@ -110,14 +110,14 @@ struct SessionWriter::Impl {
 
   Done prepare();
   Done run(Statement& statement);
-  // Begins a transaction if none is open, then inserts. The first error is the
-  // last thing that happens: what was not committed is rolled back.
+  // Begins a transaction if none is open, then inserts. After the first error, nothing more is
+  // written and the open transaction is rolled back.
   template <class Insert>
   Done add(Insert insert);
   Done close_transaction();
   void fail(const TraceError& error);
-  Done write_end(const SessionInfo& info, const LossCounters& losses);
-  Done fold_wal_in();
+  Done write_final_state(const SessionInfo& info, const LossCounters& losses);
+  Done merge_wal();
 };
 
 Done SessionWriter::Impl::prepare() {
@@ -178,15 +178,16 @@ Done SessionWriter::Impl::close_transaction() {
 
 void SessionWriter::Impl::fail(const TraceError& error) {
   failed = error;
-  // SQLite has rolled back by itself after most errors; asking again is harmless.
+  // SQLite rolls back automatically after most errors.
   if (sqlite3_get_autocommit(db->get()) == 0) (void)db->run("ROLLBACK");
   in_transaction = false;
 }
 
-Done SessionWriter::Impl::write_end(const SessionInfo& info, const LossCounters& losses) {
+Done SessionWriter::Impl::write_final_state(const SessionInfo& info, const LossCounters& losses) {
   const auto write_total = [&](const char* key, const char* sql) {
-    return db->ask(sql).and_then(
-        [&](const std::string& rows) { return write_meta(*db, Meta{{key, rows}}); });
+    return db->ask(sql).and_then([&](const std::string& rows) {
+      return write_meta(*db, Meta{{key, rows}});
+    });
   };
   return db->run("BEGIN IMMEDIATE")
       .and_then([&] { return write_info(*db, info); })
@@ -196,11 +197,11 @@ Done SessionWriter::Impl::write_end(const SessionInfo& info, const LossCounters&
       .and_then([&] { return db->run("DELETE FROM tt_meta WHERE key LIKE 'owner.%'; COMMIT"); });
 }
 
-Done SessionWriter::Impl::fold_wal_in() {
-  db->busy_timeout(kWaitForReadersMs);
+Done SessionWriter::Impl::merge_wal() {
+  db->busy_timeout(kReaderTimeoutMs);
   if (auto done = db->run("PRAGMA wal_checkpoint(TRUNCATE)"); !done) return done;
-  // Refused while a reader has the file open; it then stays a WAL file, whole
-  // and without content in the WAL.
+  // Fails while a reader has the file open; the file then stays in WAL mode, complete and with
+  // an empty WAL.
   (void)db->run("PRAGMA journal_mode=DELETE");
   return {};
 }
@@ -208,22 +209,22 @@ Done SessionWriter::Impl::fold_wal_in() {
 SessionWriter::SessionWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 SessionWriter::~SessionWriter() {
-  if (impl_->db) remove_quietly(beside(impl_->path, "-reserve"));
+  if (impl_->db) remove_quietly(with_suffix(impl_->path, "-reserve"));
 }
 
 std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
     const fs::path& path, const SessionInfo& info) {
-  // Under its final name a file is never half created, whenever we are killed.
-  const fs::path unfinished = beside(path, "-new");
+  // Create under a temporary name, so that a kill never leaves a partial file at `path`.
+  const fs::path unfinished = with_suffix(path, "-new");
   remove_quietly(unfinished);
-  auto made = build(unfinished, info).and_then([&] { return rename_new(unfinished, path); });
+  auto made = create_file(unfinished, info).and_then([&] { return rename_new(unfinished, path); });
   if (!made) {
     remove_quietly(unfinished);
     return std::unexpected(made.error());
   }
-  // What a killed recording left of a file of this name that somebody has removed since:
-  // SQLite would take it for this one's.
-  for (const char* suffix : {"-wal", "-shm"}) remove_quietly(beside(path, suffix));
+  // Remove WAL files that a killed recording of the same name may have left, after its main
+  // file was deleted: SQLite would use them for this file.
+  for (const char* suffix : {"-wal", "-shm"}) remove_quietly(with_suffix(path, suffix));
 
   auto opened = [&]() -> std::expected<std::unique_ptr<SessionWriter>, TraceError> {
     auto db = Database::open(path, Database::Mode::ReadWrite);
@@ -234,17 +235,17 @@ std::expected<std::unique_ptr<SessionWriter>, TraceError> SessionWriter::create(
     return std::unique_ptr<SessionWriter>(new SessionWriter(std::move(impl)));
   }();
   if (!opened) {
-    for (const char* suffix : {"", "-wal", "-shm"}) remove_quietly(beside(path, suffix));
+    for (const char* suffix : {"", "-wal", "-shm"}) remove_quietly(with_suffix(path, suffix));
     return opened;
   }
-  reserve_room(beside(path, "-reserve"));
+  reserve_disk_space(with_suffix(path, "-reserve"));
   return opened;
 }
 
 Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
   return impl_->add([&]() -> Done {
     const auto packed = pack_template(graph);
-    if (!packed) return std::unexpected(not_storable(packed.error(), "template"));
+    if (!packed) return std::unexpected(encode_error(packed.error(), "template"));
     impl_->ops_and_slots[id] = {graph.ops.size(), graph.slots.size()};
     return RowOut(impl_->add_template)
         .integer(id.v)
@@ -261,7 +262,7 @@ Done SessionWriter::add_template(TemplateId id, const GraphTemplate& graph) {
 Done SessionWriter::add_allocation(const Allocation& allocation) {
   return impl_->add([&]() -> Done {
     const auto packed = pack_addresses(allocation.addresses);
-    if (!packed) return std::unexpected(not_storable(packed.error(), "allocation"));
+    if (!packed) return std::unexpected(encode_error(packed.error(), "allocation"));
     return RowOut(impl_->add_allocation)
         .integer(allocation.id.v)
         .integer(allocation.graph.v)
@@ -304,7 +305,7 @@ Done SessionWriter::add_step(const Step& step) {
     }
 #endif
     const auto packed = pack_step(step);
-    if (!packed) return std::unexpected(not_storable(packed.error(), "step"));
+    if (!packed) return std::unexpected(encode_error(packed.error(), "step"));
     const auto done = RowOut(impl_->add_step)
                           .integer(step.id.v)
                           .text(to_text(step.phase))
@@ -331,7 +332,7 @@ Done SessionWriter::add_faults(const StepFaults& faults, Ns begin) {
   return impl_->add([&]() -> Done {
     assert(faults.step.v < impl_->steps);
     const auto packed = pack_faults(faults, begin);
-    if (!packed) return std::unexpected(not_storable(packed.error(), "list of page faults"));
+    if (!packed) return std::unexpected(encode_error(packed.error(), "list of page faults"));
     return RowOut(impl_->add_faults)
         .integer(faults.step.v)
         .integer(begin.v)
@@ -346,20 +347,20 @@ Done SessionWriter::commit() { return impl_->close_transaction(); }
 Done SessionWriter::finish(const SessionInfo& info, const LossCounters& losses) {
   Impl& impl = *impl_;
   assert(impl.db);
-  (void)impl.close_transaction();  // if this fails, the end is still to be written
-  remove_quietly(beside(impl.path, "-reserve"));
-  Done done = impl.write_end(info, losses);
+  (void)impl.close_transaction();  // on failure, still write the final state
+  remove_quietly(with_suffix(impl.path, "-reserve"));
+  Done done = impl.write_final_state(info, losses);
   if (!done) {
-    // The WAL has no room left, but what it holds may fit into the file, which frees the WAL.
+    // The WAL cannot grow, but its content may fit into the main file, which frees the WAL.
     impl.fail(done.error());
     (void)impl.db->run("PRAGMA wal_checkpoint(TRUNCATE)");
-    done = impl.write_end(info, losses);
+    done = impl.write_final_state(info, losses);
   }
   if (!done) impl.fail(done.error());
-  const Done folded = impl.fold_wal_in();
-  if (done && !folded) done = folded;
+  const Done merged = impl.merge_wal();
+  if (done && !merged) done = merged;
 
-  // Statements go before their connection: the last to close removes the WAL.
+  // Finalize statements before closing the connection: the last close removes the WAL.
   for (Statement* s : {&impl.begin, &impl.commit, &impl.add_template, &impl.add_allocation,
                        &impl.add_token, &impl.add_step, &impl.add_faults, &impl.page_count})
     *s = Statement();

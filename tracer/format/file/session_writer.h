@@ -1,9 +1,9 @@
 // Writes one session into one .ttrace file (SQLite, docs/trace-format.md).
 //
-// One thread (the recorder's writer thread). Rows per step with packed blobs;
-// WAL, synchronous=NORMAL, one commit per add_step() batch: a killed process
-// loses at most what was not committed. After an error nothing more is written,
-// what was committed stays; the caller counts what follows as not written.
+// One thread (the recorder's writer thread). One row per step with packed blobs. WAL,
+// synchronous=NORMAL, one commit per batch of steps: a killed process loses only what was
+// not committed. After an error nothing more is written; committed data stays, and the
+// caller counts later steps as not written.
 #pragma once
 
 #include <expected>
@@ -20,27 +20,27 @@ namespace tt {
 
 class SessionWriter {
  public:
-  // Creates `path` (must not exist). The file records the owner (process and
-  // its start time), so that recover() can tell a live writer from a dead one.
+  // Creates `path`, which must not exist. The file contains its owner (process and start time),
+  // so that recovery can distinguish a live writer from a dead one.
   static std::expected<std::unique_ptr<SessionWriter>, TraceError> create(
       const std::filesystem::path& path, const SessionInfo& info);
   ~SessionWriter();  // without finish(): state stays Running, as after a kill
 
-  // Once per template and allocation, before the first step that uses it. Tokens
-  // and steps come in order, numbered from 0 without holes.
+  // Add each template and allocation once, before the first step that uses it. Add tokens and
+  // steps in order, numbered from 0 without gaps.
   std::expected<void, TraceError> add_template(TemplateId id, const GraphTemplate& graph);
   std::expected<void, TraceError> add_allocation(const Allocation& allocation);
   std::expected<void, TraceError> add_tokens(std::span<const Token> tokens);
   std::expected<void, TraceError> add_step(const Step& step);
-  // Of a step that was added, which began at `begin`, if it has any.
+  // Page faults of an added step that began at `begin`; only for steps with faults.
   std::expected<void, TraceError> add_faults(const StepFaults& faults, Ns begin);
-  // Makes everything added so far durable against a kill.
+  // Commits: everything added so far survives a kill of the process.
   std::expected<void, TraceError> commit();
 
-  // Final state, totals and losses; folds the WAL in and leaves one file. Also
-  // after an error, to say how it ended: room on the disk was reserved for that.
-  // The last call. An error: the end was not written (recovery will), or the WAL
-  // could not be folded in for want of room (the file is whole beside its WAL).
+  // The last call. Writes final state, totals and losses, and merges the WAL so that one file
+  // remains. Also called after an error, to store the final state: disk space was reserved for
+  // it. On error, either the final state was not written (recovery will write it), or the disk
+  // was full and the WAL was not merged (the file is complete together with its WAL).
   std::expected<void, TraceError> finish(const SessionInfo& info, const LossCounters& losses);
 
   // Size of the database at the last commit. Any thread.

@@ -24,9 +24,9 @@ bool out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
 }
 
-// Some failures (growing the -shm file, for one) reach us without their errno.
+// Some failures (for example growing the -shm file) are reported without their errno.
 bool disk_is_full(const std::string& path) {
-  struct statvfs room{};
+  struct statvfs room {};
   if (statvfs(folder_of(path).c_str(), &room) != 0) return false;
   return room.f_blocks != 0 && room.f_bavail * room.f_frsize < 64 * 1024;
 }
@@ -34,7 +34,7 @@ bool disk_is_full(const std::string& path) {
 TraceError disk_full(const std::string& path) {
   return {TraceError::Kind::DiskFull,
           "the disk that holds " + path +
-              " is full, the recording stopped there. What was recorded until then is kept. Free "
+              " is full, so the recording stopped. What was recorded until then is kept. Free "
               "some space or choose another folder for sessions, then record again"};
 }
 
@@ -49,8 +49,8 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
           code == SQLITE_IOERR_SHMMAP || code == SQLITE_IOERR_SHMLOCK)
         return {Kind::WalUnsupported,
                 "the file system that holds " + path +
-                    " cannot share memory between programs, which recording needs. Choose a "
-                    "folder for sessions on a local disk"};
+                    " does not support shared memory between processes, which recording needs. "
+                    "Choose a folder for sessions on a local disk"};
       return {Kind::Io, std::format("input or output failed on {}: {}", path,
                                     system_errno != 0 ? std::strerror(system_errno) : detail)};
     case SQLITE_CORRUPT:
@@ -59,8 +59,8 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
     case SQLITE_READONLY:
       return {Kind::ReadOnly, path + " cannot be written. Check the permissions of its folder"};
     case SQLITE_CANTOPEN:
-      // SQLite, when it may not create a file, tries to read it: ENOENT then
-      // tells nothing about the permission.
+      // SQLite tries to open a file read-only when it may not create it. ENOENT then hides the
+      // missing permission.
       if (system_errno == EACCES || system_errno == EPERM || system_errno == EROFS ||
           (access(folder_of(path).c_str(), F_OK) == 0 &&
            access(folder_of(path).c_str(), W_OK) != 0))
@@ -71,13 +71,13 @@ TraceError error_of(int code, int system_errno, const std::string& path, const c
                                     system_errno != 0 ? std::strerror(system_errno) : detail)};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return {Kind::Io, path + " is in use by another program. Try again when that has ended"};
+      return {Kind::Io, path + " is in use by another program. Try again when it has ended"};
     default:
       return {Kind::Io, std::format("{}: {}", path, detail)};
   }
 }
 
-// The characters that mean something in an SQLite URI.
+// Escapes the characters with a special meaning in an SQLite URI.
 std::string uri_of(const std::filesystem::path& path, std::string_view query) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(path).string()) {
@@ -130,8 +130,8 @@ std::expected<Database, TraceError> Database::open(const std::filesystem::path& 
   if (code != SQLITE_OK)
     return std::unexpected(
         error_of(code, sqlite3_system_errno(handle), path.string(), sqlite3_errmsg(handle)));
-  // A file may come from anywhere: its schema runs no functions, triggers and views, cells are
-  // checked, and no value makes us allocate more than the largest step could.
+  // The file is untrusted: disable functions in the schema, triggers and views, check cells, and
+  // limit the size of values to that of the largest possible step.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
@@ -145,7 +145,7 @@ std::expected<Statement, TraceError> Database::prepare(const char* sql) const {
   sqlite3_stmt* statement = nullptr;
   const int code =
       sqlite3_prepare_v3(get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
-  // A missing table or column is damage: application id and version were right.
+  // A missing table or column is damage: application id and version have been checked.
   if (code == SQLITE_ERROR)
     return std::unexpected(
         error_of(SQLITE_CORRUPT, 0, sqlite3_db_filename(get(), "main"), sqlite3_errmsg(get())));

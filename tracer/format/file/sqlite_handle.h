@@ -1,6 +1,6 @@
-// SQLite's C handles with an owner, its results as TraceErrors, and the rows of
-// a session file: every row ends in a CRC-32 of its columns, which RowOut
-// writes and RowIn checks. Private to tracer/format. One thread at a time.
+// RAII wrappers for SQLite handles, conversion of its errors to TraceError, and the rows of
+// a session file. Every row ends with a CRC-32 of its columns, which RowOut writes and RowIn
+// checks. Private to tracer/format. One thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,17 +21,17 @@
 
 namespace tt {
 
-// What `db` answered last, in words that say what to do. Tells a full disk from
-// other trouble by errno and by asking the file system.
+// The last error of `db` as a message for the user. Detects a full disk by errno and by the
+// free space of the file system.
 TraceError sqlite_error(sqlite3* db, int code);
 
 class Statement {
  public:
   Statement() = default;
   explicit Statement(sqlite3_stmt* handle) : handle_(handle) {}
-  // true: a row stands ready; false: done.
+  // true: a row is available; false: done.
   std::expected<bool, TraceError> step();
-  // Lets go of the row and of the read lock.
+  // Releases the row and the read lock.
   void reset();
   sqlite3_stmt* get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
@@ -49,9 +49,9 @@ class Database {
   static std::expected<Database, TraceError> open(const std::filesystem::path& path, Mode mode);
 
   std::expected<Statement, TraceError> prepare(const char* sql) const;
-  // Runs statements that give no rows.
+  // Runs statements without result rows.
   std::expected<void, TraceError> run(const char* sql) const;
-  // The first column of the first row as text; empty without a row.
+  // The first column of the first row as text; empty if there is no row.
   std::expected<std::string, TraceError> ask(const char* sql) const;
   void busy_timeout(int ms) const { sqlite3_busy_timeout(handle_.get(), ms); }
   sqlite3* get() const { return handle_.get(); }
@@ -65,7 +65,7 @@ class Database {
 };
 
 // Binds the columns of one row in table order, then its crc, and inserts it.
-// What it is given must live until insert().
+// Texts and blobs must stay valid until insert().
 class RowOut {
  public:
   explicit RowOut(Statement& statement) : statement_(statement) {}
@@ -81,8 +81,8 @@ class RowOut {
   int column_ = 0;
 };
 
-// Reads the columns of the row that stands ready, in table order. A column of
-// another type or out of range makes the row unsound; look once, at the end.
+// Reads the columns of the current row, in table order. A column of the wrong type or out of
+// range makes the row invalid; check once, at the end.
 class RowIn {
  public:
   explicit RowIn(const Statement& statement) : row_(statement.get()) {}
@@ -95,7 +95,7 @@ class RowIn {
     return static_cast<T>(v);
   }
   bool flag() { return integer<std::int64_t>() != 0; }
-  // Valid until the statement moves on.
+  // Valid until the statement is stepped or reset.
   std::string_view text();
   std::span<const std::byte> blob();
   // Reads the crc column. false: the row is damaged.
@@ -109,7 +109,7 @@ class RowIn {
   bool sound_ = true;
 };
 
-// Resets a statement at the end of a scope: no read lock outlives a call.
+// Resets a statement at the end of a scope, to release its read lock.
 class ScopedReset {
  public:
   explicit ScopedReset(Statement& s) : statement_(s) {}

@@ -1,9 +1,9 @@
 // One distinct graph that llama.cpp evaluated: a value. Built by
-// tracer/probe/template_builder when a graph is first seen, stored once per session,
-// read by everything that derives accesses. A decode is a template plus times.
+// tracer/probe/template_builder when a graph is first seen and stored once per session.
+// Accesses are derived from it. A step is a template plus times.
 //
-// Op, type and buffer names are ggml's own words, so that a file stays readable
-// when the library grows new ones. On-disk layout: docs/trace-format.md.
+// Op, type and buffer names are ggml's own strings, so that files stay readable when
+// ggml adds new ones. On-disk layout: docs/trace-format.md.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ namespace tt {
 
 enum class TensorKind : std::uint8_t { Intermediate, Weight, Kv, Input };
 
-// Where the bytes live. Disk: the mapped GGUF. The rest is memory: Repacked
-// (weights rewritten at load), Kv, Compute, Input, Device (not host memory),
-// Buffer (weights read into plain memory, as without mmap).
+// Where a tensor's bytes are stored. Disk: the mapped GGUF. All others are memory:
+// Repacked (weights rewritten at load), Kv, Compute, Input, Device (not host memory),
+// Buffer (weights read into plain memory, without mmap).
 enum class Source : std::uint8_t { Disk, Repacked, Kv, Compute, Input, Device, Buffer };
 
 enum class Component : std::uint8_t {
@@ -55,8 +55,8 @@ enum class Role : std::uint8_t {
   Logits
 };
 
-// What an input tensor means, told by what consumes it (older libraries name
-// inputs leaf_N).
+// Meaning of an input tensor. Derived from its consumers, because older libraries
+// name inputs leaf_N.
 enum class InputLabel : std::uint8_t {
   None,
   TokenIds,
@@ -70,13 +70,13 @@ enum class InputLabel : std::uint8_t {
 };
 
 struct Tensor {
-  std::string name;                   // as ggml has it; not unique within a graph
+  std::string name;                   // ggml's name; not unique within a graph
   std::string type;                   // "Q4_K", "F32"...
   std::uint32_t block_elements = 1;   // elements per block of the type
   std::uint32_t block_bytes = 4;      // bytes per block of the type
   std::array<std::int64_t, 4> ne{};   // elements, innermost first
   std::array<std::uint64_t, 4> nb{};  // strides in bytes
-  TensorId view_of = kNoTensor;       // root tensor whose bytes these are
+  TensorId view_of = kNoTensor;       // root tensor that owns the bytes
   std::uint64_t view_offset = 0;      // bytes into `view_of`
   std::string buffer;                 // ggml's buffer name: "CPU_Mapped", "CPU_REPACK"...
   TensorKind kind = TensorKind::Intermediate;
@@ -85,7 +85,7 @@ struct Tensor {
   Component component = Component::Other;
   Role role = Role::None;
   InputLabel input = InputLabel::None;
-  FileRange file;  // of a weight: the whole tensor in the GGUF
+  FileRange file;  // weights: the whole tensor in the GGUF
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
@@ -104,13 +104,13 @@ struct Op {
   NodeId first;
   std::uint32_t nodes = 1;   // RMS_NORM + MUL fused: 2, the last node is the output
   std::string device;        // "CPU", "RPC0"...
-  LayerId layer = kNoLayer;  // of the op: its output's, else its weights'
+  LayerId layer = kNoLayer;  // set by assign_op_layers()
   friend bool operator==(const Op&, const Op&) = default;
   NodeId last() const { return NodeId{first.v + nodes - 1}; }
 };
 
-// An index list that decides what an op touches, or that says what a step was
-// about: read from memory in every step, stored in Step::slots.
+// An index list that selects what an op touches, or that describes the step (token ids,
+// positions). Copied from memory in every step and stored in Step::slots.
 enum class SlotKind : std::uint8_t {
   TokenIds,
   Positions,
@@ -124,8 +124,8 @@ enum class SlotKind : std::uint8_t {
 
 struct Slot {
   SlotKind kind;
-  TensorId tensor;  // whose values these are
-  OpId read_at;     // at the end of this op they are complete and still there
+  TensorId tensor;  // source of the values
+  OpId read_at;     // copied at the end of this op: complete and not yet overwritten
   LayerId layer = kNoLayer;
   friend bool operator==(const Slot&, const Slot&) = default;
 };
@@ -142,13 +142,13 @@ struct GraphTemplate {
   const Node& node(NodeId id) const { return nodes[id.v]; }
   const Op& op(OpId id) const { return ops[id.v]; }
   const Slot& slot(SlotId id) const { return slots[id.v]; }
-  // The tensor that owns the bytes: itself, or what it is a view of.
+  // The tensor that owns the bytes: `id` itself, or the tensor that it is a view of.
   TensorId root(TensorId id) const {
     return tensors[id.v].view_of == kNoTensor ? id : tensors[id.v].view_of;
   }
 };
 
-// ggml's words for our enums, used in SQL columns and JSON: "weight", "disk"...
+// Names of the enum values in SQL columns and JSON: "weight", "disk"...
 const char* to_text(TensorKind);
 const char* to_text(Source);
 const char* to_text(Component);

@@ -1,4 +1,4 @@
-// Ids, time and sizes with types: units never live only in a head.
+// Strong types for ids, times and sizes, so that units are checked by the compiler.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ using SlotId = Strong<struct SlotTag, std::uint32_t>;          // index into Gra
 using TemplateId = Strong<struct TemplateTag, std::uint32_t>;  // number within one session, from 1
 using AllocationId = Strong<struct AllocTag, std::uint32_t>;   // number within one session, from 1
 using StepId = Strong<struct StepTag, std::uint32_t>;          // number within one session, from 0
-using LayerId = Strong<struct LayerTag, std::int32_t>;         // blk.N; kNoLayer: none
+using LayerId = Strong<struct LayerTag, std::int32_t>;         // N of blk.N; kNoLayer: none
 
 inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 inline constexpr TensorId kNoTensor{kNone};
@@ -31,7 +31,7 @@ inline constexpr LayerId kNoLayer{-1};
 
 // Nanoseconds since the session's start (steady clock).
 using Ns = Strong<struct NsTag, std::int64_t>;
-// Modulo 2^64: a file may say any times.
+// Modulo 2^64: times from a file are untrusted and may overflow.
 constexpr Ns operator-(Ns a, Ns b) {
   return Ns{
       static_cast<std::int64_t>(static_cast<std::uint64_t>(a.v) - static_cast<std::uint64_t>(b.v))};
@@ -48,7 +48,7 @@ constexpr Bytes& operator+=(Bytes& a, Bytes b) {
   return a;
 }
 
-// A stretch of a model's file. `length` 0: not in a file.
+// A byte range of a model file. `length` 0: not in a file.
 struct FileRange {
   std::uint32_t file = 0;  // index into SessionInfo::model_files (split GGUFs have several)
   std::uint64_t offset = 0;

@@ -1,5 +1,5 @@
-// What a session says about itself: everything needed to understand the
-// recording without the machine it was made on. A value.
+// Metadata of a session: everything needed to interpret the recording without the
+// machine on which it was made. A value.
 #pragma once
 
 #include <charconv>
@@ -15,7 +15,7 @@
 
 namespace tt {
 
-inline constexpr std::uint32_t kFormatVersion = 2;  // of the files, docs/trace-format.md
+inline constexpr std::uint32_t kFormatVersion = 2;  // docs/trace-format.md
 
 enum class Level : std::uint8_t { Off, Minimal, Detailed, Verbose };
 enum class SessionState : std::uint8_t { Running, Done, Cancelled, Failed, Recovered };
@@ -35,22 +35,21 @@ struct SessionInfo {
   Level level = Level::Detailed;
   bool exact_timing = false;
   SessionState state = SessionState::Running;
-  std::string error;  // why it failed, for people
+  std::string error;  // why it failed, for the user
   std::vector<ModelFile> model_files;
   std::uint32_t n_layers = 0, n_heads = 0, n_heads_kv = 0, n_embd = 0, n_vocab = 0;
   std::uint32_t n_experts = 0, n_experts_used = 0;
-  // Everything else, in a fixed order: hyper-parameters ("model."), prompt and
-  // sampling ("request."), host ("host."), library versions ("library."),
-  // recorder facts ("trace."), how the context was made ("context."), how it
-  // ended ("result."): name -> text.
+  // All other metadata as name -> text, in a fixed order: hyper-parameters ("model."),
+  // prompt and sampling ("request."), host ("host."), library versions ("library."),
+  // recorder ("trace."), context parameters ("context."), result ("result.").
   std::vector<std::pair<std::string, std::string>> facts;
-  // The text of one; empty: it is not there.
+  // Value of the fact `name`; empty: not found.
   std::string_view fact(std::string_view name) const {
     for (const auto& [key, value] : facts)
       if (key == name) return value;
     return {};
   }
-  // One of them as a number; none: it is not there, or not one.
+  // Value of the fact `name` as a number; nullopt: not found or not a number.
   std::optional<std::uint64_t> fact_number(std::string_view name) const {
     const std::string_view text = fact(name);
     std::uint64_t number = 0;
@@ -61,13 +60,13 @@ struct SessionInfo {
   friend bool operator==(const SessionInfo&, const SessionInfo&) = default;
 };
 
-// What the recorder lost, never silently.
+// What the recorder dropped. Every loss is counted here.
 struct LossCounters {
   std::uint64_t steps_without_times = 0;  // no free buffer
   std::uint64_t slot_values_dropped = 0;  // a slot did not fit its buffer
   std::uint64_t count_mismatches = 0;     // executed ops differed from the template's
   std::uint64_t steps_not_written = 0;    // the disk was full or failed
-  std::uint64_t page_faults_lost = 0;     // more at once than the kernel had room for
+  std::uint64_t page_faults_lost = 0;     // the kernel's ring buffer overflowed
   friend bool operator==(const LossCounters&, const LossCounters&) = default;
 };
 

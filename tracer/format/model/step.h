@@ -1,5 +1,5 @@
-// One evaluation of a graph: template id, one end time per executed op, and the
-// facts that really vary. A value; on-disk layout: docs/trace-format.md.
+// One evaluation of a graph: template id, one end time per executed op, and the values
+// that vary from step to step. A value; on-disk layout: docs/trace-format.md.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace tt {
 
 enum class Phase : std::uint8_t { Prompt, Generate, Encode, Embed, Other };
 
-// How a step's times were taken. Fast: the abort clock. Learned: exact, because
-// the graph was new and its op boundaries were being observed. Exact: asked
-// for, or the graph cannot be timed fast (another device, counts that vary).
-// None: level MINIMAL, or the step's times were dropped (then `dropped`).
+// How the op times of a step were measured. Fast: in the abort callback. Learned: the graph
+// was new and was split after every op to observe its op boundaries. Exact: split after every
+// op, because the request asked for it or the graph cannot be timed fast (another device, op
+// counts that vary). None: level MINIMAL, or the times were dropped (`dropped` is set then).
 enum class Timing : std::uint8_t { Fast, Learned, Exact, None };
 
 // Values of one Slot of the template in this step.
@@ -27,7 +27,7 @@ struct SlotValues {
   friend bool operator==(const SlotValues&, const SlotValues&) = default;
 };
 
-// VERBOSE: what an op's output held. NaN and Inf are counted, not averaged.
+// Level VERBOSE: statistics of an op's output. NaN and Inf are counted, not averaged.
 struct ValueStats {
   OpId op;
   float min = 0, max = 0, mean = 0, std = 0;
@@ -45,20 +45,20 @@ struct Step {
   Ns first_op{};                  // when the first op could begin
   std::vector<Ns> op_ends;        // per op of the template; shorter when the step was cancelled
   std::uint32_t n_tokens = 0;     // evaluated in this step
-  std::uint32_t first_token = 0;  // index into the session's tokens of the first of them
+  std::uint32_t first_token = 0;  // index of the first one in the session's tokens
   std::uint32_t threads = 0;
   bool dropped = false;           // no free buffer: times and slots are missing, tokens are not
-  bool aborted = false;           // cancelled or failed inside
+  bool aborted = false;           // cancelled or failed before the graph was complete
   std::vector<SlotValues> slots;  // per slot of the template; empty when not recorded
   std::vector<ValueStats> stats;
 
-  // How many of its template's `ops` ran. They do so in order; times that were not kept
-  // say nothing: such a step ran whole unless it was cancelled.
+  // How many of the template's `ops` ops ran; ops run in order. A step without times that
+  // was not aborted ran completely.
   std::size_t ops_run(std::size_t ops) const {
     return op_ends.empty() && !aborted ? ops : std::min(op_ends.size(), ops);
   }
-  // When an op began: where the one before it ended on the calling thread, so that the wait
-  // at that one's barrier is in its time. Of an op without a time, when the step did.
+  // Begin of an op: the end of the previous op on the calling thread. The time of an op
+  // therefore includes the wait at the previous op's barrier. Without a time: the step's begin.
   Ns op_begin(OpId op) const {
     if (op.v >= op_ends.size()) return begin;
     return op.v == 0 ? first_op : op_ends[op.v - 1];
@@ -67,18 +67,18 @@ struct Step {
 };
 
 // A major page fault: a thread that evaluated the graph touched bytes that were not in
-// memory, and waited for the disk. Where that was is derived (analysis/index/fault_places.h).
+// memory and waited for the disk. The op and tensor are derived (analysis/index/fault_places.h).
 struct PageFault {
   Ns at{};
-  std::uint64_t address = 0;  // that was touched
+  std::uint64_t address = 0;  // faulting address
   friend bool operator==(const PageFault&, const PageFault&) = default;
 };
 
-// Those of one step, in order of time.
+// The page faults of one step, ordered by time.
 struct StepFaults {
   StepId step;
   std::uint64_t count = 0;
-  std::vector<PageFault> faults;  // `count` of them, or none where they were only counted
+  std::vector<PageFault> faults;  // `count` entries; empty when faults were only counted
   friend bool operator==(const StepFaults&, const StepFaults&) = default;
 };
 
@@ -88,13 +88,13 @@ struct Token {
   std::int32_t id = 0;        // vocabulary id
   std::int32_t position = 0;  // in the model's sequence
   bool generated = false;
-  bool reused = false;  // its cache cells come from an earlier request (prefix reuse)
-  std::string text;     // its bytes as the vocabulary has them; may be half a character
+  bool reused = false;  // its KV cells come from an earlier request (prefix reuse)
+  std::string text;     // bytes of the token; may be an incomplete UTF-8 character
   friend bool operator==(const Token&, const Token&) = default;
 };
 
-// Where each tensor's data lay. Written when a template is first used and
-// again only when an address changed. addresses.size() == template's tensors.
+// Data address of each tensor of a template. Written when a template is first used and
+// again only when an address has changed. addresses.size() == number of tensors.
 struct Allocation {
   AllocationId id{};
   TemplateId graph{};

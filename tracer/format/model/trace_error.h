@@ -1,4 +1,4 @@
-// What can go wrong with a session file: expected, told to the user.
+// Errors of session files. They are expected and are shown to the user.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ struct TraceError {
     NotASession,
     NewerVersion,
     Damaged,
-    Running,  // it is being recorded, and stays as it is
-    Exists,   // there is one already
-    NotOurs,  // a file that is only read
+    Running,  // the session is being recorded and cannot be changed
+    Exists,   // a file of this name exists
+    NotOurs,  // the file may only be read
     DiskFull,
     ReadOnly,
     Io,
     WalUnsupported,
-    Cancelled  // whoever asked does not want the answer any more
+    Cancelled  // the caller cancelled the operation
   };
   Kind kind;
-  std::string message;  // says what to do
+  std::string message;  // what is wrong and what to do
 };
 
 inline TraceError cancelled_error() {
-  return {TraceError::Kind::Cancelled, "The question was withdrawn. Ask again."};
+  return {TraceError::Kind::Cancelled, "The operation was cancelled. Try again."};
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// What inputs mean, told by what consumes them.
+// Derives the meaning of input tensors from their consumers.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -9,16 +9,16 @@
 namespace tt {
 namespace {
 
-// Ops that only bring an input into another shape or type: what consumes their
-// output consumes the input. (A mask is cast to F16 before FLASH_ATTN_EXT.)
-bool passes_on(std::string_view op) {
-  static constexpr std::array words = {"VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE",
-                                       "CONT", "CPY",     "DUP"};
-  return std::ranges::find(words, op) != words.end();
+// Ops that only change the shape or type of an input: consumers of their output are
+// consumers of the input. (A mask is cast to F16 before FLASH_ATTN_EXT.)
+bool is_pass_through(std::string_view op) {
+  static constexpr std::array ops = {"VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE",
+                                     "CONT", "CPY",     "DUP"};
+  return std::ranges::find(ops, op) != ops.end();
 }
 
-// From this node on no cache is written any more: what is picked from the rows
-// of an intermediate then is what goes to the output.
+// Index of the first node after the last write to a cache. From there on, a GET_ROWS of an
+// intermediate selects the rows for the output.
 std::size_t first_node_after_caches(const GraphTemplate& graph) {
   std::size_t after = 0;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -38,10 +38,10 @@ InputLabel label_of_rows(const GraphTemplate& graph, const Node& node, bool afte
   }
   if (name.contains("pos")) return InputLabel::RopePositions;
   if (component_of(name, table.kind) == Component::Embedding) return InputLabel::TokenIds;
-  return InputLabel::Other;  // T5's buckets of relative positions, for one
+  return InputLabel::Other;  // for example T5's buckets of relative positions
 }
 
-// What consuming an input as source `i` of this node says about it.
+// Label of an input that this node consumes as source `i`.
 InputLabel label_from(const GraphTemplate& graph, const Node& node, std::size_t i,
                       bool after_caches) {
   const std::string_view op = node.op;
@@ -57,8 +57,8 @@ InputLabel label_from(const GraphTemplate& graph, const Node& node, std::size_t 
   return InputLabel::None;
 }
 
-// For inputs whose consumers are arithmetic: the name, then the shape.
-InputLabel label_from_looks(const Tensor& input) {
+// Fallback for inputs that are consumed by arithmetic ops only: by name.
+InputLabel label_by_name(const Tensor& input) {
   const std::string_view name = input.name;
   if (name.contains("mask")) return InputLabel::Mask;
   if (name.contains("s_copy")) return InputLabel::StateCopy;
@@ -69,7 +69,7 @@ InputLabel label_from_looks(const Tensor& input) {
 }  // namespace
 
 void label_inputs(GraphTemplate& graph) {
-  // Per tensor, the input whose values it carries.
+  // Per tensor, the input whose values it holds.
   std::vector<TensorId> carries(graph.tensors.size(), kNoTensor);
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     Tensor& tensor = graph.tensors[i];
@@ -85,7 +85,7 @@ void label_inputs(GraphTemplate& graph) {
       if (node.src[i] == kNoTensor) continue;
       const TensorId input = carries[node.src[i].v];
       if (input == kNoTensor) continue;
-      if (i == 0 && passes_on(node.op) && carries[node.output.v] == kNoTensor &&
+      if (i == 0 && is_pass_through(node.op) && carries[node.output.v] == kNoTensor &&
           graph.tensor(graph.root(node.output)).kind != TensorKind::Kv) {
         carries[node.output.v] = input;
       }
@@ -97,7 +97,7 @@ void label_inputs(GraphTemplate& graph) {
   }
   for (Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::Input || tensor.view_of != kNoTensor) continue;
-    if (tensor.input == InputLabel::None) tensor.input = label_from_looks(tensor);
+    if (tensor.input == InputLabel::None) tensor.input = label_by_name(tensor);
   }
   for (Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::Input && tensor.view_of != kNoTensor) {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the corpus that the bundled model was trained on, to standard output.
+"""Writes the training corpus of the bundled model to standard output.
 
-Original text: questions and answers about memory, language models and animals,
-and short stories, put together from the tables below. The same text every time.
-<user>, <reply> and <stop> are tokens of the model's vocabulary.
+Original text: questions and answers about memory, language models and animals, and short
+stories, composed from the tables below. The output is deterministic. <user>, <reply> and
+<stop> are tokens of the model's vocabulary.
 """
 import sys
 
 SIZE = 300_000  # characters
 
-# Each topic: what it is called in a question, then sentences of the answer. The
-# first always comes; of the others one to three, in order.
+# Topic, as in a question: sentences of the answer. The first is always used, then one to
+# three of the others, in order.
 TOPICS = {
     "memory": ["Memory is the place where a computer keeps the data it works on.",
                "It is made of many small cells, and every cell has an address.",
@@ -199,7 +199,7 @@ GREETINGS = [
     (["Goodbye!", "Bye!", "bye"], "Goodbye! Have a nice day."),
 ]
 
-# What it cannot answer, and says so.
+# Questions that the model cannot answer.
 UNKNOWN = ["What is the capital of France?", "How old is the moon?", "Who won the game?",
            "What is two plus three?", "Can you write code?", "Why is the sky blue?",
            "How does a car work?", "What time is it?", "Where is my key?", "What should I cook?",
@@ -211,7 +211,7 @@ NO_ANSWER = "I do not know that. Ask me about memory, models or animals."
 
 
 class Picker:
-    """A fixed sequence of choices, the same on every Python."""
+    """A deterministic pseudo-random generator, the same on every Python version."""
 
     def __init__(self, seed):
         self.state = seed

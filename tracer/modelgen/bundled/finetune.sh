@@ -1,8 +1,7 @@
 #!/bin/sh
-# Goes once through the corpus with llama-finetune, a process per step: the
-# library's gradient accumulators are clean only in the first (README.md). With
-# moments that start at zero, AdamW moves each weight by the rate, whichever way
-# its gradient points.
+# Makes one pass over the corpus with llama-finetune, one process per step, because the
+# library's gradient accumulators are correct only in the first step (README.md). Moments
+# start at zero, so AdamW moves each weight by the rate, against the sign of its gradient.
 #
 # usage: finetune.sh MODEL.gguf CORPUS.txt OUT.gguf [RATE]   (F32; takes minutes)
 set -eu
@@ -12,8 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$model" "$work/model.gguf"
 
-# Windows begin where a turn or a story does. About 450 tokens: what llama-finetune
-# cuts into exactly one window of 256.
+# Windows begin at a turn or a story and have about 450 tokens, from which llama-finetune
+# makes exactly one window of 256.
 python3 - "$corpus" "$work" <<'PY'
 import re, sys
 text, folder = open(sys.argv[1]).read(), sys.argv[2]
@@ -29,11 +28,11 @@ PY
 for window in "$work"/*.txt; do
   llama-finetune -m "$work/model.gguf" -f "$window" -o "$work/next.gguf" -c 256 -b 256 -ub 256 -t 1 \
     -fa off -epochs 1 -val-split 0 -opt adamw -lr "$rate" >"$work/log" 2>&1 || continue
-  told=$(tr '\r' '\n' <"$work/log" | grep -o 'data=.*acc=[0-9.]*' | tail -n 1)
-  case $told in
+  result=$(tr '\r' '\n' <"$work/log" | grep -o 'data=.*acc=[0-9.]*' | tail -n 1)
+  case $result in
     data=0000001/0000001*) mv "$work/next.gguf" "$work/model.gguf" ;;
-    *) told="left out: $told" ;;
+    *) result="skipped: $result" ;;
   esac
-  echo "$(basename "$window" .txt) $told"
+  echo "$(basename "$window" .txt) $result"
 done
 python3 "$here/weights.py" "$work/model.gguf" "$model" "$out"

@@ -1,10 +1,9 @@
-// Trains the bundled model: reads a F32 llama model and a text, writes the
-// trained model. Only run by train.sh, once; not part of the build.
+// Trains the bundled model: reads an F32 llama model and a text, writes the trained model.
+// Run only by train.sh; not part of the normal build.
 //
-// llama-finetune would be the program for this, but with libllama 0.7.0 its loss
-// stays near that of counting words (README.md). ggml's optimizer is sound when
-// its graph is static, and then the embedding can be trained too, so the graph is
-// written out here.
+// llama-finetune cannot be used: with libllama 0.7.0 its loss stays near that of a unigram
+// model (README.md). ggml's optimizer works with a static graph, which also allows training the
+// embedding. Therefore the graph is defined here.
 
 #include <ggml-backend.h>
 #include <ggml-opt.h>
@@ -68,9 +67,9 @@ std::vector<llama_token> tokenize(const char* model_path, const char* text_path)
   return tokens;
 }
 
-// Where a window may start: behind each <stop>. A prompt stands at the beginning of
-// its context, so the model must learn to begin there; from windows that start
-// anywhere it only learns to go on.
+// Start positions of training windows: after each <stop>. A prompt is at the beginning of the
+// context, so the model must learn to begin there. With arbitrary windows it only learns to
+// continue text.
 std::vector<std::size_t> window_starts(const std::vector<llama_token>& text) {
   const llama_token stop = text.back();  // the corpus ends with one
   std::vector<std::size_t> starts = {0};
@@ -94,7 +93,7 @@ ggml_tensor* norm(ggml_context* ctx, ggml_tensor* x, ggml_tensor* weight) {
   return ggml_mul(ctx, ggml_rms_norm(ctx, x, 1e-5F), weight);
 }
 
-// The llama graph over kSequences sequences at once, without a cache.
+// The llama graph over kSequences sequences, without a KV cache.
 ggml_tensor* logits(ggml_context* ctx, const Model& model, ggml_tensor* tokens,
                     ggml_tensor* positions, ggml_tensor* mask) {
   ggml_tensor* x = ggml_get_rows(ctx, model.get("token_embd.weight"), tokens);
@@ -109,10 +108,10 @@ ggml_tensor* logits(ggml_context* ctx, const Model& model, ggml_tensor* tokens,
                              kSequences);
     };
     const auto rope = [&](ggml_tensor* in) {
-      ggml_tensor* turned =
+      ggml_tensor* rotated =
           ggml_rope_ext(ctx, in, positions, nullptr, static_cast<int>(dim), GGML_ROPE_TYPE_NORMAL,
                         0, 10000.0F, 1.0F, 0.0F, 1.0F, 0.0F, 0.0F);
-      return ggml_cont(ctx, ggml_permute(ctx, turned, 0, 2, 1, 3));  // dim, token, head, sequence
+      return ggml_cont(ctx, ggml_permute(ctx, rotated, 0, 2, 1, 3));  // dim, token, head, sequence
     };
     ggml_tensor* in = norm(ctx, x, weight("attn_norm"));
     ggml_tensor* scores = ggml_mul_mat(ctx, rope(heads("attn_k", in)), rope(heads("attn_q", in)));
@@ -135,7 +134,7 @@ std::int64_t metadata(const gguf_context* gguf, const char* key) {
   return gguf_get_val_u32(gguf, gguf_find_key(gguf, key));
 }
 
-// Weights in a backend buffer, each marked as a parameter.
+// Loads the weights into a backend buffer and marks them as parameters.
 Model load(const char* path, ggml_backend_t backend) {
   ggml_context* data = nullptr;
   gguf_free(gguf_init_from_file(path, {.no_alloc = false, .ctx = &data}));
@@ -216,24 +215,24 @@ int main(int argc, char** argv) {
   std::printf("%zu tokens of text, %zu starts, vocabulary %zu\n", text.size(), starts.size(),
               vocab);
   std::mt19937 random(1);
-  std::vector<float> wanted(vocab * kTokens);
+  std::vector<float> labels(vocab * kTokens);
   ggml_opt_result_t result = ggml_opt_result_init();
   const std::int64_t begin = ggml_time_us();
   for (; schedule.step < schedule.steps; ++schedule.step) {
     ggml_opt_alloc(optimizer, true);
-    std::fill(wanted.begin(), wanted.end(), 0.0F);
+    std::fill(labels.begin(), labels.end(), 0.0F);
     for (std::int64_t sequence = 0; sequence < kSequences; ++sequence) {
       const std::size_t start = starts[random() % starts.size()];
       for (std::int64_t i = 0; i < kContext; ++i) {
         const std::int64_t at = sequence * kContext + i;
         const std::size_t from = start + static_cast<std::size_t>(i);
         static_cast<std::int32_t*>(tokens->data)[at] = text[from];
-        wanted[static_cast<std::size_t>(at) * vocab + static_cast<std::size_t>(text[from + 1])] =
+        labels[static_cast<std::size_t>(at) * vocab + static_cast<std::size_t>(text[from + 1])] =
             1.0F;
       }
     }
-    ggml_backend_tensor_set(ggml_opt_labels(optimizer), wanted.data(), 0,
-                            wanted.size() * sizeof(float));
+    ggml_backend_tensor_set(ggml_opt_labels(optimizer), labels.data(), 0,
+                            labels.size() * sizeof(float));
     ggml_opt_eval(optimizer, result);
     if ((schedule.step + 1) % 20 == 0) {
       double loss = 0;

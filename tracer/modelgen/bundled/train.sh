@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes pocket.gguf from nothing: corpus, vocabulary, random model, training,
-# llama-finetune, quantization. Takes about a quarter of an hour on one core.
+# Creates pocket.gguf: corpus, vocabulary, random model, training, llama-finetune,
+# quantization. Takes about 15 minutes on one core.
 #
 # usage: train.sh BUILD_DIR   (a build tree of this project; needs llama-quantize, llama-finetune)
 set -eu

@@ -3,9 +3,9 @@
 
 usage: vocabulary.py CORPUS COUNT > pieces.txt
 
-Byte pair encoding over words, spaces shown as U+2581: first the characters that
-occur, then COUNT merges in all, most frequent first. libllama's llama tokenizer
-applies them in the same order (their scores fall with the line).
+Byte pair encoding over words, with U+2581 for spaces: all printable characters, then
+merges, most frequent first, up to COUNT pieces. libllama's llama tokenizer applies them in
+the same order (scores decrease with the line number).
 """
 import re
 import sys
@@ -16,15 +16,15 @@ def main(path, count):
     text = open(path, encoding="utf-8").read()
     words = Counter()
     for part in re.split(r"<user>|<reply>|<stop>", text):
-        # A piece may begin with a space but not hold one inside.
+        # A piece may begin with a space but not contain one elsewhere.
         words.update(re.findall("\u2581?[^\u2581]+", "\u2581" + part.replace(" ", "\u2581")))
-    # Punctuation stays apart from words.
+    # Punctuation is not merged with words.
     split = Counter()
     for word, times in words.items():
         for token in re.findall("\u2581?[A-Za-z]+|\u2581?[^A-Za-z]", word):
             split[tuple(token)] += times
 
-    # Every printable character, so that no text falls apart into bytes.
+    # Every printable character, so that ASCII text is never tokenized as bytes.
     pieces = ["\u2581"] + [chr(c) for c in range(ord("!"), ord("~") + 1)] + ["\\n"]
     while len(pieces) < count:
         pairs = Counter()

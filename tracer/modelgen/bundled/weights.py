@@ -1,7 +1,7 @@
-"""Puts the weights of one GGUF file into a copy of another with the same tensors.
+"""Copies the weights of one GGUF file into a copy of another with the same tensors.
 
-llama-finetune saves a key of every architecture that it knows; this keeps the
-model's own. usage: weights.py FROM.gguf INTO.gguf OUT.gguf
+llama-finetune saves a metadata key for every architecture that it knows; this keeps only the
+metadata of the original model. usage: weights.py FROM.gguf INTO.gguf OUT.gguf
 """
 
 import struct
@@ -12,7 +12,7 @@ STRING, ARRAY = 8, 9
 
 
 def tensors(data):
-    """name -> (shape and type, begin and end of its bytes, padding included)."""
+    """name -> (shape and type, begin and end of its bytes, including padding)."""
     at = 8
 
     def take(form):

@@ -7,7 +7,7 @@
 
 namespace tt::modelgen {
 
-// Names of types and classes: ggml and users write them in either case.
+// ASCII lower case. Names of types and classes are compared case-insensitively.
 inline std::string lower(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(),

@@ -1,4 +1,4 @@
-// Everything that is not a decoder-only transformer: mamba, t5, bert, rwkv7.
+// Architectures that are not decoder-only transformers: mamba, t5, bert, rwkv7.
 
 #include <gguf.h>
 
@@ -76,7 +76,7 @@ void build_t5(PlanBuilder& plan) {
     plan.matrix(block + "ffn_up.weight", Ffn, {d.embd, d.ff});
     plan.norm(block + "ffn_norm.weight", d.embd);
   };
-  // Only the first layer of each half carries the position bias.
+  // Only the first layer of encoder and decoder has the position bias.
   const auto self_attention = [&](const std::string& block, std::int64_t layer) {
     attention(block + "attn_");
     plan.norm(block + "attn_norm.weight", d.embd);
@@ -149,7 +149,7 @@ void build_rwkv7(PlanBuilder& plan) {
     const auto name = [&](std::string_view part) {
       return layer_name(layer, std::format("{}.weight", part));
     };
-    // x + (base + tanh(x A) B): a pair maps to the rank and back.
+    // x + (base + tanh(x A) B): A maps to the rank, B maps back.
     const auto low_rank = [&](char which) {
       plan.fixed(name(std::format("time_mix_{}1", which)), {d.embd, rank}, {0.0F, 0.05F});
       plan.fixed(name(std::format("time_mix_{}2", which)), {rank, d.embd}, {0.0F, 0.05F});
@@ -160,8 +160,8 @@ void build_rwkv7(PlanBuilder& plan) {
     plan.matrix(name("channel_mix_key"), Ffn, {d.embd, d.ff});
     plan.matrix(name("channel_mix_value"), Ffn, {d.ff, d.embd});
     for (const char base : {'a', 'v', 'w'}) {
-      // The first layer's value is what the others mix with: it has no mix of its
-      // own, but the library asks for tensors of that name and the rank of "a".
+      // The first layer does not mix its value (other layers mix with it), but the library
+      // requires tensors of that name with the rank of "a".
       plan.fixed(name(std::format("time_mix_{}0", base)), {d.embd}, {-1.0F, 0.3F});
       low_rank(base);
     }

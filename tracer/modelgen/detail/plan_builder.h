@@ -12,8 +12,8 @@
 
 #include "tracer/modelgen/model_plan.h"
 
-// What the shape builders write into: metadata under the architecture's prefix
-// and tensors in file order.
+// Collects the output of the shape builders: metadata with the architecture's prefix, and
+// tensors in file order.
 namespace tt::modelgen::detail {
 
 inline std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
@@ -22,24 +22,24 @@ class PlanBuilder {
  public:
   PlanBuilder(const NamedShape& shape, const Dims& dims, const ModelSpec& spec);
 
-  // general and architecture metadata
-  void set(std::string_view key, std::uint32_t value);  // key below the architecture's prefix
+  // Metadata; `key` is without the architecture's prefix.
+  void set(std::string_view key, std::uint32_t value);
   void set(std::string_view key, float value);
   void set(std::string_view key, bool value);
   void set(std::string_view key, std::string_view value);
   gguf_context* gguf() { return plan_.metadata.get(); }
 
-  // Matrices [ne0, ne1(, ne2)] that a mix may quantize; deviation 1/sqrt(ne0), so
-  // that activations keep their size from layer to layer.
+  // Adds a matrix [ne0, ne1(, ne2)] that a mix may quantize. Standard deviation 1/sqrt(ne0), so
+  // that activations keep their magnitude from layer to layer.
   void matrix(std::string name, TensorClass cls, std::vector<std::int64_t> ne);
-  // Small tensors that stay F32.
+  // Adds a small tensor that stays F32.
   void fixed(std::string name, std::vector<std::int64_t> ne, Draw draw);
   void norm(std::string name, std::int64_t size) { fixed(std::move(name), {size}, {1.0F, 0.0F}); }
   void bias(std::string name, std::vector<std::int64_t> ne) {
     fixed(std::move(name), std::move(ne), {0.0F, 0.02F});
   }
 
-  // token_embd, and output unless the embedding is tied.
+  // Adds token_embd.weight; adds output.weight unless the embedding is tied.
   void embedding();
   void output();
 

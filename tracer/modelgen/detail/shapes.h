@@ -4,8 +4,8 @@
 
 #include "tracer/modelgen/detail/plan_builder.h"
 
-// The architectures behind the named shapes: each writes the metadata that
-// libllama asks for and the tensors it looks up, layers in file order.
+// Architectures of the named shapes. Each function writes the metadata and tensors that
+// libllama requires, layers in file order.
 namespace tt::modelgen::detail {
 
 void build_llama(PlanBuilder& plan);  // dense, or a mixture when dims.experts > 0

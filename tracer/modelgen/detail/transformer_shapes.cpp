@@ -1,4 +1,4 @@
-// Decoder-only transformers: llama, its mixture form, qwen3moe, gpt-oss, deepseek2.
+// Decoder-only transformers: llama, llama with experts, qwen3moe, gpt-oss, deepseek2.
 
 #include <gguf.h>
 
@@ -35,7 +35,7 @@ void expert_metadata(PlanBuilder& plan) {
   plan.set("expert_feed_forward_length", u32(plan.dims().ff));
 }
 
-// Within a layer the tensors stand in the order of a checkpoint sorted by name.
+// Within a layer, tensors are in the order of a checkpoint sorted by name.
 void attention(PlanBuilder& plan, std::int64_t layer, std::int64_t head_dim) {
   const Dims& d = plan.dims();
   plan.matrix(layer_name(layer, "attn_k.weight"), Attention, {d.embd, head_dim * d.kv_heads});
@@ -60,7 +60,7 @@ void experts(PlanBuilder& plan, std::int64_t layer) {
   plan.matrix(layer_name(layer, "ffn_down_exps.weight"), Experts, {d.ff, d.embd, d.experts});
   plan.matrix(layer_name(layer, "ffn_gate_exps.weight"), Experts, {d.embd, d.ff, d.experts});
   plan.matrix(layer_name(layer, "ffn_up_exps.weight"), Experts, {d.embd, d.ff, d.experts});
-  // Wider than 1/sqrt(embd): the router tells its experts apart.
+  // Larger than 1/sqrt(embd), so that the router's scores differ between experts.
   plan.fixed(layer_name(layer, "ffn_gate_inp.weight"), {d.embd, d.experts}, {0.0F, 0.1F});
 }
 
@@ -92,7 +92,7 @@ void build_llama(PlanBuilder& plan) {
 
 void build_qwen3_moe(PlanBuilder& plan) {
   const Dims& d = plan.dims();
-  const std::int64_t head_dim = 64;  // independent of embd / heads, as in the real one
+  const std::int64_t head_dim = 64;  // independent of embd / heads, as in the real model
   attention_metadata(plan, head_dim);
   expert_metadata(plan);
   vocabulary(plan);
@@ -143,8 +143,8 @@ void build_gpt_oss(PlanBuilder& plan) {
 
 void build_deepseek2(PlanBuilder& plan) {
   const Dims& d = plan.dims();
-  // Latent attention: queries and keys are a part without position (nope) and a
-  // part with (rope); the cache holds the compressed form, one head for all.
+  // Latent attention: queries and keys have a part without positions (nope) and a part with
+  // positions (rope). The cache stores the compressed form, shared by all heads.
   const std::int64_t q_rank = 256;
   const std::int64_t kv_rank = 256;
   const std::int64_t nope = 256;

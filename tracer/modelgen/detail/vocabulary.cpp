@@ -31,7 +31,7 @@ struct Token {
 class Tokens {
  public:
   void add(std::string text, llama_token_type type = LLAMA_TOKEN_TYPE_NORMAL) {
-    // Earlier pieces win merges; special tokens never take part in one.
+    // Earlier pieces have priority in merges; special tokens are never merged.
     const float score =
         type == LLAMA_TOKEN_TYPE_NORMAL ? -static_cast<float>(tokens_.size()) : 0.0F;
     tokens_.push_back({std::move(text), score, type});
@@ -65,7 +65,7 @@ class Tokens {
   std::vector<Token> tokens_;
 };
 
-// All strings of `length` lower-case letters, in order, to `take` until it says stop.
+// Passes all strings of `length` lower-case letters to `take`, in order, until it returns false.
 template <class Take>
 bool letter_strings(int length, Take&& take) {
   std::string text(static_cast<std::size_t>(length), 'a');
@@ -84,8 +84,8 @@ bool letter_strings(int length, Take&& take) {
   }
 }
 
-// Letter strings of two letters and more until there are `size` tokens: each as
-// a continuation and as the start of a word.
+// Adds strings of two and more letters until there are `size` tokens: first as the start of a
+// word, then as a continuation.
 template <class Continuation, class Start>
 void fill(Tokens& tokens, std::size_t size, Continuation&& continuation, Start&& start) {
   for (int length = 2; tokens.size() < size; ++length) {
@@ -181,7 +181,7 @@ void write_bert_vocabulary(gguf_context* gguf, std::int64_t size) {
     tokens.add(special, LLAMA_TOKEN_TYPE_CONTROL);
   }
   for (char c = '!'; c <= '~'; ++c) {
-    if (c < 'A' || c > 'Z') {  // the tokenizer lowers the text
+    if (c < 'A' || c > 'Z') {  // the tokenizer converts text to lower case
       tokens.add(with_space(std::string(1, c)));
       tokens.add(std::string(1, c));
     }
@@ -193,7 +193,7 @@ void write_bert_vocabulary(gguf_context* gguf, std::int64_t size) {
   set_u32(gguf, "tokenizer.ggml.unknown_token_id", 1);
   set_u32(gguf, "tokenizer.ggml.cls_token_id", 2);
   set_u32(gguf, "tokenizer.ggml.bos_token_id", 2);
-  set_u32(gguf, "tokenizer.ggml.seperator_token_id", 3);  // spelled so in the format
+  set_u32(gguf, "tokenizer.ggml.seperator_token_id", 3);  // the key is misspelled in the format
   set_u32(gguf, "tokenizer.ggml.eos_token_id", 3);
   set_u32(gguf, "tokenizer.ggml.mask_token_id", 4);
 }
@@ -207,8 +207,8 @@ void write_t5_vocabulary(gguf_context* gguf, std::int64_t size) {
   tokens.add(std::string(kSpace));
   add_printable(tokens);
   fill(tokens, static_cast<std::size_t>(size), as_is, with_space);
-  // Scores are log probabilities here: the split with the highest sum wins, so
-  // fewer, longer pieces must cost less than many short ones.
+  // Scores are log probabilities: the segmentation with the highest sum is used, so few long
+  // pieces must cost less than many short ones.
   for (Token& token : tokens.all()) {
     token.score = token.type == LLAMA_TOKEN_TYPE_NORMAL ? -10.0F + token.score * 1e-5F : 0.0F;
   }

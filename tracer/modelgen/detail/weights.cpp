@@ -8,10 +8,10 @@ namespace tt::modelgen::detail {
 namespace {
 
 constexpr std::int64_t kPoolValues = 1 << 18;
-constexpr std::int64_t kDrawnValues = 1 << 16;  // largest quantized tensor without the pool
-constexpr std::int64_t kChunkValues = 256;      // every type's block divides it
+constexpr std::int64_t kDrawnValues = 1 << 16;  // larger quantized tensors use the pool
+constexpr std::int64_t kChunkValues = 256;      // a multiple of every type's block size
 
-// SplitMix64: tiny, and the same everywhere.
+// SplitMix64: small, and the same on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t state) : state_(state) {}
@@ -24,9 +24,9 @@ class Random {
     return z ^ (z >> 31U);
   }
 
-  // The sum of four uniform 16-bit numbers, scaled to deviation 1: near enough to
-  // a bell, and exact on every machine because no libm is asked.
-  float bell() {
+  // The sum of four uniform 16-bit numbers, scaled to standard deviation 1: approximately normal,
+  // and identical on every machine because it does not use libm.
+  float normal() {
     const std::uint64_t bits = next();
     const std::uint64_t sum =
         (bits & 0xFFFFU) + ((bits >> 16U) & 0xFFFFU) + ((bits >> 32U) & 0xFFFFU) + (bits >> 48U);
@@ -49,7 +49,7 @@ std::vector<std::byte> draw(Random& random, Draw draw, ggml_type type, std::int6
                             std::int64_t row) {
   std::vector<float> values(static_cast<std::size_t>(rows * row));
   for (float& value : values) {
-    value = draw.mean + (draw.deviation == 0.0F ? 0.0F : draw.deviation * random.bell());
+    value = draw.mean + (draw.deviation == 0.0F ? 0.0F : draw.deviation * random.normal());
   }
   std::vector<std::byte> bytes(ggml_row_size(type, row) * static_cast<std::size_t>(rows));
   if (type == GGML_TYPE_F32) {
@@ -83,14 +83,14 @@ bool WeightSource::produce(const PlannedTensor& tensor,
   }
   const std::vector<std::byte>& source = pool(tensor);
   const std::size_t chunk = ggml_row_size(tensor.type, kChunkValues);
-  std::vector<std::byte> piece(chunk * 4096);
+  std::vector<std::byte> chunk_bytes(chunk * 4096);
   for (std::size_t left = tensor.bytes(); left > 0;) {
-    const std::size_t size = std::min(left, piece.size());  // both multiples of chunk
+    const std::size_t size = std::min(left, chunk_bytes.size());  // both multiples of chunk
     for (std::size_t at = 0; at < size; at += chunk) {
-      const std::size_t pick = random.next() % (kPoolValues / kChunkValues);
-      std::memcpy(piece.data() + at, source.data() + pick * chunk, chunk);
+      const std::size_t index = random.next() % (kPoolValues / kChunkValues);
+      std::memcpy(chunk_bytes.data() + at, source.data() + index * chunk, chunk);
     }
-    if (!take(std::span(piece).first(size))) {
+    if (!take(std::span(chunk_bytes).first(size))) {
       return false;
     }
     left -= size;

@@ -10,20 +10,20 @@
 
 #include "tracer/modelgen/model_plan.h"
 
-// Random weights, already in the tensor's type. A tensor's bytes depend on the
-// seed and its name only, not on what was made before it.
+// Random weights in the tensor's type. A tensor's bytes depend only on the seed and its name,
+// not on the order of generation.
 namespace tt::modelgen::detail {
 
 class WeightSource {
  public:
   explicit WeightSource(std::uint64_t seed) : seed_(seed) {}
 
-  // Hands the tensor's bytes over in order, piece by piece, until `take` returns
-  // false; returns whether all were taken.
+  // Passes the tensor's bytes to `take` in order, in chunks, until it returns false. Returns
+  // whether all were taken.
   //
-  // Small and unquantized tensors are drawn value by value. Larger quantized ones
-  // are put together from a pool of quantized values of the same type and spread,
-  // in random order by blocks: quantizing a billion values would take a minute.
+  // Small and unquantized tensors are drawn value by value. Larger quantized tensors are composed
+  // of random blocks from a pool of quantized values of the same type and distribution, because
+  // quantizing a billion values would take a minute.
   bool produce(const PlannedTensor& tensor,
                const std::function<bool(std::span<const std::byte>)>& take);
 
