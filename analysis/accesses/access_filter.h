@@ -1,5 +1,5 @@
-// Which accesses a question is about, the order they come in, and the part of
-// both that no step changes.
+// Filter and sort order of accesses, and the part of filtering that depends only on the
+// template.
 #pragma once
 
 #include <compare>
@@ -19,45 +19,46 @@ namespace tt {
 struct AccessFilter {
   TensorFilter tensor{};
   std::optional<OpId> op{};
-  std::string op_name{};  // has_part() of its kind or its output's name
+  std::string op_name{};  // pattern (has_part()) on the op kind or the output's name
   std::optional<bool> write{};
   std::optional<std::int32_t> expert{};
   friend bool operator==(const AccessFilter&, const AccessFilter&) = default;
 };
 
-// Names one access of a session, for good: the step, which of its template's
-// accesses (accesses_of()), and which row of that one (an expert, a row of a matrix).
+// Permanent identifier of one access of a session: step, index of the access in its template
+// (accesses_of()), and index of the part of that access (an expert, a matrix row).
 struct AccessPlace {
   StepId step;
   std::uint32_t access = 0, part = 0;
   friend constexpr auto operator<=>(const AccessPlace&, const AccessPlace&) = default;
 };
 
-// ByTime: as they happened, by op, reads in source order before the write. ByOffset:
-// in the model's files, which an access may lack. ByTensor: by name.
+// ByTime: execution order; within an op, reads in source order, then the write. ByOffset:
+// offset in the model files; accesses without one come last. ByTensor: by name.
 enum class AccessSort { ByTime, ByBytes, ByOffset, ByTensor };
 
-// What an access is sorted by.
+// The sort key of an access.
 struct AccessKey {
   AccessPlace place;
-  bool lacking = false;        // it has no such value
+  bool lacking = false;        // the access has no value of this kind
   std::uint64_t a = 0, b = 0;  // ByBytes: bytes; ByOffset: file, offset
   std::string name;            // ByTensor
 };
-// By what they are sorted by, without their places; not for ByTime.
+// Compares the keys without the `place` tie-breaker. Not for ByTime.
 std::weak_ordering compare_values(const AccessKey& left, const AccessKey& right,
                                   Order<AccessSort> order);
-// Whether `left` comes first; of two different places one always does.
+// Strict total order: of two different places, one always comes before the other.
 bool comes_before(const AccessKey& left, const AccessKey& right, Order<AccessSort> order);
 
-// The accesses of one template that can pass a filter, whatever the step.
+// The accesses of one template that can pass a filter in some step.
 class PickedAccesses {
  public:
   PickedAccesses(std::shared_ptr<const DerivedGraph> derived, const AccessFilter& filter);
   const DerivedGraph& derived() const { return *derived_; }
   bool empty() const { return picked_.empty(); }
 
-  // Those of `step` that pass, in time order. StepAccess::access counts in derived().
+  // Calls `row` for the accesses of `step` that pass, in time order. StepAccess::access is an
+  // index into derived().accesses.
   void for_each(const Step& step,
                 const std::function<void(const StepAccess&, const AccessPlace&)>& row) const;
   AccessKey key_of(const StepAccess& access, const AccessPlace& place, AccessSort by) const;
@@ -66,7 +67,7 @@ class PickedAccesses {
   std::shared_ptr<const DerivedGraph> derived_;
   std::optional<std::int32_t> expert_;
   std::vector<Access> picked_;
-  std::vector<std::uint32_t> places_;  // of the picked ones in derived().accesses
+  std::vector<std::uint32_t> places_;  // indices of picked_ in derived().accesses
 };
 
 }  // namespace tt

@@ -14,7 +14,7 @@ namespace tt {
 
 namespace {
 
-// A match, and where the rest of its row stands.
+// A matching access, and the template and allocation that complete its row.
 struct Found {
   AccessKey key;
   StepAccess access;
@@ -29,8 +29,8 @@ std::uint64_t address_of(const Allocation& allocation, const Access& access, std
   return address + static_cast<std::uint64_t>(expert) * access.stride;
 }
 
-// The rows of matches, in the order of these. Templates and allocations are read
-// once each, however the matches alternate between them.
+// The rows of the matches, in the same order. Reads each template and allocation only once,
+// even if the matches alternate between them.
 std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& reader,
                                                           DerivedGraphs& graphs,
                                                           const std::vector<Found>& found) {
@@ -73,7 +73,7 @@ std::expected<std::vector<AccessRow>, TraceError> rows_of(const SessionReader& r
   return rows;
 }
 
-// One question over many steps.
+// One query over many steps.
 class Walk {
  public:
   Walk(const SessionReader& reader, const AccessQuery& query, const KeepGoing& keep_going,
@@ -113,9 +113,9 @@ class Walk {
  private:
   using Result = std::expected<void, TraceError>;
 
-  // Null: nothing of this template can match.
+  // Null: no access of this template can match.
   std::expected<std::shared_ptr<const PickedAccesses>, TraceError> picked(TemplateId id) {
-    constexpr std::size_t kKept = 16;  // templates are large, and seldom alternate
+    constexpr std::size_t kKept = 16;  // templates are large and rarely alternate
     if (const auto known = picked_.find(id); known != picked_.end()) return known->second;
     const auto derived = graphs_.of(id);
     if (!derived) return std::unexpected(derived.error());
@@ -153,8 +153,8 @@ class Walk {
     if (!looked) return std::unexpected(looked.error());
     if (!key) {
       return std::unexpected(TraceError{TraceError::Kind::NotFound,
-                                        "The cursor names no access of this session. Begin "
-                                        "without a cursor."});
+                                        "The cursor is not valid for this session. Start "
+                                        "again without a cursor."});
     }
     return *std::move(key);
   }
@@ -162,11 +162,11 @@ class Walk {
   bool is_ahead(const AccessKey& key) const {
     return !after_ || comes_before(*after_, key, query_.order);
   }
-  // Of a page in any other order than by time, while it is being found: a heap.
+  // Only for orders other than by time, where found_ is a heap with the last row on top.
   const AccessKey& latest() const { return found_.front().key; }
-  bool is_full() const { return found_.size() > limit_; }  // and there is a row behind
+  bool is_full() const { return found_.size() > limit_; }  // and there is a next page
 
-  // Once many steps were read for nothing: who knows which ones are worth it?
+  // After many steps without a match, requests the index to skip such steps.
   Result look_ahead() {
     if (asked_ || in_vain_ < kMostReadInVain) return {};
     asked_ = true;
@@ -182,13 +182,13 @@ class Walk {
     if (!templates) return std::unexpected(templates.error());
     for (const TemplateId id : *templates) {
       const auto accesses = picked(id);
-      if (!accesses || *accesses) return {};  // perhaps its steps are damaged, too
+      if (!accesses || *accesses) return {};  // a match is possible, or reading reports the damage
     }
     hopeless_ = true;
     return {};
   }
 
-  // Calls `visit` for one step. False: there is none.
+  // Calls `visit` for one step. False: the step does not exist.
   template <class Visit>
   std::expected<bool, TraceError> visit_step(std::uint32_t id, Visit visit) {
     if (!keep_going_()) return std::unexpected(cancelled_error());
@@ -247,12 +247,12 @@ class Walk {
     return {};
   }
 
-  // The limit + 1 first ones of all that are ahead, in a heap with the last of them on top.
+  // The first limit + 1 rows after the cursor, in a heap with the last of them on top.
   Result best(std::uint32_t end) {
     const auto earlier = [&](const Found& a, const Found& b) {
       return comes_before(a.key, b.key, query_.order);
     };
-    in_vain_ = kMostReadInVain;  // every step is looked at
+    in_vain_ = kMostReadInVain;  // request the index at once: every step is a candidate
     auto walked = for_each_step(query_.first_step.v, end, [&](const Step& step) {
       return matches(step, [&](Found match) {
         if (!is_ahead(match.key)) return;
@@ -280,8 +280,9 @@ class Walk {
   std::vector<Found> found_;
   std::optional<MatchingSteps> matching_;
   std::optional<KeyBounds> bounds_;
-  bool asked_ = false, hopeless_ = false;  // nothing in the session can match
-  std::uint32_t in_vain_ = 0;              // steps read that had nothing for the page
+  bool asked_ = false;         // the index was requested
+  bool hopeless_ = false;      // nothing in the session can match
+  std::uint32_t in_vain_ = 0;  // steps read that added no row to the page
   std::uint32_t steps_read_ = 0, steps_derived_ = 0;
 };
 

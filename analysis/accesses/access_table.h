@@ -1,6 +1,5 @@
-// Accesses as rows: which tensor's bytes an op touched, where they lie in memory
-// and in the model's file. One step's, numbered; or those of all steps, page by
-// page with a cursor.
+// Accesses as table rows: tensor, address, range in the model file. Either the accesses of
+// one step, by row number, or those of all steps, page by page with a cursor.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +17,15 @@
 
 namespace tt {
 
-// Understood without the template that it comes from.
+// Self-contained: needs no template to interpret.
 struct AccessRow {
   AccessPlace place;
   StepAccess access;
-  // Of the tensor's data as the op sees it, of an expert's slice with Experts; 0: not recorded.
+  // Address of the tensor data as the op sees it, or of the expert's slice for
+  // Extent::Experts; 0: not recorded.
   std::uint64_t address = 0;
   Category category = Category::Layer;
-  // Of the tensor.
+  // Attributes of the tensor.
   std::string name;
   TensorKind kind = TensorKind::Intermediate;
   Source source = Source::Compute;
@@ -34,14 +34,14 @@ struct AccessRow {
   Role role = Role::None;
 };
 
-// Accesses `range` of one step, of those that pass the filter.
+// The rows `range` of the accesses of one step that pass the filter.
 std::expected<Page<AccessRow>, TraceError> access_table(const SessionReader& reader, StepId step,
                                                         const AccessFilter& filter,
                                                         Order<AccessSort> order, PageRange range);
 
 struct AccessQuery {
   StepId first_step{0};
-  std::optional<StepId> last_step{};  // none: the last there is
+  std::optional<StepId> last_step{};  // inclusive; none: the last step
   std::optional<Phase> phase{};
   AccessFilter filter{};
   Order<AccessSort> order{};
@@ -50,31 +50,31 @@ struct AccessQuery {
 
 struct AccessPage {
   std::vector<AccessRow> rows;
-  // Cursor of the page behind: the last row of this one. None: there is no row behind.
+  // Cursor of the next page: the last row of this page. None: this is the last page.
   std::optional<AccessPlace> next;
-  // What the page cost: steps read, and those of them whose accesses were derived.
+  // Cost of the page: steps read, and how many of them had their accesses derived.
   std::uint32_t steps_read = 0, steps_derived = 0;
 };
 
-// Gives the index of the session that is asked about, valid until the answer is there;
-// null: there is none. Asked once, and only for what it would take long to read.
+// Returns the index of the queried session, valid until the query returns, or null if there
+// is no index. Called at most once per query, and only if the query would be slow without it.
 using IndexSource = std::function<std::expected<const SessionIndex*, TraceError>()>;
 inline std::expected<const SessionIndex*, TraceError> no_index() { return nullptr; }
 inline constexpr std::uint32_t kMostReadInVain = 64;
 
-// The `limit` rows that come after the row `after` (none: the first ones).
+// Returns the `limit` rows after the row `after` (none: the first rows).
 //
-// A cursor names a row, so it stays good while the session grows: every row that
-// was there at the first page comes exactly once; a row that is added meanwhile
-// comes if its place is still ahead.
+// A cursor identifies a row, so it stays valid while the session grows: every row that
+// existed at the first page is returned exactly once; a row added later is returned if it
+// sorts after the cursor.
 //
-// Cost. By time, the steps on the page are read, and those between them that hold no
-// match: kMostReadInVain at most where `index` has the session's, which knows them.
-// In any other order every step with a match once per page, in memory for `limit` rows;
-// with an index only those whose rows can be on the page, as far as it is found by then.
+// Cost. By time: reads the steps on the page and the steps without a match between them; with
+// an index, at most kMostReadInVain of the latter. In any other order: reads every step with a
+// match once per page, with memory for `limit` rows; with an index, only the steps that can
+// contribute to the page, judged by the rows found so far.
 //
-// A damaged step on the way is an error, unless nothing in the session can match.
-// NotFound: `after` names no row.
+// A damaged step in the range is an error, unless nothing in the session can match.
+// NotFound: `after` is not a row of the result.
 std::expected<AccessPage, TraceError> access_page(
     const SessionReader& reader, const AccessQuery& query, std::optional<AccessPlace> after,
     std::size_t limit, const KeepGoing& keep_going = always, const IndexSource& index = no_index);

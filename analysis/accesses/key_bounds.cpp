@@ -22,7 +22,7 @@ KeyBounds::KeyBounds(const SessionIndex& index, const AccessFilter& filter, Orde
     OfSeries& of = series_[s];
     const Series& series = index.series()[s];
     picks.for_each(series, [&](const OutlineAccess& access) { add(series, access, of); });
-    // The first is that of `after`, or behind it.
+    // Removes the keys before that of `after`.
     std::erase_if(of.keys, [&](const Possible& each) {
       return after_ && std::is_lt(compare_values(each.key, *after_, order_));
     });
@@ -48,7 +48,7 @@ AccessKey KeyBounds::in_file(const FileRange& range) const {
   return key;
 }
 
-// As PickedAccesses::key_of() makes them.
+// Must produce the same keys as PickedAccesses::key_of().
 void KeyBounds::add(const Series& series, const OutlineAccess& access, OfSeries& of) const {
   const OutlineRule* rule = access.rule == kNone ? nullptr : &series.outline->rules[access.rule];
   Possible possible{.key = {}, .rule = access.rule};
@@ -86,14 +86,14 @@ bool KeyBounds::is_there(const Series& series, const Possible& possible, std::si
   return (set[possible.number / 64] >> (possible.number % 64) & 1) != 0;
 }
 
-// Of the last place in the step that a row with this key can have.
+// Assumes the last place in the step that a row with this key can have.
 bool KeyBounds::is_ahead(const AccessKey& key, StepId step) const {
   if (!after_) return true;
   const auto values = compare_values(key, *after_, order_);
   return std::is_neq(values) ? std::is_gt(values) : step >= after_->place.step;
 }
 
-// Of the first.
+// Assumes the first such place.
 bool KeyBounds::is_early(const AccessKey& key, StepId step, const AccessKey* last) const {
   if (last == nullptr) return true;
   const auto values = compare_values(key, *last, order_);
@@ -124,7 +124,7 @@ bool KeyBounds::has_early_part(const Series& series, const Varying& of, StepId s
 bool KeyBounds::can_hold(StepId id, const AccessKey* last) const {
   if (id.v >= index_.steps().size()) return true;
   const IndexedStep& step = index_.steps()[id.v];
-  if (step.series == kNone) return true;  // damaged, or it has no accesses
+  if (step.series == kNone) return true;  // damaged, or without accesses
   const OfSeries& of = series_[step.series];
   const Series& series = index_.series()[step.series];
   for (const Possible& each : of.keys) {

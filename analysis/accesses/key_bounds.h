@@ -1,6 +1,5 @@
-// What the first row of a step can be in the order of a page that is not by time, by what
-// an index knows: a step whose first row would come too late need not be read. Lives as
-// long as one question.
+// For pages that are not sorted by time: uses the index to bound the sort keys of a step, so
+// that a step whose rows cannot be on the page is not read. Has the lifetime of one query.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +14,29 @@ namespace tt {
 
 class KeyBounds {
  public:
-  // Of the rows behind `after`, where there is one.
+  // Considers only rows after `after`, if given.
   KeyBounds(const SessionIndex& index, const AccessFilter& filter, Order<AccessSort> order,
             const std::optional<AccessKey>& after);
 
-  // Whether `step` can have a row behind `after`, and before `last` if there is that.
+  // Whether `step` can have a row after `after`, and before `last` if that is not null.
   bool can_hold(StepId step, const AccessKey* last) const;
 
  private:
-  // Keys that differ from step to step: of bytes by how many parts there are; of places in
-  // a file by which rows are read.
+  // Keys that differ from step to step: bytes depend on the number of parts, file offsets on
+  // the rows that are read.
   struct Varying {
     std::uint32_t rule = kNone;
     const OutlineAccess* access = nullptr;
   };
-  // A key that a step has if its list has parts, or that part; without a place.
+  // A key that occurs in a step if the rule's list is not empty, or contains `number`. Its
+  // `place` is not set.
   struct Possible {
     AccessKey key;
     std::uint32_t rule = kNone;    // kNone: always
     std::uint32_t number = kNone;  // of the part
   };
   struct OfSeries {
-    std::vector<Possible> keys;  // in order
+    std::vector<Possible> keys;  // sorted
     std::vector<Varying> varying;
   };
   void add(const Series& series, const OutlineAccess& access, OfSeries& of) const;

@@ -30,7 +30,7 @@ MatchingSteps::MatchingSteps(const SessionIndex& index, const AccessFilter& filt
     Picked& picked = picked_[s];
     picks.for_each(series, [&](const OutlineAccess& access) {
       if (access.rule == kNone) {
-        picked.always = true;
+        picked.every_step = true;
       } else if (std::ranges::find(picked.rules, access.rule) == picked.rules.end()) {
         picked.rules.push_back(access.rule);
       }
@@ -39,7 +39,8 @@ MatchingSteps::MatchingSteps(const SessionIndex& index, const AccessFilter& filt
   }
 }
 
-bool MatchingSteps::has_part(const Series& series, std::uint32_t rule, std::uint32_t place) const {
+bool MatchingSteps::has_matching_part(const Series& series, std::uint32_t rule,
+                                      std::uint32_t place) const {
   if (series.hits_before(place)[rule] == series.hits_before(place + 1)[rule]) return false;
   if (!expert_) return true;
   if (*expert_ < 0) return false;
@@ -60,8 +61,8 @@ bool MatchingSteps::may_be(std::uint32_t id) const {
   const IndexedStep& step = index_.steps()[id];
   if (step.series == kNone) return std::ranges::binary_search(index_.damaged(), StepId{id});
   const Picked& picked = picked_[step.series];
-  return picked.always || std::ranges::any_of(picked.rules, [&](std::uint32_t rule) {
-           return has_part(index_.series()[step.series], rule, step.place);
+  return picked.every_step || std::ranges::any_of(picked.rules, [&](std::uint32_t rule) {
+           return has_matching_part(index_.series()[step.series], rule, step.place);
          });
 }
 

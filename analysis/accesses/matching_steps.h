@@ -1,5 +1,5 @@
-// The steps that can hold an access that passes a filter, by what an index knows of
-// their templates and lists: not one of them is read. Lives as long as one question.
+// Finds the steps that can contain an access passing a filter, using only the index; no step
+// is read. Has the lifetime of one query.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tt {
 
-// The accesses of a series that can pass, whatever the step.
+// The accesses of a series that can pass the filter in some step.
 class OutlinePicks {
  public:
   OutlinePicks(const SessionIndex& index, const AccessFilter& filter);
@@ -31,7 +31,7 @@ class OutlinePicks {
   bool passes(const Series& series, const OutlineAccess& access) const;
 
   const AccessFilter& filter_;
-  // Of SessionNames' views(), kinds() and ops(), those that pass.
+  // Per view, kind and op of SessionNames: whether it passes.
   std::vector<bool> names_, kinds_, ops_;
 };
 
@@ -39,20 +39,20 @@ class MatchingSteps {
  public:
   MatchingSteps(const SessionIndex& index, const AccessFilter& filter, std::optional<Phase> phase);
 
-  // The first one from `step` on; the last one before `end`, none: 0 has been passed. A step
-  // that nobody knows may be one: a damaged one, and what the index does not have yet.
+  // The first candidate >= `step`; the last candidate < `end`, none if there is none. Damaged
+  // steps and steps that are not in the index yet are candidates.
   std::uint32_t at_or_behind(std::uint32_t step) const;
   std::optional<std::uint32_t> before(std::uint32_t end) const;
 
  private:
-  // What of a series passes.
+  // The accesses of a series that pass.
   struct Picked {
-    bool always = false;               // something that every step has
-    std::vector<std::uint32_t> rules;  // else what these decide
-    bool any() const { return always || !rules.empty(); }
+    bool every_step = false;           // an access that occurs in every step passes
+    std::vector<std::uint32_t> rules;  // rules of the passing accesses that depend on the step
+    bool any() const { return every_step || !rules.empty(); }
   };
   bool may_be(std::uint32_t step) const;
-  bool has_part(const Series& series, std::uint32_t rule, std::uint32_t place) const;
+  bool has_matching_part(const Series& series, std::uint32_t rule, std::uint32_t place) const;
 
   const SessionIndex& index_;
   const std::optional<std::int32_t> expert_;

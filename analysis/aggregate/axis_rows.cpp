@@ -12,9 +12,9 @@ namespace tt {
 
 namespace {
 
-constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // on no row
-constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // behind all layers
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;                 // of an axis
+constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::max();  // not on the axis
+constexpr std::int64_t kNoLayerKey = kNoKey - 1;                           // after all layers
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // maximum size of an axis
 
 Stretch<std::int64_t> one(std::int64_t row) { return {row, row + 1}; }
 
@@ -146,7 +146,7 @@ void AxisRows::add_files() {
     sizes.push_back(file.size);
     sections_.push_back({.name = std::filesystem::path(file.path).filename().string()});
   }
-  // Tensors of files that the session does not tell of.
+  // Tensors of files that the session does not list.
   for (const SessionTensor& tensor : index_.names().tensors()) {
     const FileRange& file = tensor.file;
     if (file.empty() || file.file > 4096) continue;
@@ -248,7 +248,7 @@ Stretch<std::int64_t> AxisRows::rows_of(const Series* series, const IndexedFault
   const bool of_access = axis_ == Axis::Tensor || axis_ == Axis::Source || axis_ == Axis::Expert;
   if (axis_ == Axis::Phase) return row_of(static_cast<std::int64_t>(series->phase));
   if (of_access ? touched == nullptr : op == kNone) return {};
-  // Facts of an access do not ask for the op.
+  // Attributes of an access do not depend on the op.
   return rows_of(*series, series->outline->ops[op == kNone ? 0 : op], touched, part);
 }
 

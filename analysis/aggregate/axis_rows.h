@@ -1,5 +1,5 @@
-// The axes that say where: which rows there are, and which of them an op, an
-// access or a part of one falls into.
+// The rows of the axes other than time, step and token, and the mapping of an op, an
+// access or a part of an access to these rows.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace tt {
 
-// A named stretch of an axis of bytes: a file, or a stretch of a buffer.
+// A named section of a byte axis: a file, or an address range of a buffer.
 struct AxisSection {
   std::string name;
   Stretch<std::int64_t> range{};
-  std::uint64_t origin = 0;  // offset in the file, or address, of its first byte
+  std::uint64_t origin = 0;  // file offset or address of the first byte
   friend bool operator==(const AxisSection&, const AxisSection&) = default;
 };
 
-// What passes the filters on ops and accesses, of a series.
+// Evaluates the op and access conditions of a TraceFilter.
 class TracePicks {
  public:
   TracePicks(const SessionIndex& index, const TraceFilter& filter);
@@ -29,37 +29,37 @@ class TracePicks {
   bool access(const OutlineAccess& access) const;
   bool about_ops() const { return filter_.about_ops(); }
   bool about_accesses() const { return filter_.about_accesses(); }
-  // Whether the op's time passes.
+  // Whether the time of the op passes.
   bool time(const TemplateOutline& outline, const OutlineOp& op) const;
 
  private:
   const TraceFilter& filter_;
-  std::vector<bool> kinds_, ops_, tensors_;  // whose name passes
+  std::vector<bool> kinds_, ops_, tensors_;  // by number: whether the name passes
 };
 
 class AxisRows {
  public:
-  // All rows that something in the series falls into that `picks` and `phase` let
-  // pass, in their natural order; of an axis of bytes everything there is.
+  // All rows that contain an op or access passing `picks` and `phase`, in natural order;
+  // for a byte axis, all bytes regardless of the filter.
   AxisRows(const SessionIndex& index, Axis axis, const TracePicks& picks,
            std::optional<Phase> phase);
 
   Axis axis() const { return axis_; }
   std::int64_t size() const { return size_; }                       // rows, or bytes
-  const std::vector<std::string>& names() const { return names_; }  // of rows; empty: bytes
-  // What the rows are numbered by: SessionNames' numbers, or the enum's, layer's or
-  // expert's. Empty: bytes.
+  const std::vector<std::string>& names() const { return names_; }  // per row; empty: byte axis
+  // The key of each row: a number of SessionNames, an enum value, a layer or an expert
+  // number. Empty: byte axis.
   const std::vector<std::int64_t>& keys() const { return keys_; }
   const std::vector<AxisSection>& sections() const { return sections_; }
 
-  // The rows [from, to) of an access of an op, of its part `part` where it consists
-  // of parts (kNone: as a whole). `access` is null for an op as such. Empty: on no
-  // row of this axis.
+  // The rows [from, to) of an access of an op, or of part `part` of the access (kNone: the
+  // complete access). `access` is null for the op itself. Empty: not on this axis.
   Stretch<std::int64_t> rows_of(const Series& series, const OutlineOp& op,
                                 const OutlineAccess* access, std::uint32_t part) const;
-  // Of a page fault; of bytes, the one that it touched. Without a series only `all` has a row.
+  // The rows of a page fault; on a byte axis, the byte that it touched. Without a series,
+  // only Axis::All has a row.
   Stretch<std::int64_t> rows_of(const Series* series, const IndexedFault& fault) const;
-  // Whether the parts of an access fall into rows of their own.
+  // Whether each part of the access maps to its own rows.
   bool divides(const TemplateOutline& outline, const OutlineAccess& access) const;
 
  private:

@@ -1,5 +1,5 @@
-// A stretch of whole numbers (ns, tokens, bytes, rows) cut into pixels: pixel p
-// has those from edge(p) up to edge(p + 1). Never more pixels than numbers.
+// Divides a range of integers (ns, tokens, bytes, rows) into pixels: pixel p covers
+// [edge(p), edge(p + 1)). There are never more pixels than integers.
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,18 @@ class AxisScale {
   std::int64_t edge(std::uint32_t pixel) const {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(from_) + offset(pixel));
   }
-  // `at` lies in range().
+  // `at` must be in range().
   std::uint32_t pixel_of(std::int64_t at) const {
     const auto far = static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(from_);
-    // The last pixel whose edge is not behind it; a guess, and at most one off.
+    // The last pixel whose edge is <= `at`. The floating-point estimate is at most one off.
     auto p = static_cast<std::uint32_t>(std::min<double>(
         static_cast<double>(far) / static_cast<double>(size_) * pixels_, pixels_ - 1.0));
     while (p > 0 && offset(p) > far) --p;
     while (p + 1 < pixels_ && offset(p + 1) <= far) ++p;
     return p;
   }
-  // Calls `share(pixel, part)` for every pixel that [begin, end) has a part in;
-  // what lies outside the range is left out.
+  // Calls `share(pixel, part)` for every pixel that overlaps [begin, end); `part` is the
+  // fraction of [begin, end) in the pixel. Parts outside range() are skipped.
   template <class Share>
   void spread(std::int64_t begin, std::int64_t end, Share share) const {
     if (begin >= end || pixels_ == 0) return;

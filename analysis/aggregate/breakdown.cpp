@@ -30,10 +30,10 @@ constexpr std::array kParts = {std::pair{Value::BytesRead, &TraceSums::bytes_rea
                                std::pair{Value::Time, &TraceSums::time_ns},
                                std::pair{Value::Faults, &TraceSums::faults}};
 
-// A session of more tokens is asked about by a window of them.
+// A longer session must be queried by ranges of tokens.
 constexpr std::size_t kMostRows = std::size_t{1} << 20;
 
-constexpr std::size_t kFaults = kParts.size() - 1;  // which no layout sums up
+constexpr std::size_t kFaults = kParts.size() - 1;  // not handled by SeriesLayout
 constexpr std::size_t kTime = kFaults - 1;
 
 using Done = std::expected<void, TraceError>;
@@ -47,8 +47,8 @@ void add(BreakdownRow& row, Phase phase, std::size_t value, double amount) {
   if (phase == Phase::Generate) row.generate.*part += amount;
 }
 
-// What passes a filter, laid out on the rows of an axis that says where; without
-// one, on nothing: only the sum of all is wanted.
+// Sums what passes a filter per row of an axis that is not temporal; without an axis, only
+// the total.
 class Summing {
  public:
   Summing(const SessionIndex& index, const TracePicks& picks, const AxisRows* rows = nullptr)
@@ -59,7 +59,7 @@ class Summing {
     cells_.resize(axis_.scale.pixels());
   }
 
-  // Of one value, of everything; of each row in cells(), until the next call.
+  // Returns the total of one value; cells() has the sum per row until the next call.
   double sum(const SeriesShare& share, std::size_t value) {
     std::ranges::fill(cells_, 0);
     double total = 0;
@@ -84,8 +84,8 @@ class Summing {
   std::vector<double> cells_;
 };
 
-// What a step of one series has of every value but time, by how many parts its lists have:
-// what all steps have in common is reckoned once.
+// The values of one step of a series, except time, as a function of the number of parts of
+// its rules. The fixed terms are computed once per series.
 class StepForm {
  public:
   StepForm(Summing& summing, const SeriesShare& share) {
@@ -101,7 +101,7 @@ class StepForm {
       }
     }
   }
-  // Of whole steps, or of an equal share of all that they did.
+  // For complete steps, or for the same share of all ops of the steps.
   Amounts of(const SeriesShare& share) const {
     Amounts amounts{};
     for (std::size_t v = 0; v < kTime; ++v) amounts[v] = fixed_[v] * share.steps();
@@ -124,7 +124,7 @@ class StepForm {
   std::vector<OfRule> rules_;
 };
 
-// All rows that say where, or the only one.
+// Fills all rows of `rows`, or the single total row if it is null.
 Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows* rows,
             const TracePicks& picks, std::span<BreakdownRow> out, const KeepGoing& keep_going) {
   Summing summing(index, picks, rows);
@@ -151,7 +151,7 @@ Done sum_up(const SessionIndex& index, const TraceFilter& filter, const AxisRows
       });
 }
 
-// Rows that say when: steps, or the tokens that a step stands for, to equal shares.
+// Rows of a temporal axis: steps, or tokens with equal shares of their step.
 class TimeWalk {
  public:
   TimeWalk(const SessionIndex& index, const BreakdownQuery& query)
@@ -160,7 +160,7 @@ class TimeWalk {
         picks_(index, query.filter),
         summing_(index, picks_),
         forms_(index.series().size()),
-        // The index knows what all ops of a step took together.
+        // The index has the total op time of each step.
         knows_times_(!query.filter.about_ops() && !query.filter.about_accesses()),
         shares_(index, query.filter.phase,
                 knows_times_ ? StepShares::Times::No : StepShares::Times::Yes) {}
@@ -182,12 +182,12 @@ class TimeWalk {
 
  private:
   static std::unexpected<TraceError> too_many() {
-    return std::unexpected(
-        TraceError{TraceError::Kind::NotFound,
-                   "The session has too many tokens for a row of each. Ask for fewer of them"});
+    return std::unexpected(TraceError{
+        TraceError::Kind::NotFound,
+        "The session has too many steps or tokens for one row each. Select a smaller range"});
   }
 
-  // The rows of a step.
+  // The row keys of a step.
   Stretch<std::uint64_t> keys_of(std::uint64_t id) const {
     if (query_.by != Axis::Token) return {id, id + 1};
     const IndexedStep& step = index_.steps()[static_cast<std::size_t>(id)];
@@ -197,7 +197,7 @@ class TimeWalk {
     return keys;
   }
 
-  // Of a step all at once; those of steps without accesses get rows of their own.
+  // Adds the faults of each step as a separate row; in_order() merges rows with equal keys.
   Done add_faults(const KeepGoing& keep_going) {
     std::map<std::uint32_t, double> counts;
     const auto walked = for_each_fault(
@@ -242,7 +242,7 @@ class TimeWalk {
     return amounts;
   }
 
-  // Tokens need not come in order, nor in one step each.
+  // Tokens may be out of order, and a token may be evaluated in several steps.
   std::vector<BreakdownRow> in_order() {
     if (!std::ranges::is_sorted(rows_, std::less_equal{}, &BreakdownRow::key)) rows_ = merged();
     return std::move(rows_);
@@ -272,7 +272,7 @@ class TimeWalk {
   std::vector<BreakdownRow> rows_;  // in the order of the steps
 };
 
-// Rows that say where.
+// Rows of an axis that is not temporal.
 std::expected<std::vector<BreakdownRow>, TraceError> places(const SessionIndex& index,
                                                             const BreakdownQuery& query,
                                                             const KeepGoing& keep_going) {
@@ -296,8 +296,8 @@ std::expected<BreakdownRow, TraceError> total(const SessionIndex& index, const T
       .transform([&] { return std::move(row); });
 }
 
-// Where the rows of an order are; equal ones stay in theirs. Rows are large: they
-// are not moved for it.
+// The indices of the rows in sorted order; a stable sort. Sorts indices because rows are
+// large.
 std::vector<std::size_t> places_in(const std::vector<BreakdownRow>& rows, Order<Value> order) {
   std::vector<std::pair<double, std::size_t>> figures;
   figures.reserve(rows.size());
@@ -315,8 +315,8 @@ std::span<T> on_page(std::vector<T>& whole, PageRange page) {
   return std::span(whole).subspan(from, std::min<std::uint64_t>(page.limit, whole.size() - from));
 }
 
-// A share is a rounded number (7 % is 0.07 and a little): what was asked of whole rows is
-// whole rows, whatever the last bits of the product say.
+// Tolerance for rounding a share of the rows: 0.07 is not exactly 7 %, and the error must not
+// change the number of rows.
 constexpr double kInexact = 4 * std::numeric_limits<double>::epsilon();
 std::size_t rounded_up(double rows) {
   return static_cast<std::size_t>(std::ceil(rows * (1 - kInexact)));
@@ -325,7 +325,7 @@ std::size_t rounded_down(double rows) {
   return static_cast<std::size_t>(std::floor(rows * (1 + kInexact)));
 }
 
-// All rows that are not zero, in their natural order. Those that say when have no name yet.
+// All rows that are not zero, in natural order. Rows of a temporal axis have no name yet.
 std::expected<std::vector<BreakdownRow>, TraceError> rows_of(const SessionIndex& index,
                                                              const BreakdownQuery& query,
                                                              const KeepGoing& keep_going) {

@@ -1,5 +1,5 @@
-// A session summed up by one axis: where bytes, accesses and time go. And which of
-// its rows are hot and which are cold.
+// Totals of a session grouped by one axis: bytes, accesses and time per row. Also
+// classifies the rows as hot, warm or cold.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace tt {
 
 struct TraceSums {
   double bytes_read = 0, bytes_written = 0, reads = 0, writes = 0;
-  double executions = 0;  // of ops, as trace_axis.h says
+  double executions = 0;  // of ops, see trace_axis.h
   double time_ns = 0;
   double faults = 0;  // major page faults
 
   double bytes() const { return bytes_read + bytes_written; }
   double accesses() const { return reads + writes; }
-  // Of what is read and written; 0 without a time.
+  // Bytes read and written per second; 0 if there is no time.
   double bytes_per_second() const { return time_ns > 0 ? bytes() * 1e9 / time_ns : 0; }
   double of(Value value) const;
   TraceSums& operator+=(const TraceSums& other);
@@ -32,25 +32,25 @@ struct TraceSums {
 
 struct BreakdownRow {
   std::string name;
-  std::int64_t key = 0;             // as AxisRows::keys(): a token's index, a layer's number, ...
-  TraceSums all, prompt, generate;  // `all` has the other phases, too
+  std::int64_t key = 0;             // as AxisRows::keys(): token index, layer number, ...
+  TraceSums all, prompt, generate;  // `all` includes the other phases
   friend bool operator==(const BreakdownRow&, const BreakdownRow&) = default;
 };
 
 struct BreakdownQuery {
-  Axis by = Axis::Layer;  // not of bytes, not Time
+  Axis by = Axis::Layer;  // not a byte axis, not Time
   TraceFilter filter{};
-  std::optional<Order<Value>> order{};  // none: the rows' natural order
+  std::optional<Order<Value>> order{};  // none: natural order
   PageRange page = kAllRows;
 };
 
 struct Breakdown {
   Axis by = Axis::Layer;
-  std::uint64_t row_count = 0;     // without those that are all zero
-  std::vector<BreakdownRow> rows;  // of the page
-  // Of everything that passes the filter, on a row or not.
+  std::uint64_t row_count = 0;     // rows that are not all zero
+  std::vector<BreakdownRow> rows;  // rows of the page
+  // Total of everything that passes the filter, including what maps to no row.
   BreakdownRow total;
-  // The same by where the bytes lie: mapped from the model's file, or in memory.
+  // The same total by memory source: mapped from the model file, or other memory.
   TraceSums disk, buffer;
   std::uint32_t damaged_steps = 0;
 };
@@ -59,8 +59,8 @@ std::expected<Breakdown, TraceError> breakdown(const SessionIndex& index,
                                                const BreakdownQuery& query,
                                                const KeepGoing& keep_going = always);
 
-// Rows by how much of `by_value` they have, hottest first: the first `hot_share` of
-// them (rounded up) are hot, the last `cold_share` (rounded down) are cold.
+// Rows are sorted by `value`, descending. The first `hot_share` of the rows (rounded up) is
+// hot, the last `cold_share` (rounded down) is cold.
 enum class Heat : std::uint8_t { Hot, Warm, Cold };
 const char* to_text(Heat);
 
@@ -78,16 +78,16 @@ struct HotCold {
   struct Row {
     BreakdownRow row;
     Heat heat = Heat::Warm;
-    Bytes size{};  // of the tensor; 0 with another axis
+    Bytes size{};  // of the tensor; 0 for other axes
   };
   std::uint64_t row_count = 0;
-  std::vector<Row> rows;  // of the page
+  std::vector<Row> rows;  // rows of the page
   struct Class {
     std::uint64_t rows = 0;
     Bytes size{};
     TraceSums sums;
   };
-  std::array<Class, 3> classes;  // by Heat
+  std::array<Class, 3> classes;  // indexed by Heat
 };
 
 std::expected<HotCold, TraceError> hot_cold(const SessionIndex& index, const HotQuery& query,

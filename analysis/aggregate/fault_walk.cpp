@@ -6,7 +6,7 @@ namespace tt {
 
 namespace {
 
-// Leaves of `of` what lies in the stretch; returns which part of it that is.
+// Clips `of` to the range; returns the fraction of `of` that is left.
 template <class T>
 double clip(Stretch<T>& of, const std::optional<Stretch<T>>& stretch) {
   if (!stretch) return 1;
@@ -16,7 +16,7 @@ double clip(Stretch<T>& of, const std::optional<Stretch<T>>& stretch) {
   return of.from < of.to ? length() / all : 0;
 }
 
-// An instant takes 1 ns.
+// An empty interval counts as 1 ns.
 Stretch<std::int64_t> from_to(Ns begin, Ns end) {
   if (end > begin) return {begin.v, end.v};
   return begin.v < INT64_MAX ? Stretch{begin.v, begin.v + 1} : Stretch{begin.v - 1, begin.v};

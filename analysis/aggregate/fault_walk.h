@@ -1,4 +1,4 @@
-// The page faults of a session that a question is about.
+// Iteration over the page faults of a session that pass a filter.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@
 
 namespace tt {
 
-// The part of an entry of the index that lies in a window.
+// The part of an index entry that is inside a window.
 struct FaultShare {
   const IndexedFault& entry;
   const IndexedStep& step;
   const Series* series;  // null: the step has no accesses
   double count;
-  // Over which it spreads: tokens of the step evenly; time, too, where it is not told.
+  // The ranges over which the count is distributed evenly: the tokens of the step, and the
+  // time of the fault, or of the step if the time of the fault is unknown.
   Stretch<std::uint64_t> tokens;
   Stretch<std::int64_t> time;
 };
 
-// What passes the filters on phases, ops and accesses, by step, then time. Cancelled
-// where `keep_going`, asked now and then, says so.
+// Calls `row` for every fault that passes the filters on phase, ops and accesses, ordered by
+// step, then time. Returns Cancelled if `keep_going`, called periodically, returns false.
 std::expected<void, TraceError> for_each_fault(const SessionIndex& index, const StepWindow& window,
                                                std::optional<Phase> phase, const TracePicks& picks,
                                                const KeepGoing& keep_going,

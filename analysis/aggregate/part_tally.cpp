@@ -7,7 +7,7 @@ namespace tt {
 
 namespace {
 
-// `times(n)` says how often n was touched, for all n below `limit`.
+// Appends a count for every n below `limit` with `times(n)` > 0.
 template <class Times>
 void add_counts(std::size_t limit, Times times, std::vector<PartTally::Count>& counts) {
   for (std::uint32_t n = 0; n < limit; ++n)
@@ -16,7 +16,7 @@ void add_counts(std::size_t limit, Times times, std::vector<PartTally::Count>& c
 
 }  // namespace
 
-// The parts of one step: each is there once.
+// Counts the parts of a single step: each occurs once.
 void PartTally::list_one(const Series& series, std::size_t place) {
   const std::vector<OutlineRule>& rules = series.outline->rules;
   for (std::size_t r = 0; r < rules.size(); ++r) {

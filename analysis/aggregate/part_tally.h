@@ -1,5 +1,5 @@
-// How often each part of a series' lists (expert, row of an embedding) was touched in
-// some of its steps. Lives as long as one question.
+// Counts how often each part (expert, embedding row) of a series was touched in a range of
+// its steps. Has the lifetime of one query.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,11 @@ class PartTally {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // Of the steps [from, to) of a series; what was counted last is not counted again.
+  // Counts the steps [from, to) of a series. A repeated call with the same arguments reuses
+  // the result.
   void count(const Series& series, std::size_t from, std::size_t to);
-  // Of what was counted last, of a rule whose parts are accesses of their own: ascending.
+  // The result of the last count() for a rule whose parts are separate accesses, in
+  // ascending order.
   std::span<const Count> of(std::uint32_t rule) const { return counts_[rule]; }
 
  private:
@@ -30,7 +32,7 @@ class PartTally {
   std::size_t from_ = 0, to_ = 0;
   SetTally sets_;
   std::vector<std::vector<Count>> counts_;           // per rule
-  std::vector<std::vector<std::uint32_t>> numbers_;  // per rule whose parts are listed
+  std::vector<std::vector<std::uint32_t>> numbers_;  // per rule with listed parts
 };
 
 }  // namespace tt

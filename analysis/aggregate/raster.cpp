@@ -16,17 +16,17 @@ namespace tt {
 
 namespace {
 
-// Of the whole session, in the axis' unit.
+// The range of the complete session in the unit of the axis.
 Stretch<std::int64_t> extent_of(const SessionIndex& index, Axis axis) {
   if (index.steps().empty()) return {};
   if (axis == Axis::Step) return {0, static_cast<std::int64_t>(index.steps().size())};
   const SessionIndex::Extent& extent = index.extent();
   if (axis == Axis::Token) return {0, static_cast<std::int64_t>(extent.tokens)};
-  // The last instant is in it.
+  // The end is exclusive, so the last instant is included.
   return {extent.begin.v, extent.end.v < INT64_MAX ? extent.end.v + 1 : INT64_MAX};
 }
 
-// `size` of the axis, and what of it is asked for.
+// The axis with its full size and the requested range.
 RasterAxis described(Axis axis, Stretch<std::int64_t> all, const AxisQuery& query) {
   RasterAxis out;
   out.axis = axis;
@@ -67,7 +67,7 @@ class Painter {
       painted = add(window_of(index_, query_.filter), raster_.cells, raster_.total);
     }
     if (!painted) return std::unexpected(painted.error());
-    // Several at a time: one addition need not wait for the one before.
+    // Four accumulators break the dependency chain of the additions.
     std::array<double, 4> largest{}, shown{};
     for (std::size_t i = 0; i < raster_.cells.size(); ++i) {
       largest[i % 4] = std::max(largest[i % 4], raster_.cells[i]);
@@ -115,7 +115,7 @@ class Painter {
     return window;
   }
 
-  // The axis that says when is walked pixel by pixel.
+  // Iterates over the temporal axis pixel by pixel.
   Done paint_columns(const AxisQuery& query, RasterAxis& out, std::uint32_t height, bool across) {
     out = described(query.axis, extent_of(index_, query.axis), query);
     const AxisScale scale(out.range, query.pixels);
@@ -123,8 +123,8 @@ class Painter {
     const std::uint32_t width = scale.pixels();
     raster_.cells.assign(std::size_t{width} * height, 0);
     const StepWindow filtered = window_of(index_, query_.filter);
-    // Several pixels are painted before they are put in their places: of a row of cells
-    // across, as many as lie beside each other in memory cost no more than one.
+    // Computes several columns before storing them: adjacent cells of a row share a cache
+    // line, so storing kAtOnce of them costs no more than storing one.
     constexpr std::uint32_t kAtOnce = 8;
     std::vector<double> painted(std::size_t{kAtOnce} * height);
     for (std::uint32_t first = 0; first < width; first += kAtOnce) {
@@ -148,7 +148,7 @@ class Painter {
     return {};
   }
 
-  // One by one: they are as many as the disk gave, not as many as the accesses.
+  // Adds the faults one by one: there are far fewer faults than accesses.
   Done paint_faults() {
     StepWindow window = window_of(index_, query_.filter);
     AxisScale x, y;
@@ -195,7 +195,7 @@ class Painter {
   StepShares shares_;
   PartTally tally_;
   std::unique_ptr<AxisRows> x_rows_, y_rows_;
-  PlacedAxis x_, y_;  // without rows: that axis says when
+  PlacedAxis x_, y_;  // without rows: a temporal axis
   std::vector<std::unique_ptr<SeriesLayout>> layouts_;
   Raster raster_;
 };

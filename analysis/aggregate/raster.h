@@ -1,6 +1,6 @@
-// A trace laid out along two axes and summed up into pixels: heat maps (token x
-// layer), maps of memory (file x all), timelines (time x file). The cost is that of
-// the pixels, not of the accesses: session_index.h says how.
+// A trace rasterized along two axes: heat maps (token x layer), memory maps (file x all),
+// timelines (time x file). The cost depends on the number of pixels, not on the number of
+// accesses, see session_index.h.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace tt {
 
 struct AxisQuery {
   Axis axis = Axis::All;
-  std::uint32_t pixels = 0;                      // at most
-  std::optional<Stretch<std::int64_t>> range{};  // in the axis' unit, or of its rows; none: all
+  std::uint32_t pixels = 0;                      // maximum
+  std::optional<Stretch<std::int64_t>> range{};  // in the axis unit, or row indices; none: all
   friend bool operator==(const AxisQuery&, const AxisQuery&) = default;
 };
 
-// At most one of the axes says when.
+// At most one of the axes may be time, step or token.
 struct RasterQuery {
   AxisQuery x, y;
   Value value = Value::Touched;
@@ -33,28 +33,28 @@ struct RasterQuery {
 
 struct RasterAxis {
   Axis axis = Axis::All;
-  std::int64_t size = 0;  // of the whole axis: it goes from 0, but for time, to here
-  // What the pixels show: pixel p the numbers from range.from + p * n / pixels, rounded
-  // down, up to where p + 1 begins; n is the length of the range.
+  std::int64_t size = 0;  // end of the complete axis; it begins at 0, except for time
+  // The range that the pixels cover: pixel p begins at range.from + p * n / pixels, rounded
+  // down, and ends where pixel p + 1 begins; n is the length of the range.
   Stretch<std::int64_t> range{};
   std::uint32_t pixels = 0;
-  std::vector<std::string> rows;      // names, of those in range; empty where numbers say it
+  std::vector<std::string> rows;      // names of the rows in range; empty for numeric axes
   std::vector<std::int64_t> keys;     // AxisRows::keys() of the same rows
-  std::vector<AxisSection> sections;  // of an axis of bytes
+  std::vector<AxisSection> sections;  // byte axes only
   friend bool operator==(const RasterAxis&, const RasterAxis&) = default;
 };
 
 struct Raster {
   RasterAxis x, y;
   Value value = Value::Touched;
-  std::vector<double> cells;  // y.pixels rows of x.pixels
-  double largest = 0;         // of the cells
+  std::vector<double> cells;  // row-major: y.pixels rows of x.pixels
+  double largest = 0;         // maximum of the cells
   double shown = 0;           // sum of the cells
-  // Of everything that passes the filter, and lies in the range of the axis that says
-  // when; beyond `shown` it is what lies out of the range of another axis, or on no
-  // row of it (an access that is of no expert, or of no file).
+  // Sum of everything that passes the filter and is in the range of the time, step or token
+  // axis. It exceeds `shown` by what is outside the range of the other axis or on no row of
+  // it (an access without an expert or file).
   double total = 0;
-  std::uint32_t damaged_steps = 0;  // of the session; they are in no sum
+  std::uint32_t damaged_steps = 0;  // of the session; not included in any sum
 };
 
 std::expected<Raster, TraceError> raster(const SessionIndex& index, const RasterQuery& query,

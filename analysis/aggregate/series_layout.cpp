@@ -7,7 +7,7 @@ namespace tt {
 
 namespace {
 
-// Of lists of up to so many different parts their cells are kept.
+// The cells of parts are cached only for rules with at most this number of parts.
 constexpr std::int64_t kMostKept = 1 << 12;
 
 bool counts(Value value, const OutlineAccess& access) {
@@ -23,7 +23,7 @@ bool counts(Value value, const OutlineAccess& access) {
   }
 }
 
-// How often what is counted with a rule happened in whole steps.
+// The factor of an item for complete steps: parts, hits or steps.
 double times_of(const SeriesShare& share, std::uint32_t rule, bool parts) {
   if (rule == kNone) return share.steps();
   return parts ? share.parts(rule) : share.hits(rule);
@@ -111,7 +111,7 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
   const auto counts = tally_.of(access.rule);
   double all = 0;
   for (const PartTally::Count& part : counts) all += part.count;
-  if (all == 0) {  // nobody knows which
+  if (all == 0) {  // the touched parts are unknown
     for (const Spot& spot : std::span(spots_).subspan(item.first_spot, item.spots))
       cells[spot.cell] += amount * spot.share;
     return;
@@ -135,8 +135,8 @@ void SeriesLayout::add_divided(const Item& item, double amount, std::span<double
   }
 }
 
-// Once several stretches of whole steps are asked for, as in every picture over time:
-// they differ in how often each rule's parts were touched, and in nothing else.
+// Called once several ranges of complete steps are requested, as for every raster over time:
+// the ranges differ only in the number of touched parts per rule.
 void SeriesLayout::merge() {
   is_merged_ = true;
   const auto same_count = [](const Item& item) {

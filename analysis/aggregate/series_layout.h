@@ -1,5 +1,5 @@
-// Where the accesses of one series fall in a picture: which cells, with what share.
-// Made once per series and question; then a sum over any of its steps is a walk
+// Maps the accesses of one series to the cells of a raster, with the share of each cell.
+// Built once per series and query; a sum over any range of its steps then only iterates
 // over a list of numbers.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace tt {
 
-// One of the axes of a picture that say where.
+// An axis of the raster other than time, step or token.
 struct PlacedAxis {
   const AxisRows* rows = nullptr;
   AxisScale scale;
@@ -23,37 +23,38 @@ struct PlacedAxis {
 
 class SeriesLayout {
  public:
-  // Cells are numbered x + y * x's pixels. An axis without rows has one pixel, for
-  // everything. `tally` is that of all series and values of the question.
+  // Cells are numbered x + y * (pixels of x). An axis without rows has one pixel, which
+  // contains everything. `tally` is shared by all series and values of the query.
   SeriesLayout(const Series& series, const PlacedAxis& x, const PlacedAxis& y, Value value,
                const TracePicks& picks, PartTally& tally);
 
-  // Adds what `share` has of the value to the cells; the sum of all of it, on a
-  // cell or not, to `total`.
+  // Adds the value of `share` to the cells, and its sum, including what maps to no cell,
+  // to `total`.
   void add(const SeriesShare& share, std::span<double> cells, double& total);
 
   struct Spot {
     std::uint32_t cell;
     double share;
   };
-  // What a whole step adds, by what it is counted with: items of all ops in one.
+  // The contribution of one complete step, with the items of all ops merged by the counter
+  // that they are multiplied with.
   struct Merged {
-    std::uint32_t rule = kNone;  // whose parts or hits count; kNone: steps do
-    bool parts = false;          // times parts; else times hits, or steps
-    double unit = 0;             // on a cell or not
-    std::vector<Spot> spots;     // of one unit times its share, by cell
+    std::uint32_t rule = kNone;  // rule whose parts or hits are the factor; kNone: steps
+    bool parts = false;          // the factor is parts; else hits, or steps
+    double unit = 0;             // including what maps to no cell
+    std::vector<Spot> spots;     // share * unit, ordered by cell
   };
-  // Of all that is not divided. Not of times: they differ from step to step.
+  // All items that are not divided. Not for Value::Time: times differ from step to step.
   std::span<const Merged> merged();
 
  private:
-  // Accesses of one op that fall into the same cells, or the op itself.
+  // Accesses of one op that map to the same cells, or the op itself.
   struct Item {
     std::uint32_t op = 0;
-    std::uint32_t access = kNone;  // one of them; kNone: the op
-    std::uint32_t rule = kNone;    // whose parts or hits count
-    bool parts = false;            // times parts; else times hits, or steps
-    bool divided = false;          // its parts fall into cells of their own
+    std::uint32_t access = kNone;  // one of the accesses; kNone: the op
+    std::uint32_t rule = kNone;    // rule whose parts or hits are the factor
+    bool parts = false;            // the factor is parts; else hits, or steps
+    bool divided = false;          // each part maps to its own cells
     double unit = 0;
     std::uint32_t first_spot = 0, spots = 0;
   };
@@ -71,10 +72,10 @@ class SeriesLayout {
   std::vector<Item> items_;
   std::vector<Spot> spots_;
   bool any_divided_ = false;
-  bool added_whole_ = false;  // once; the next time it is worth the while to merge
+  bool added_whole_ = false;  // complete steps were added once; merging pays off from now on
   bool is_merged_ = false;
   std::vector<Merged> merged_;
-  // Of a divided item and part the spots, once they were needed.
+  // Cached spots of a part of a divided item, computed on first use.
   struct Known {
     bool known = false;
     std::vector<Spot> spots;

@@ -9,10 +9,10 @@ namespace tt {
 
 namespace {
 
-// Steps of a series: how many, and how many parts their lists name.
+// A range of steps of a series, with the number of steps and of touched parts.
 struct Stay {
   const Series& series;
-  std::size_t from = 0, to = 0;  // places
+  std::size_t from = 0, to = 0;  // indices within the series
   std::uint64_t steps() const { return to - from; }
   std::uint64_t parts(std::uint32_t rule) const {
     return series.parts_before(to)[rule] - series.parts_before(from)[rule];
@@ -54,7 +54,7 @@ void add_steps(const SessionIndex& index, Stretch<std::uint64_t> wanted, Session
     const IndexedStep& step = index.steps()[static_cast<std::size_t>(i)];
     ++out.steps;
     out.tokens += step.n_tokens;
-    // Unsigned: a file may say anything.
+    // Unsigned arithmetic, because values of a damaged file may overflow.
     out.time.v = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.time.v) +
                                            static_cast<std::uint64_t>(step.end.v) -
                                            static_cast<std::uint64_t>(step.begin.v));

@@ -1,7 +1,7 @@
-// A session's accesses counted: in all, by phase, layer, kind of op, component and memory
-// source, and per weight. What `tt parse --stats` prints and a run folder's statistics.json
-// says. Layer, component and source are those of the tensor as the op names it; those of
-// the op are analysis/aggregate/breakdown.h's. Pure functions, any thread.
+// Access statistics of a session: totals, and totals by phase, layer, op kind, component,
+// memory source and weight. Used by `tt parse --stats` and by statistics.json of a run
+// folder. Layer, component and source are those of the tensor that the op names; see
+// analysis/aggregate/breakdown.h for those of the op. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +24,24 @@ struct AccessSums {
 
 struct StatisticsQuery {
   Stretch<std::uint64_t> steps{0, UINT64_MAX};
-  std::optional<LayerId> layer{};  // accesses to tensors of this layer; kNoLayer: of none
+  std::optional<LayerId> layer{};  // only tensors of this layer; kNoLayer: outside of layers
 };
 
 struct SessionStatistics {
-  // Of the steps asked for, whatever they touched; damaged ones are left out.
+  // Of all steps in the range, regardless of `layer`; without damaged steps.
   std::uint64_t steps = 0, tokens = 0;
   Ns time{};
   std::uint32_t damaged_steps = 0;
-  // Ops that ran; with a layer asked for, those that name a tensor of it.
+  // Executed ops; with a layer filter, only ops that name a tensor of the layer.
   std::uint64_t ops = 0;
-  // Tensors that own bytes which were touched, each once; how large its weights are.
+  // Distinct tensors with touched bytes (views count as their owner), and the total size of
+  // the weights among them.
   std::map<TensorKind, std::uint64_t> tensors;
   Bytes weights_size{};
 
   AccessSums all;
   std::map<Phase, AccessSums> phases;
-  std::map<LayerId, AccessSums> layers;  // kNoLayer: of none
+  std::map<LayerId, AccessSums> layers;  // kNoLayer: outside of layers
   std::map<std::string, AccessSums> op_kinds;
   std::map<Component, AccessSums> components;
   std::map<Source, AccessSums> sources;

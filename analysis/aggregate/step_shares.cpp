@@ -13,7 +13,7 @@ void intersect(std::optional<Stretch<T>>& a, const std::optional<Stretch<T>>& b)
   a = {std::max(a->from, b->from), std::min(a->to, b->to)};
 }
 
-// What a step takes of the axis of time: an instant takes 1 ns.
+// The end of a step on the time axis; an empty step counts as 1 ns.
 std::int64_t time_end(const IndexedStep& step) {
   return step.end > step.begin ? step.end.v : step.begin.v + (step.begin.v < INT64_MAX ? 1 : 0);
 }
@@ -35,8 +35,8 @@ Inside inside(T begin, T end, const std::optional<Stretch<T>>& stretch) {
   return begin < stretch->to && end > stretch->from ? Inside::Partly : Inside::No;
 }
 
-// Of the steps [steps.from, steps.to), whose ends never go back: those that reach
-// into the stretch, and of these the ones that do not reach beyond.
+// Requires that begins and ends of the steps never decrease. Narrows `touched` to the steps
+// that overlap the range, and `wholly` to those that are completely inside it.
 template <class T, class Begin, class End>
 void narrow(std::span<const IndexedStep> all, const std::optional<Stretch<T>>& stretch,
             Stretch<std::uint64_t>& touched, Stretch<std::uint64_t>& wholly, Begin begin, End end) {
@@ -119,7 +119,7 @@ void StepShares::partly(std::uint32_t id, const StepWindow& window, const Visit&
     for (std::uint32_t op = 0; op < series.ran; ++op) {
       const auto begin = static_cast<std::int64_t>(at);
       const auto end = static_cast<std::int64_t>(at += out.op_ns[op]);
-      // An op without duration lies where it ends, one that goes back where it begins.
+      // An op without a positive duration is located at its begin.
       const double part =
           end > begin ? part_within(begin, end, *window.time) : (window.time->holds(begin) ? 1 : 0);
       if (part == 0) continue;
@@ -148,7 +148,7 @@ void StepShares::visit(const StepWindow& window, const Visit& visit) {
     wholly = {touched.to, touched.to};
   }
   for (std::uint64_t i = touched.from; i < touched.to; ++i) {
-    // One step is found sooner than looked for in every series.
+    // A single step is cheaper to look up directly than to search for in every series.
     if (i == wholly.from && wholly.to > wholly.from + 1) {
       whole(wholly, visit);
       i = wholly.to - 1;

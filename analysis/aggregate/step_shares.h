@@ -1,5 +1,5 @@
-// What the steps of a session did within a window of steps, tokens or time: per
-// series, so that a sum over them is a sum over what the series has in common.
+// The steps of a session inside a window of steps, tokens or time, grouped by series, so
+// that sums use what the steps of a series have in common.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace tt {
 
-// Steps [from, to) of a series: whole ones, or one of which a part counts. Valid
-// during the call that hands it over.
+// Steps [from, to) of a series: complete steps, or one partial step. Valid only during the
+// callback.
 struct SeriesShare {
   const Series& series;
-  std::uint32_t number;                  // of the series
-  std::size_t from, to;                  // places in it
-  double share;                          // of each step, where `op_shares` is empty
+  std::uint32_t number;                  // index of the series
+  std::size_t from, to;                  // indices within the series
+  double share;                          // share of each step, if `op_shares` is empty
   std::span<const double> op_shares;     // per op
-  std::span<const std::uint64_t> op_ns;  // per op, of the whole steps; empty: not asked for
-  std::uint32_t first_op, end_op;        // only these have a share
+  std::span<const std::uint64_t> op_ns;  // per op, of complete steps; empty: not requested
+  std::uint32_t first_op, end_op;        // only these ops have a share
 
   double share_of(std::uint32_t op) const { return op_shares.empty() ? share : op_shares[op]; }
   double steps() const { return static_cast<double>(to - from); }
@@ -34,21 +34,21 @@ struct SeriesShare {
   }
 };
 
-// All of these hold. `steps` is always there.
+// The conditions are combined with AND. `steps` is always set.
 struct StepWindow {
   Stretch<std::uint64_t> steps{};
   std::optional<Stretch<std::uint64_t>> tokens{};
   std::optional<Stretch<std::int64_t>> time{};
 };
-// Of what a filter says about steps.
+// The window of the step conditions of a filter.
 StepWindow window_of(const SessionIndex& index, const TraceFilter& filter);
-// What lies in both.
+// The intersection of both windows.
 StepWindow within(StepWindow a, const StepWindow& b);
 
-// Lives as long as one question. Windows that follow one another are cheapest.
+// Has the lifetime of one query. Consecutive windows are cheapest.
 class StepShares {
  public:
-  enum class Times : bool { No, Yes };  // whether op_ns is wanted
+  enum class Times : bool { No, Yes };  // whether op_ns is filled in
   StepShares(const SessionIndex& index, std::optional<Phase> phase, Times times)
       : index_(index),
         phase_(phase),
@@ -61,9 +61,8 @@ class StepShares {
 
  private:
   struct Place {
-    std::uint64_t step =
-        0;  // all steps of the series before `place` are before it, the rest is not
-    std::size_t place = 0;
+    std::uint64_t step = 0;
+    std::size_t place = 0;  // index in the series of its first step >= `step`
   };
   std::size_t place_at(std::uint32_t series, std::uint64_t step);
   void whole(Stretch<std::uint64_t> steps, const Visit& visit);

@@ -1,22 +1,21 @@
-// The axes that a trace can be laid out along, and what a question leaves out.
+// The axes and values of a trace query, and its filter.
 //
-// Time, step and token say when; everything else says where. Layer, component, op
-// kind, op and phase are facts of ops: an op counts there with all of its accesses
-// and its time. Tensor, source, expert, file and buffer are facts of accesses.
+// Time, step and token are temporal axes. Layer, component, op kind, op and phase are
+// attributes of ops: an op counts there with all of its accesses and its time. Tensor,
+// source, expert, file and buffer are attributes of accesses.
 //
-// An op's time is not the time of its accesses. Where a question is about facts of
-// accesses, it counts for one of them, the op's main access: the largest weight
-// that it reads, else the largest cache that it reads or writes, else what it
-// reads most of, else what it writes. So every op's time counts once, in every
-// question. Of a main access that consists of parts (experts, rows of an
-// embedding) each part gets the share of it that it has of the parts touched.
+// Accesses have no time of their own. In a query on attributes of accesses, the time of an
+// op is attributed to its main access: the largest weight that it reads, else the largest
+// cache that it reads or writes, else its largest read, else its largest write. So the time
+// of every op counts exactly once in every query. If the main access consists of parts
+// (experts, embedding rows), its time is divided among the touched parts.
 //
-// A page fault counts for the op that ran, and for the access that it touched a byte of;
-// on an axis of bytes it is that byte.
+// A page fault is attributed to the op that ran and to the access that contains the faulting
+// address; on a byte axis, to that byte.
 //
-// A prompt step stands for all of its tokens: each gets an equal share of it. An op
-// that only partly lies in a stretch of time counts there with that part of its
-// time, its bytes and its accesses. So totals are the same at every resolution.
+// A prompt step is divided equally among its tokens. An op that overlaps a time range only
+// partly counts there with the same fraction of its time, bytes and accesses. So totals are
+// the same at every resolution.
 #pragma once
 
 #include <array>
@@ -34,29 +33,29 @@ namespace tt {
 enum class Axis : std::uint8_t {
   Time,  // ns since the session's start
   Step,
-  Token,  // index in the session
+  Token,  // token index in the session
   Layer,
   Component,
   OpKind,
-  Op,  // by the name of its output, as they are executed
+  Op,  // by the name of its output, in execution order
   Phase,
-  Tensor,  // that owns the bytes
+  Tensor,  // the owner of the bytes, not the view
   Source,
   Expert,
-  File,    // byte of the model's files, one behind the other
-  Buffer,  // byte of the buffers that are not mapped from a file, one behind the other
-  All      // one row: no axis
+  File,    // byte offset in the concatenated model files
+  Buffer,  // byte offset in the concatenated buffers that are not mapped from a file
+  All      // a single row
 };
 const char* to_text(Axis);
-const char* unit_of(Axis);  // "ns", "byte", or of what one row is
+const char* unit_of(Axis);  // "ns", "byte", or what one row is: "layer"
 constexpr bool says_when(Axis axis) { return axis <= Axis::Token; }
 constexpr bool is_of_ops(Axis axis) {
   return (axis >= Axis::Layer && axis <= Axis::Phase) || axis == Axis::All || says_when(axis);
 }
 constexpr bool is_bytes(Axis axis) { return axis == Axis::File || axis == Axis::Buffer; }
 
-// Touched: bytes, read or written. Executions: ops that ran. Time: ns. Faults: major
-// page faults, where they happened (fault_places.h).
+// Touched: bytes read or written. Executions: executed ops. Time: ns. Faults: major page
+// faults at their location (fault_places.h).
 enum class Value : std::uint8_t {
   Touched,
   BytesRead,
@@ -77,16 +76,17 @@ struct Stretch {  // [from, to)
   friend constexpr bool operator==(const Stretch&, const Stretch&) = default;
 };
 
-// What passes: steps, then ops, then accesses. Where one on accesses is set, an op's
-// time counts if its main access passes. A page fault of which it is not known passes none.
+// Filters steps, then ops, then accesses. If a condition on accesses is set, the time of an
+// op counts if its main access passes. A page fault without a known op or access passes no
+// condition on ops or accesses.
 struct TraceFilter {
   std::optional<Phase> phase{};
   std::optional<Stretch<std::uint64_t>> tokens{}, steps{};
   std::optional<Stretch<std::int64_t>> time{};
-  std::vector<LayerId> layers{};  // kNoLayer: ops outside of any. Empty: all
+  std::vector<LayerId> layers{};  // kNoLayer: ops outside of layers. Empty: all
   std::optional<Component> component{};
-  std::string op{};      // has_part() of its kind or its output's name
-  std::string tensor{};  // has_part() of the tensor's name
+  std::string op{};      // pattern (has_part()) on the op kind or the output's name
+  std::string tensor{};  // pattern on the tensor's name
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
 

@@ -1,5 +1,5 @@
-// Bytes of a memory as stretches: what a step writes and reads of a cache are mostly
-// one or two, however many bytes they have. A value.
+// A set of byte offsets, stored as ranges. What a step reads or writes of a cache is usually
+// one or two ranges, regardless of its size. Value type.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,21 @@ namespace tt {
 class ByteSet {
  public:
   ByteSet() = default;
-  static ByteSet stretch(std::uint64_t begin, std::uint64_t end);  // without end; empty if none
-  // `length` bytes from each of `begins` on, which are in any order, repeated or not.
+  static ByteSet stretch(std::uint64_t begin, std::uint64_t end);  // [begin, end)
+  // The union of [b, b + length) for each b of `begins`, which may be unsorted and have
+  // duplicates.
   static ByteSet of(std::vector<std::uint64_t> begins, std::uint64_t length);
 
   void add(const ByteSet& other);
-  ByteSet common(const ByteSet& other) const;
-  std::uint64_t size() const;  // bytes
+  ByteSet common(const ByteSet& other) const;  // intersection
+  std::uint64_t size() const;                  // bytes
   bool empty() const { return stretches_.empty(); }
 
  private:
   struct Stretch {
     std::uint64_t begin, end;
   };
-  std::vector<Stretch> stretches_;  // ascending, with gaps between
+  std::vector<Stretch> stretches_;  // ascending, disjoint and not adjacent
 };
 
 }  // namespace tt

@@ -13,7 +13,7 @@ namespace tt {
 
 namespace {
 
-// No model has more; a file may say so.
+// Limit for values of untrusted files; no model has more.
 constexpr std::uint32_t kMostHeads = 65'536;
 
 using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
@@ -35,7 +35,7 @@ HeadWeight weight_of(const Tensor& tensor, const LayerHeads& layers, const Sessi
   const HeadGeometry& geometry = weight.geometry;
   if (geometry.by_columns)
     weight.rows = static_cast<std::uint64_t>(std::max<std::int64_t>(tensor.ne[1], 0));
-  // What a file says must fit into its tensor.
+  // Discard geometry of a damaged file that does not fit into the tensor.
   const std::uint64_t length = tensor.file.length;
   const std::uint64_t head = weight.rows == 0 ? 0 : length / weight.rows;
   if (geometry.count > kMostHeads || weight.rows == 0 || geometry.count == 0 ||
@@ -54,7 +54,7 @@ std::uint64_t overlap(const FileRange& a, const FileRange& b) {
   return begin < end ? end - begin : 0;
 }
 
-// `times` accesses to bytes `range`.
+// Adds `times` reads of the bytes `range`.
 void add_reads(HeadWeight& weight, const FileRange& range, std::uint64_t times) {
   const bool whole = range == weight.file;
   for (std::uint32_t h = 0; h < weight.heads.size(); ++h) {
@@ -67,7 +67,7 @@ void add_reads(HeadWeight& weight, const FileRange& range, std::uint64_t times) 
   }
 }
 
-// How often the ops of a template ran: steps by how many of its ops they ran.
+// Number of steps of a template by the number of ops that they ran.
 using Runs = std::map<std::size_t, std::uint64_t>;
 
 class TableBuilder {

@@ -1,5 +1,5 @@
-// Attention heads: the bytes that each owns in the weights of Q, K, V and O, and
-// how often a session read them. Pure functions, any thread.
+// Attention heads: the bytes of each head in the weights of Q, K, V and O, and how often a
+// session read them. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@
 namespace tt {
 
 struct HeadUse {
-  std::uint64_t reads = 0;  // accesses that touch the head's bytes
-  Bytes read{};             // of the head's, by all of these
+  std::uint64_t reads = 0;  // accesses that read bytes of the head
+  Bytes read{};             // bytes of the head read by these accesses
   friend bool operator==(const HeadUse&, const HeadUse&) = default;
 };
 
-// A weight of Q, K, V (also all three in one) or O. What head_geometry() does not divide
-// (joint QKV, low-rank factors, blocks that span heads) has no heads, and its reads.
+// A weight of Q, K, V, joint QKV or O. A weight that head_geometry() cannot divide (joint
+// QKV, low-rank factors, blocks that span heads) has no heads, only total reads.
 struct HeadWeight {
   std::string name;
   Role role = Role::None;
   LayerId layer = kNoLayer;
   FileRange file;
   HeadGeometry geometry;
-  std::uint64_t rows = 1;      // stretches per head: of O one in each row, else one
-  std::vector<HeadUse> heads;  // geometry.count of them
+  std::uint64_t rows = 1;      // byte ranges per head: one per row for O, else one
+  std::vector<HeadUse> heads;  // geometry.count entries
   std::uint64_t reads = 0;
   Bytes read{};
   Bytes head_bytes() const { return Bytes{geometry.bytes.v * rows}; }
-  // The `row`-th stretch of a head's bytes in the model's file.
+  // The `row`-th byte range of a head in the model file.
   FileRange stretch(std::uint32_t head, std::uint64_t row) const;
   friend bool operator==(const HeadWeight&, const HeadWeight&) = default;
 };
 
-// Of the graphs that the session evaluated, each weight once, by first
-// appearance, its heads as many as the attention of its layer has. An access that touches part of a
-// weight counts for the heads whose bytes lie in its range.
+// Each weight of the evaluated graphs once, in order of first appearance. The number of
+// heads is that of the attention of its layer. An access that reads a part of a weight
+// counts for the heads that overlap its range.
 struct HeadTable {
-  std::uint32_t heads = 0, kv_heads = 0;  // of the model
+  std::uint32_t heads = 0, kv_heads = 0;  // from the model's metadata
   std::vector<HeadWeight> weights;
 };
 std::expected<HeadTable, TraceError> head_table(const SessionReader& reader,

@@ -15,23 +15,23 @@ namespace tt {
 
 namespace {
 
-// No cache is larger, or falls into more stretches; a file may say so.
+// Limits for values of untrusted files; no cache is larger or has more ranges.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 constexpr std::size_t kMostStretches = std::size_t{1} << 23;
 
-// A cache by its name, which templates share.
+// The state of one cache. Caches are identified by name, which templates share.
 struct Cache {
-  ByteSet written;  // by the steps before
-  ByteSet fresh;    // by this one
+  ByteSet written;  // by earlier steps
+  ByteSet fresh;    // by the current step
 };
 
-// Where blocks of one length begin.
+// Blocks of equal length.
 struct Blocks {
   std::vector<std::uint64_t> begins;
   std::uint64_t length = 0;
 };
 
-// `count` of everything, `stride` apart. False: that is nothing that memory has.
+// Repeats all blocks `count` times at distance `stride`. False if a limit is exceeded.
 bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
   if (count <= 0) {
     blocks.begins.clear();
@@ -52,7 +52,7 @@ bool repeat(Blocks& blocks, std::int64_t count, std::uint64_t stride) {
   return true;
 }
 
-// Those of a view's memory, of all its rows or of one of them.
+// The blocks of a view's memory: of all rows, or of its first row. None: limit exceeded.
 std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
   if (view.view_offset > kMostBytes) return std::nullopt;
   struct Repeat {
@@ -65,7 +65,7 @@ std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
     const std::int64_t in_block = d == 0 ? std::max<std::int64_t>(view.block_elements, 1) : 1;
     repeats.push_back({view.ne[d] / in_block, view.nb[d]});
   }
-  // What lies closest first: what is solid stays one stretch.
+  // Smallest stride first, so that contiguous memory stays one block.
   std::ranges::stable_sort(repeats, {}, &Repeat::stride);
   Blocks blocks{.begins = {view.view_offset}, .length = view.block_bytes};
   for (const auto& [count, stride] : repeats)
@@ -73,7 +73,7 @@ std::optional<Blocks> blocks_of(const Tensor& view, bool all_rows) {
   return blocks;
 }
 
-// The bytes of a cache's memory that an access touches; none: they cannot be told.
+// The bytes of a cache that an access touches; none: unknown.
 std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access,
                                 const Step& step) {
   const Tensor& view = graph.tensor(access.tensor);
@@ -97,7 +97,7 @@ std::optional<ByteSet> bytes_of(const GraphTemplate& graph, const Access& access
   return ByteSet::of(std::move(begins), blocks->length);
 }
 
-// Bytes of a read by who wrote them.
+// Classifies the bytes of a read by the step that wrote them.
 void add_read(KvLayer& sum, const std::optional<ByteSet>& bytes, Bytes touched,
               const Cache& cache) {
   if (!bytes || bytes->size() != touched.v) {
@@ -114,7 +114,7 @@ void add_read(KvLayer& sum, const std::optional<ByteSet>& bytes, Bytes touched,
 
 class KvWalk {
  public:
-  // Accesses of caches and states are the only ones looked at.
+  // Reads only the accesses to caches and recurrent states.
   KvStep add(const DerivedGraph& derived, const Step& step) {
     const GraphTemplate& graph = *derived.graph;
     const std::vector<Access>& accesses = accesses_of_caches(step.graph, derived).all;
@@ -135,7 +135,7 @@ class KvWalk {
     end_step();
     return out;
   }
-  // A step that nobody asks about: only what it leaves in the caches.
+  // A step before the requested range: only its writes are needed.
   void pass(const DerivedGraph& derived, const Step& step) {
     write(derived, step);
     end_step();

@@ -1,6 +1,5 @@
-// What steps did with KV caches: how much of what they read they had written
-// themselves (fresh), and how much earlier steps had (cached). Pure functions, any
-// thread.
+// KV cache traffic per step: bytes read that the same step wrote (fresh), bytes read that an
+// earlier step wrote (cached), and bytes written. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +11,13 @@
 
 namespace tt {
 
-// What one layer's ops did with KV caches in one step, bytes.
+// KV cache traffic of the ops of one layer in one step, in bytes.
 struct KvLayer {
-  LayerId layer;   // of the op, whichever layer the cache is named after
-  Bytes fresh{};   // read of what this step wrote
-  Bytes cached{};  // read of what an earlier step of this session wrote last
-  // Read of what none of its steps wrote: the rest of a padded view (without flash
-  // attention kernels read all of it), and a prefix that is kept from an earlier
-  // request.
+  LayerId layer;   // of the op; the cache may be named after another layer
+  Bytes fresh{};   // read, written by this step
+  Bytes cached{};  // read, last written by an earlier step of this session
+  // Read, but not written by any step of this session: the padding of a view (kernels other
+  // than flash attention read all of it), and a prefix reused from an earlier request.
   Bytes other{};
   Bytes written{};
   friend bool operator==(const KvLayer&, const KvLayer&) = default;
@@ -29,13 +27,13 @@ struct KvStep {
   StepId step;
   Phase phase = Phase::Other;
   std::uint32_t first_token = 0, n_tokens = 0;
-  std::vector<KvLayer> layers;  // that touched a cache, by number; kNoLayer first
-  // Of recurrent states, which a step reads and writes whole.
+  std::vector<KvLayer> layers;  // layers that accessed a cache, by number; kNoLayer first
+  // Recurrent states, which a step reads and writes completely.
   Bytes state_read{}, state_written{};
   friend bool operator==(const KvStep&, const KvStep&) = default;
 };
 
-// Steps `range`; every step up to its end is walked, for what they wrote.
+// The steps `range`. Also reads all earlier steps, because their writes are needed.
 std::expected<Page<KvStep>, TraceError> kv_use(const SessionReader& reader, PageRange range,
                                                const KeepGoing& keep_going = always);
 

@@ -1,5 +1,5 @@
-// The templates of a session with their accesses, each derived once: what a
-// question over many steps keeps from step to step.
+// A cache of graph templates with their derived accesses, for a query that reads many
+// steps.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ struct DerivedGraph {
 
 std::shared_ptr<const DerivedGraph> derived_from(std::shared_ptr<const GraphTemplate> graph);
 
-// Lives as long as one question; the reader outlives it. Holds the few templates
-// that were used last: long sessions have hundreds.
+// An LRU cache with the lifetime of one query; the reader must outlive it. It keeps the
+// kKept most recently used templates, because long sessions have hundreds.
 class DerivedGraphs {
  public:
   explicit DerivedGraphs(const SessionReader& reader) : reader_(reader) {}
-  // Null without an error: TemplateId{0}, a step without a template.
+  // Null, not an error, for TemplateId{0}: a step without a template.
   std::expected<std::shared_ptr<const DerivedGraph>, TraceError> of(TemplateId id);
 
  private:

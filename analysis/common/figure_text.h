@@ -1,15 +1,15 @@
-// Figures as people read them, three digits and a unit. Pure functions.
+// Human-readable values: three significant digits and a unit. Pure functions.
 #pragma once
 
 #include <string>
 
 namespace tt {
 
-// "1.50 GB", "310 kB", "12 B": powers of 1000, as the sizes of files are given.
+// "1.50 GB", "310 kB", "12 B": decimal units, powers of 1000.
 std::string bytes_text(double bytes);
 // "1.25 s", "31.2 ms", "870 us", "90 ns".
 std::string time_text(double ns);
-// "12.5 %"; "0 %" of nothing.
+// "12.5 %"; "0 %" if `all` is not positive.
 std::string share_text(double part, double all);
 
 }  // namespace tt

@@ -60,10 +60,10 @@ std::expected<LayerSet, std::string> parse_layers(std::string_view text) {
     } else if (const auto layers = range(part)) {
       set.ranges.push_back(*layers);
     } else {
-      return std::unexpected(
-          std::format("\"{}\" names no layers. Write numbers and ranges from 0 on, like 0,3-5; "
-                      "outside for what belongs to none; or all.",
-                      part));
+      return std::unexpected(std::format(
+          "\"{}\" is not a valid layer list. Use layer numbers and ranges starting at 0, "
+          "such as 0,3-5; \"outside\" for tensors outside of layers; or \"all\".",
+          part));
     }
     if (comma == std::string_view::npos) return set;
     rest.remove_prefix(comma + 1);

@@ -1,5 +1,5 @@
-// Which layers a question is about: some by number, what belongs to none, or all.
-// A value; pure functions, any thread.
+// A selection of layers: ranges of layer numbers, everything outside of layers, or all.
+// Value type; pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace tt {
 
 struct LayerSet {
   struct Range {
-    std::int32_t first = 0, last = 0;  // both included
+    std::int32_t first = 0, last = 0;  // both inclusive
     friend constexpr bool operator==(Range, Range) = default;
   };
   std::vector<Range> ranges{};
-  bool outside = false;  // what belongs to no layer
+  bool outside = false;  // includes what belongs to no layer
 
   static LayerSet all();
   static LayerSet one(LayerId layer);
-  bool has(LayerId layer) const;  // kNoLayer: whether `outside` is in
+  bool has(LayerId layer) const;  // kNoLayer: returns `outside`
   friend bool operator==(const LayerSet&, const LayerSet&) = default;
 };
 
-// "all", or a list of layers, ranges of layers and "outside" (or "none"): "0,3-5",
-// "outside". The error says what can be written.
+// Parses "all", or a comma-separated list of layers, layer ranges and "outside" (or
+// "none"): "0,3-5", "outside". The error message describes the syntax.
 std::expected<LayerSet, std::string> parse_layers(std::string_view text);
-// One of them: a number, or "outside" (or "none"), which is kNoLayer.
+// Parses one layer number, or "outside" (or "none"), which gives kNoLayer.
 std::optional<LayerId> parse_layer(std::string_view text);
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// What an op is called, what it reads, and which part of the model it belongs to.
+// The name and sources of an op, and the model component that it belongs to.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@
 
 namespace tt {
 
-// ggml's word; of a fused op all of them: "RMS_NORM+MUL".
+// ggml's op name; for a fused op, all names joined: "RMS_NORM+MUL".
 std::string op_name(const GraphTemplate& graph, const Op& op);
 
-// In ggml's order, without what lives only inside a fused op.
+// In ggml's order, without tensors that exist only inside a fused op.
 std::vector<TensorId> op_sources(const GraphTemplate& graph, const Op& op);
 
-// Of the output, or where its name says nothing, of the first weight that the op reads.
+// Component and role of the op's output; if its name does not determine them, those of the
+// first weight that the op reads.
 struct OpPart {
   Component component = Component::Other;
   Role role = Role::None;
 };
 OpPart op_part(const GraphTemplate& graph, const Op& op);
 
-// Whether rows of the access in a step may read bytes of the model's files. Lists of
-// cache cells are long: who asks about weights leaves the others out.
+// Whether the access can read bytes of the model's files. Queries about weights use it to
+// skip the other accesses: lists of cache cells are long.
 bool may_read_file(const GraphTemplate& graph, const Access& access);
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// A stretch of a long list, and the order that it is in.
+// Paging and sorting of long lists, and the cancellation callback.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace tt {
 
 struct PageRange {
-  std::uint64_t from = 0;
-  std::uint64_t limit = 0;
-  // Whether row `i` of the whole list is on the page.
+  std::uint64_t from = 0;   // index of the first row
+  std::uint64_t limit = 0;  // maximum number of rows
+  // Whether row `i` of the complete list is on the page.
   constexpr bool holds(std::uint64_t i) const { return i >= from && i - from < limit; }
 };
 
@@ -18,13 +18,13 @@ inline constexpr PageRange kAllRows{.from = 0, .limit = UINT64_MAX};
 
 template <class Row>
 struct Page {
-  std::uint64_t total = 0;  // rows of the whole list
-  std::vector<Row> rows;    // of the page; fewer where the list ends
+  std::uint64_t total = 0;  // rows of the complete list
+  std::vector<Row> rows;    // rows of the page; fewer than the limit at the end of the list
   friend bool operator==(const Page&, const Page&) = default;
 };
 
-// Where rows are equal in what they are sorted by, their natural order decides
-// in both directions. Rows that have no such value come last in both.
+// Rows with equal keys keep their natural order, in both directions. Rows without a key
+// come last, in both directions.
 template <class By>
 struct Order {
   By by{};
@@ -32,8 +32,8 @@ struct Order {
   friend constexpr bool operator==(const Order&, const Order&) = default;
 };
 
-// Asked at least before every step by what walks through many of them; false:
-// nobody wants the answer any more. The walk then ends with Kind::Cancelled.
+// Cancellation callback: returns false to cancel. Functions that read many steps call it at
+// least once before every step, and return Kind::Cancelled after it returned false.
 using KeepGoing = std::function<bool()>;
 inline bool always() { return true; }
 

@@ -1,5 +1,4 @@
-// For loops over millions of small things, which no step divides: whether the answer is
-// still wanted.
+// Rate-limited cancellation check for tight loops.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,12 @@ namespace tt {
 
 class Patience {
  public:
-  // Of pieces of work that take up to some microseconds: asked every few tens of
-  // milliseconds.
+  // Iterations between two calls of the callback. With iterations of up to a few
+  // microseconds, it is called every few tens of milliseconds.
   static constexpr std::uint32_t kPieces = 1U << 14;
   explicit Patience(const KeepGoing& keep_going) : keep_going_(keep_going) {}
-  // Called before each piece; asks at the first, and then at every kPieces-th.
+  // Call before each iteration; false if cancelled. Calls the callback at the first
+  // iteration and then at every kPieces-th.
   bool lasts() { return done_++ % kPieces != 0 || keep_going_(); }
 
  private:

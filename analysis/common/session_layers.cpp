@@ -8,7 +8,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1u << 16;  // a file may say anything
+constexpr std::uint32_t kMostLayers = 1u << 16;  // the file is untrusted input
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::expected<void, TraceError> expect_layers(const LayerSet& set, std::int64_t 
     if (last < end) continue;
     return std::unexpected(TraceError{
         TraceError::Kind::NotFound,
-        std::format("The model has no layer {}: it has {} of them, numbered from 0.", last, end)});
+        std::format("The model has no layer {}: it has {} layers, numbered from 0.", last, end)});
   }
   return {};
 }
@@ -35,7 +35,7 @@ std::expected<void, TraceError> expect_layers(const SessionReader& reader, const
   if (!info) return std::unexpected(info.error());
   std::int64_t end = std::min(info->n_layers, kMostLayers);
   if (expect_layers(set, end)) return {};
-  // An imported session does not know its model, but its graphs.
+  // An imported session has no layer count of its model, but it has graphs.
   const auto ids = reader.template_ids();
   if (!ids) return std::unexpected(ids.error());
   for (const TemplateId id : *ids) {

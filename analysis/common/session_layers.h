@@ -1,4 +1,4 @@
-// The layers of a session's model, as a question names them.
+// Validates the layers of a query against the layers of a session's model.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tt {
 
-// NotFound where the set names a layer that a model with layers 0 to `end` - 1 has not.
+// NotFound if the set contains a layer number >= `end`.
 std::expected<void, TraceError> expect_layers(const LayerSet& set, std::int64_t end);
-// The number behind the last layer of a graph.
+// The highest layer number of a graph plus 1.
 std::int64_t end_of_layers(const GraphTemplate& graph);
 
-// NotFound where the set names a layer that neither the model nor a graph of it has.
+// NotFound if the set contains a layer that neither the model nor any of its graphs has.
 std::expected<void, TraceError> expect_layers(const SessionReader& reader, const LayerSet& set);
 
-// The layers that the set names, as TraceFilter has them: none where it is all of them,
-// kNoLayer for what belongs to none. NotFound as above.
+// The layers of the set in the form that TraceFilter uses: an empty list means all layers,
+// kNoLayer means everything outside of layers. NotFound as above.
 std::expected<std::vector<LayerId>, TraceError> layers_in(const SessionReader& reader,
                                                           const LayerSet& set);
 

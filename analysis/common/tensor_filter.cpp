@@ -10,7 +10,7 @@ bool has_part(std::string_view text, std::string_view part) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };
   const auto same = [&](char c, char wanted) { return wanted == '?' || lower(c) == lower(wanted); };
-  // The pieces between stars, each behind the one before.
+  // Finds the parts between the stars in order, each after the previous one.
   for (const auto piece : part | std::views::split('*')) {
     const auto found = std::ranges::search(text, piece, same);
     if (found.empty() && !piece.empty()) return false;

@@ -1,4 +1,4 @@
-// Which tensors a question is about.
+// A filter on tensors.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,19 @@
 
 namespace tt {
 
-// Whether `part` occurs in `text`, in any case (of ASCII letters): "attn_q", or with * for
-// any characters and ? for one, "blk.*.attn_q". Empty: always.
+// Whether `text` contains a match of the pattern `part`. ASCII letters match
+// case-insensitively; * matches any characters and ? matches one: "attn_q",
+// "blk.*.attn_q". An empty pattern always matches.
 bool has_part(std::string_view text, std::string_view part);
 
 struct TensorFilter {
   std::string name{};  // has_part()
   std::optional<TensorKind> kind{};
   std::optional<Source> source{};
-  std::optional<LayerId> layer{};  // kNoLayer: those outside of any
+  std::optional<LayerId> layer{};  // kNoLayer: tensors outside of any layer
   std::optional<Component> component{};
 
-  // A Tensor, or what has the same facts of one.
+  // `Facts`: Tensor, or a type with the same members.
   template <class Facts>
   bool passes(const Facts& tensor) const {
     return (!kind || tensor.kind == *kind) && (!source || tensor.source == *source) &&

@@ -1,5 +1,4 @@
-// Questions of a session whose file is damaged: what is whole is answered, and where it
-// ends is told.
+// Queries over a damaged session file: the result covers the steps before the damage.
 #pragma once
 
 #include "analysis/common/page.h"
@@ -12,19 +11,20 @@ bool is_damaged(const Found& found) {
   return !found && found.error().kind == TraceError::Kind::Damaged;
 }
 
-// What `question` says of the session; where a damaged row is in its way, what it says of
-// the steps before the first such row, whose number reader.whole_steps() then is. The first
-// error where that does not help either.
-template <class Question>
-auto ask_up_to_damage(SessionReader& reader, const Question& question,
+// Returns the result of `query` for the session. If it fails because of a damaged row,
+// limits the reader to the steps before the first damaged row and runs it again;
+// reader.whole_steps() is then the number of these steps. Returns the first error if the
+// second run fails, too.
+template <class Query>
+auto ask_up_to_damage(SessionReader& reader, const Query& query,
                       const KeepGoing& keep_going = always) {
-  auto found = question(reader);
+  auto found = query(reader);
   if (!is_damaged(found)) return found;
   const auto end = reader.end_at_damage(keep_going);
   if (!end || !*end) return found;
-  auto of_whole = question(reader);
-  if (!of_whole) return found;
-  return of_whole;
+  auto of_prefix = query(reader);
+  if (!of_prefix) return found;
+  return of_prefix;
 }
 
 }  // namespace tt

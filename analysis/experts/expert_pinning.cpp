@@ -9,7 +9,7 @@ namespace tt {
 
 namespace {
 
-// Items that fit whole, in order, until one does not.
+// The number of leading items of `order` that fit into the capacity.
 std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint32_t> order,
                          Bytes capacity) {
   std::uint64_t free = capacity.v;
@@ -18,7 +18,7 @@ std::size_t how_many_fit(const ReadSequence& sequence, std::span<const std::uint
   return n;
 }
 
-// What both ways save of the reads from `half` on.
+// Bytes that LRU and pinning save of the reads from index `half` on.
 std::expected<void, TraceError> try_out(const ReadSequence& sequence,
                                         std::span<const Bytes> distances, std::size_t half,
                                         std::span<const std::uint32_t> order, PinPoint& point,
@@ -34,7 +34,7 @@ std::expected<void, TraceError> try_out(const ReadSequence& sequence,
     if (i >= half) {
       const Bytes size{sequence.size(item)};
       if (distances[i] != kNever && distances[i] <= point.capacity) point.tried_lru += size;
-      // A slice that was never read before is not in memory yet.
+      // The first read of a slice loads it.
       if (pinned[item] && read[item]) point.tried_pinned += size;
     }
     read[item] = true;

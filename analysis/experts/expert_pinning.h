@@ -1,11 +1,11 @@
-// Whether it would help to keep the most used experts in memory: the bytes of
-// experts' slices that so much memory saves, pinned and as a cache (LRU), by
-// analysis/weights/reuse.h. Pure functions, any thread.
+// Evaluates pinning the most used experts in memory: the bytes of expert slices that a given
+// capacity saves with pinning and with an LRU cache (see analysis/weights/reuse.h). Pure
+// functions, any thread.
 //
-// A slice is one expert's part of one weight (gate, up or down). What is chosen
-// with hindsight flatters; so pinning is tried, too: slices are chosen by the
-// first half of the reads and held during the second, beside an LRU cache that
-// has run since the beginning.
+// A slice is one expert's part of one weight (gate, up or down). Choosing slices by all reads
+// (hindsight) overestimates pinning. So it is also tested: slices are chosen by the first
+// half of the reads and evaluated on the second half, compared with an LRU cache that has run
+// since the beginning.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@
 
 namespace tt {
 
-// The part of a sequence that reads slices of experts.
+// The subsequence of the reads of expert slices.
 std::expected<ReadSequence, TraceError> expert_reads(const ReadSequence& sequence,
                                                      const KeepGoing& keep_going = always);
 
 struct PinPoint {
   Bytes capacity{};
-  // Saved of all reads; pinned and best with hindsight, bytes held in part count.
+  // Bytes saved over all reads. Pinned and best use hindsight; partially held items count.
   Bytes lru{}, pinned{}, best{};
-  std::uint64_t slices = 0;  // that fit whole, the most read first
-  // Saved of the second half of the reads.
+  std::uint64_t slices = 0;  // slices that fit completely, most read first
+  // Bytes saved over the second half of the reads.
   Bytes tried_lru{}, tried_pinned{};
   friend bool operator==(const PinPoint&, const PinPoint&) = default;
 };
 
 struct ExpertPinning {
-  Bytes weights_read{};  // by all reads of weights
-  Bytes read{};          // by reads of experts' slices; 0: the model has no experts
-  Bytes distinct{};      // of the slices that were read
-  Bytes tried{};         // by the second half of the reads
+  Bytes weights_read{};  // bytes of all weight reads
+  Bytes read{};          // bytes of expert slice reads; 0: the model has no experts
+  Bytes distinct{};      // total size of the slices that were read
+  Bytes tried{};         // bytes of the second half of the slice reads
   std::uint64_t reads = 0, slices = 0;
   std::vector<PinPoint> curve;
 
-  // The point at which trying it gained most over LRU; null: it nowhere did.
+  // The point where tested pinning saves most compared with LRU; null: it never saves more.
   const PinPoint* best_gain() const;
 };
 
-// Of all reads of a sequence with Grain::Part, or of all steps. Without capacities: at
-// tenths of `distinct`.
+// For a sequence with Grain::Part, or for all steps of a session. If `capacities` is empty,
+// tenths of `distinct` are used.
 std::expected<ExpertPinning, TraceError> expert_pinning(const ReadSequence& sequence,
                                                         std::span<const Bytes> capacities,
                                                         const KeepGoing& keep_going = always);

@@ -20,8 +20,8 @@ namespace {
 
 using RouterId = std::pair<LayerId, std::uint32_t>;
 
-// How many experts each router of a graph has: as many as the weights that its
-// choices select from, else as many as the model says.
+// The number of experts of each router of a graph: the number of slices of the weights that
+// its choices select from, else the model's expert count.
 class ExpertNumbers {
  public:
   ExpertNumbers(const DerivedGraph& derived, std::uint32_t of_model) {
@@ -50,12 +50,12 @@ class ExpertNumbers {
 // The experts that one router chose for one token.
 struct Choice {
   RouterId router;
-  std::uint32_t experts = 0;         // to choose from
+  std::uint32_t experts = 0;         // total experts
   std::uint32_t token = 0;           // index in the session; kNone: unknown
-  std::span<const RoutingRow> rows;  // numbers that name no expert are among them
+  std::span<const RoutingRow> rows;  // may contain expert numbers out of range
 };
 
-// Cuts rows into one choice after the other: a token's ranks count up.
+// Splits rows into choices: a choice begins at rank 0.
 void for_each_choice(std::span<const RoutingRow> rows, const ExpertNumbers& numbers,
                      const std::function<void(const Choice&)>& row) {
   for (std::size_t at = 0; at < rows.size();) {
@@ -107,7 +107,7 @@ std::expected<void, TraceError> for_each_choice(const SessionReader& reader,
   return result;
 }
 
-// The numbers of a choice that name an expert, ascending, each once.
+// The valid expert numbers of a choice, ascending and distinct.
 std::vector<std::uint32_t> distinct_experts(const Choice& choice) {
   std::vector<std::uint32_t> experts;
   for (const RoutingRow& row : choice.rows)
@@ -159,8 +159,8 @@ class RouterCounter {
  private:
   RouterUse use_;
   std::map<std::uint32_t, ExpertCount> counts_;
-  std::uint32_t before_ = kNone;     // the last token
-  std::vector<std::uint32_t> last_;  // and its experts
+  std::uint32_t before_ = kNone;     // the previous token
+  std::vector<std::uint32_t> last_;  // its experts
 };
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -263,11 +263,12 @@ TraceError no_such_router(LayerId layer, std::uint32_t router, const SessionRead
   for (const RouterUse& use : *routers) {
     if (use.router == 0) layers += std::format("{}{}", layers.empty() ? "" : ", ", use.layer.v);
   }
-  return {TraceError::Kind::NotFound,
-          std::format("Layer {} has no router {} with recorded choices. {}", layer.v, router,
-                      layers.empty() ? "This session has none at all: its model has no experts, or "
-                                       "they were not recorded."
-                                     : "Layers that have: " + layers + ".")};
+  return {
+      TraceError::Kind::NotFound,
+      std::format("Layer {} has no router {} with recorded choices. {}", layer.v, router,
+                  layers.empty() ? "No layer of this session has one: its model has no experts, "
+                                   "or they were not recorded."
+                                 : "Layers with recorded choices: " + layers + ".")};
 }
 
 }  // namespace
@@ -283,7 +284,7 @@ double RouterUse::entropy() const {
 
 double RouterUse::gini() const {
   if (choices == 0 || experts == 0) return 0;
-  // Ascending, the unused first: sum of (2 * place - n - 1) * choices / (n * sum).
+  // Sorted ascending, unused experts first: sum of (2 * place - n - 1) * choices / (n * sum).
   std::vector<std::uint64_t> sorted;
   sorted.reserve(used.size());
   for (const ExpertCount& count : used) sorted.push_back(count.choices);

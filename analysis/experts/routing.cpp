@@ -11,7 +11,7 @@ namespace tt {
 
 namespace {
 
-// Rows of the step's batch that are computed to the end, where not all are.
+// The rows of the batch that are computed up to the output; null if all rows are.
 const std::vector<std::int64_t>* output_rows(const GraphTemplate& graph, const Step& step) {
   for (std::size_t i = 0; i < step.slots.size(); ++i)
     if (graph.slots[i].kind == SlotKind::OutputIds) return &step.slots[i].ints;

@@ -1,4 +1,4 @@
-// What the routers of a model with experts chose in one step, as rows.
+// The router choices of one step of a mixture-of-experts model, as rows.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace tt {
 
 struct RoutingRow {
   LayerId layer;
-  std::uint32_t token = 0;  // index in the session; kNone: the graph does not say which
+  std::uint32_t token = 0;  // index in the session; kNone: unknown
   std::uint32_t expert = 0;
   std::uint32_t rank = 0;    // 0: the router's first choice
-  float score = 0;           // the weight that the expert's output gets; NaN: not recorded
-  std::uint32_t router = 0;  // which of its layer's, in the order of their ops; few layers have two
+  float score = 0;           // weight of the expert's output; NaN: not recorded
+  std::uint32_t router = 0;  // index within the layer, in op order; few layers have two
   friend bool operator==(const RoutingRow&, const RoutingRow&) = default;
 };
 
-// In the order of the layers, then by token and rank. A layer that computes only
-// some of the step's tokens has rows for these. Empty when the step's slots were
-// not recorded, or when the graph routes nothing.
+// Sorted by layer, then token and rank. A layer that computes only some of the step's tokens
+// has rows only for these. Empty if the step's slots were not recorded or the graph has no
+// router.
 std::vector<RoutingRow> routing_rows(const GraphTemplate& graph, const Step& step);
 
 }  // namespace tt

@@ -5,8 +5,8 @@
 namespace tt {
 
 std::vector<Dependency> dependencies_of(const GraphTemplate& graph) {
-  // Per tensor: the node that made it, and the last one that wrote into it
-  // (a root's memory). kNone: none so far.
+  // Per tensor: the node that computed it; per root tensor: the last node that wrote into
+  // its memory. kNone: none so far.
   std::vector<std::uint32_t> made_by(graph.tensors.size(), kNone), written_by = made_by;
   std::vector<Dependency> out;
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {

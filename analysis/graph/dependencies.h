@@ -1,13 +1,14 @@
-// What each node of a graph needs, as edges from tensor to tensor.
+// Data dependencies between the nodes of a graph, as edges from tensor to tensor.
 //
-// An edge says that the node which computes `to` needs what is in `from`:
-//   - every source of the node, views and reshapes like any other;
-//   - what its output is a view of, where no source leads there (an op that
-//     writes into another tensor);
-//   - what was written into the memory of a source since that source was made:
-//     SET_ROWS writes the cache, and the view of the cache behind it in the
-//     graph reads what was written, though ggml names no source for that. The
-//     last writer is named; it depends on those before it in turn.
+// An edge means that the node which computes `to` depends on the contents of `from`, where
+// `from` is one of:
+//   - a source of the node; views and reshapes are treated like any other source;
+//   - the tensor that the node's output is a view of, if no source has the same root (an op
+//     that writes into another tensor);
+//   - the output of the last node that wrote into the memory of a source after the source
+//     was computed: SET_ROWS writes the cache, and a later view of the cache reads the
+//     written data, although ggml lists no source for that. Earlier writers are reached
+//     through the last one.
 #pragma once
 
 #include <vector>
@@ -21,7 +22,7 @@ struct Dependency {
   friend constexpr auto operator<=>(const Dependency&, const Dependency&) = default;
 };
 
-// In execution order of the nodes that compute `to`, each pair once per node.
+// In execution order of the nodes that compute `to`; each pair occurs once per node.
 std::vector<Dependency> dependencies_of(const GraphTemplate& graph);
 
 }  // namespace tt

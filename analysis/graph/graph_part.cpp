@@ -49,7 +49,7 @@ std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, S
   }
   return std::unexpected(
       TraceError{TraceError::Kind::NotFound,
-                 "No graph was recorded. Record the session with --level detailed."});
+                 "The session has no recorded graph. Record it with --level detailed."});
 }
 
 std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, StepId id,
@@ -59,8 +59,8 @@ std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, S
   if (step->graph.v == 0) {
     return std::unexpected(TraceError{
         TraceError::Kind::NotFound,
-        std::format("The graph of step {} was not recorded. Another step may have one: those "
-                    "whose \"template\" is not 0.",
+        std::format("The graph of step {} was not recorded. Use a step whose \"template\" is "
+                    "not 0.",
                     id.v)});
   }
   return part_of(reader, id, step->graph, layers);

@@ -1,5 +1,5 @@
-// Layers of a graph that a session evaluated, and such a part with its nodes put
-// together by layer and component. Pure functions, any thread.
+// Selected layers of a session's graph as a subgraph, and a collapsed form of it with the
+// nodes grouped by layer, component and category. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,52 +15,53 @@
 namespace tt {
 
 struct GraphPart {
-  std::optional<StepId> step;  // that evaluated the graph, where one was asked for
+  std::optional<StepId> step;  // the requested step, for part_of_step()
   TemplateId id;
   std::shared_ptr<const GraphTemplate> graph;
   std::uint32_t layers = 0;  // of the model
   LayerSubgraph subgraph;
 };
 
-// NotFound: no such step, template or layer, or the step's graph was not
-// recorded. A layer of the model that this graph leaves out is there, and empty.
+// NotFound: no such step, template or layer, or the step's graph was not recorded. A layer
+// of the model that does not occur in this graph gives an empty subgraph.
 std::expected<GraphPart, TraceError> part_of_step(const SessionReader& reader, StepId step,
                                                   const LayerSet& layers);
 std::expected<GraphPart, TraceError> part_of_template(const SessionReader& reader, TemplateId id,
                                                       const LayerSet& layers);
 
-// The last step of [first, end) whose graph was recorded; NotFound: none.
+// The last step of [first, end) whose graph was recorded. NotFound if there is none.
 std::expected<StepId, TraceError> last_with_graph(const SessionReader& reader, StepId first,
                                                   StepId end, const KeepGoing& keep_going = always);
 
-// Nodes of a part that are alike in layer, component and category, as one.
+// The nodes of a part with the same layer, component and category.
 struct NodeGroup {
   LayerId layer;
   Component component = Component::Other;
   Category category = Category::Layer;
-  std::uint32_t tensors = 0;  // computed and not
-  std::uint32_t ops = 0;      // whose output is among them
+  std::uint32_t tensors = 0;  // computed tensors and leaves
+  std::uint32_t ops = 0;      // ops whose output is in the group
   std::uint32_t weights = 0;
-  Bytes weight_bytes{};  // in the model's files
+  Bytes weight_bytes{};  // size in the model files
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
 struct GroupEdge {
-  std::uint32_t from = 0, to = 0;  // indices into groups, never the same
-  std::uint32_t edges = 0;         // of the part that it stands for
-  bool cross_layer = false;        // one of these is
+  std::uint32_t from = 0, to = 0;  // indices into groups, always different
+  std::uint32_t edges = 0;         // number of subgraph edges that it represents
+  bool cross_layer = false;        // whether one of them is cross-layer
   friend bool operator==(const GroupEdge&, const GroupEdge&) = default;
 };
 
-// May have cycles: attention reads norms, and norms of the next half attention.
+// May contain cycles: attention reads norms, and the norm of the feed-forward half reads
+// attention.
 struct CollapsedGraph {
   std::vector<NodeGroup> groups;  // in the order of their first node
-  std::vector<GroupEdge> edges;   // by from, then by to
+  std::vector<GroupEdge> edges;   // sorted by from, then to
   friend bool operator==(const CollapsedGraph&, const CollapsedGraph&) = default;
 };
 
-// The component of what is computed is its tensor's, or where its name says
-// nothing, that of the first weight its node reads.
+// The component of a computed tensor is its own; if its name does not determine one, that
+// of the first weight its node reads.
 CollapsedGraph collapsed(const GraphTemplate& graph, const LayerSubgraph& subgraph);
 
 }  // namespace tt

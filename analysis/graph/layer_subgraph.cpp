@@ -9,7 +9,7 @@ namespace tt {
 
 namespace {
 
-// A graph as its tensors see it.
+// Per-tensor lookup tables of a graph.
 struct Links {
   explicit Links(const GraphTemplate& g)
       : graph(g),
@@ -45,14 +45,15 @@ struct Links {
   std::vector<std::vector<TensorId>> sources, readers;
 };
 
-// Which tensors are in, and as what; and which of them belong to what was chosen.
+// The tensors of the subgraph with their categories; `own`: whether the tensor belongs to
+// the selection.
 struct Members {
   explicit Members(std::size_t tensors) : categories(tensors), own(tensors) {}
   std::vector<std::optional<Category>> categories;
   std::vector<bool> own;
 };
 
-// As what a neighbour is in; `side` where nothing else says it.
+// The category of a neighbour; `side` if no other category applies.
 Category category_outside(const Links& links, TensorId t, Category side) {
   if (links.is_input_or_cache(t)) return Category::Infrastructure;
   if (links.layer(t) != kNoLayer || links.categories[t.v] == Category::Layer) return side;
@@ -73,7 +74,7 @@ Members own_members(const Links& links, const LayerSet& layers) {
   return members;
 }
 
-// Adds what the members read, and what lies behind that where it hides something.
+// Adds what the members read, following tensors that do no work.
 void add_inputs(const Links& links, Members& members) {
   std::vector<TensorId> look_behind;
   for (std::uint32_t i = 0; i < members.own.size(); ++i) {
@@ -92,7 +93,7 @@ void add_inputs(const Links& links, Members& members) {
   }
 }
 
-// Adds what reads the results of the chosen layers, likewise.
+// Adds what reads the results of the selected layers, following tensors that do no work.
 void add_outputs(const Links& links, Members& members) {
   std::vector<TensorId> look_behind;
   std::vector<bool> seen(members.own.size());
@@ -135,7 +136,7 @@ std::vector<LayerNode> in_execution_order(const Links& links, const Members& mem
     }
     place(node.output);
   }
-  // Weights that no node which is in reads.
+  // Weights that no node of the subgraph reads.
   for (std::uint32_t i = 0; i < members.own.size(); ++i) place(TensorId{i});
   return nodes;
 }
@@ -163,7 +164,7 @@ LayerSubgraph layer_subgraph(const GraphTemplate& graph, const LayerSet& layers)
   Members members = own_members(links, layers);
   add_inputs(links, members);
   add_outputs(links, members);
-  // From here the set is fixed.
+  // The member set is complete here.
   return {.nodes = in_execution_order(links, members),
           .edges = edges_among(links, members, layers)};
 }

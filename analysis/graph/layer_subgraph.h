@@ -1,32 +1,31 @@
-// Some layers of a graph as a graph of their own: their nodes, what they take
-// from outside and what they give to it, and every edge among these. Usually one
-// layer; also several, what is outside of the layers, or everything.
+// The subgraph of selected layers: their nodes, their external inputs and outputs, and all
+// edges among these. The selection is usually one layer; it can also be several layers,
+// everything outside of layers, or the complete graph.
 //
-// Which tensors are in, for chosen layers L, and as what:
+// The tensors of the subgraph for selected layers L, by category:
 //
-//   layer               what the nodes of L compute (node_places.h says which
-//                       these are), views and reshapes included; the weights of L.
-//   infrastructure      what nodes of L read and no layer makes: inputs, caches
-//                       (of whatever layer), constants that layers share, and
-//                       what is computed from such things alone, with all that
-//                       it is computed from.
-//   embedding, output   what nodes of L read or what reads them, outside of any
-//                       layer, before the first and behind the last one; their
-//                       weights where L reads them.
-//   cross_layer_input   what else nodes of L read: results and weights of another
+//   layer               outputs of the nodes of L (see node_places.h), including views and
+//                       reshapes; the weights of L.
+//   infrastructure      tensors that nodes of L read and that no layer computes: inputs,
+//                       caches (of any layer), constants shared by layers, and tensors
+//                       computed only from these, with all their sources.
+//   embedding, output   tensors outside of layers, before the first or after the last
+//                       layer, that nodes of L read or that read them; their weights if L
+//                       reads them.
+//   cross_layer_input   other tensors that nodes of L read: results and weights of another
 //                       layer.
-//   cross_layer_output  what else reads the results of L: nodes of another layer.
+//   cross_layer_output  other tensors that read the results of L: nodes of another layer.
 //
-// "Outside" counts as a layer here: chosen, all that belongs to none and every
-// input and cache are in, as what the whole graph has them (categories_of()).
-// So each tensor is one of the chosen for exactly one layer, or for "outside",
-// and where all are chosen each is in and none is a neighbour.
+// "Outside" counts as a layer here. If it is selected, the subgraph contains everything that
+// belongs to no layer and every input and cache, with their categories in the complete graph
+// (categories_of()). So each tensor belongs to exactly one layer or to "outside"; if all are
+// selected, every tensor is included and none is a neighbour.
 //
-// "Read" is what dependencies.h says, so residual edges that skip nodes are in,
-// and so is a cache that one layer writes and another one reads. Neighbours are
-// direct ones. But a neighbour that does no work hides the one behind it: then
-// what it is a view of, or what reads it, is in, too, and so on up to a tensor
-// that is computed or a leaf. What is both input and output counts as input.
+// "Read" is defined by dependencies.h, so residual edges that skip nodes are included, and
+// so is a cache that one layer writes and another one reads. Only direct neighbours are
+// included, with one exception: a neighbour that does no work (a view or reshape) is
+// followed to its source, or to its readers, up to the first computed tensor or leaf. A
+// tensor that is both input and output counts as input.
 #pragma once
 
 #include <vector>
@@ -38,16 +37,16 @@ namespace tt {
 
 struct LayerNode {
   TensorId tensor;
-  NodeId node = kNoNode;     // that computes it; kNoNode: a leaf (weight, input, cache)
-  OpId op = kNoOp;           // that the node ran in; kNoOp: it does no work
-  LayerId layer = kNoLayer;  // of the node; of a leaf, the tensor's
+  NodeId node = kNoNode;     // computes the tensor; kNoNode: a leaf (weight, input, cache)
+  OpId op = kNoOp;           // executed the node; kNoOp: the node does no work
+  LayerId layer = kNoLayer;  // of the node; for a leaf, of the tensor
   Category category = Category::Layer;
   friend bool operator==(const LayerNode&, const LayerNode&) = default;
 };
 
 struct LayerEdge {
   TensorId from, to;
-  // Its ends belong to two layers, or one of them to a layer that is not chosen.
+  // The ends are in two different layers, or one of them is in a layer that is not selected.
   bool cross_layer = false;
   friend bool operator==(const LayerEdge&, const LayerEdge&) = default;
 };
@@ -58,7 +57,7 @@ struct LayerSubgraph {
   friend bool operator==(const LayerSubgraph&, const LayerSubgraph&) = default;
 };
 
-// Without nodes: the graph has nothing of these layers.
+// Empty if the graph has nothing of these layers.
 LayerSubgraph layer_subgraph(const GraphTemplate& graph, const LayerSet& layers);
 
 }  // namespace tt

@@ -6,7 +6,7 @@ namespace tt {
 
 namespace {
 
-// The layers of all nodes that read a tensor, as one.
+// The common layer of all nodes that read a tensor.
 class Readers {
  public:
   void add(LayerId layer) {
@@ -14,7 +14,7 @@ class Readers {
     if (layer != layer_) layer_ = kNoLayer;  // they differ
     any_ = true;
   }
-  LayerId layer() const { return layer_; }  // kNoLayer: none, or not one for all
+  LayerId layer() const { return layer_; }  // kNoLayer: none, or the layers differ
 
  private:
   bool any_ = false;
@@ -41,7 +41,7 @@ std::vector<LayerId> layers_of_nodes(const GraphTemplate& graph) {
   };
   std::vector<LayerId> layers(graph.nodes.size(), kNoLayer);
 
-  // Forward: ops, and what follows from names and sources.
+  // Forward pass: layers from ops, names and sources.
   std::vector<LayerId> made_in(graph.tensors.size(), kNoLayer);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -56,7 +56,7 @@ std::vector<LayerId> layers_of_nodes(const GraphTemplate& graph) {
     made_in[node.output.v] = layers[n];
   }
 
-  // Backward: what follows from readers.
+  // Backward pass: layers from readers.
   std::vector<Readers> readers(graph.tensors.size());
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];

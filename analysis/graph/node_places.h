@@ -1,4 +1,4 @@
-// Where each node of a graph belongs: the op that it ran in, and its layer.
+// The op and the layer of each node of a graph.
 #pragma once
 
 #include <vector>
@@ -7,16 +7,15 @@
 
 namespace tt {
 
-// Per node; kNoOp: it was not executed (a view, a reshape, one that is left out).
+// Per node; kNoOp: not executed (a view, a reshape, or an unused node).
 std::vector<OpId> ops_of_nodes(const GraphTemplate& graph);
 
-// Per node; kNoLayer: it belongs to none. What was executed has its op's layer.
-// The rest does no work, and belongs
-//   - as a view of a weight, a cache or an input to the layer whose nodes read
-//     it, when they agree (a layer may read another one's cache), else to that
-//     of its name;
-//   - else to the layer of its name, of what it is made from, of what reads it:
-//     the first of these that there is.
+// Per node; kNoLayer: outside of layers. An executed node has the layer of its op. The layer
+// of a node that does no work is:
+//   - for a view of a weight, cache or input: the layer of the nodes that read it, if they
+//     all have the same one (a layer may read the cache of another), else the layer in its
+//     name;
+//   - otherwise: the layer in its name, else that of its sources, else that of its readers.
 std::vector<LayerId> layers_of_nodes(const GraphTemplate& graph);
 
 }  // namespace tt

@@ -1,5 +1,5 @@
-// Pieces of bytes, numbered in the order in which they are added. What was added
-// never moves: growing costs no copy, and no room twice as large. A value.
+// An append-only list of byte strings in chunked storage: growing copies nothing and never
+// allocates a second, larger buffer. Value type.
 #pragma once
 
 #include <algorithm>

@@ -36,8 +36,9 @@ std::uint32_t FaultPlaces::access_of(std::uint32_t op, std::uint64_t address) co
   return kNone;
 }
 
-// The clock is read when the first thread is done with an op; others may still be at it.
-// None begins the next one before all are done.
+// An op's end time is taken when the first thread finishes it; other threads may still be
+// working on it, so a fault at the begin of an op may belong to the previous op. No thread
+// begins the next op before all have finished.
 FaultPlace FaultPlaces::of(const PageFault& fault) const {
   FaultPlace place;
   const auto ran = static_cast<std::uint32_t>(std::min(latest_.size(), outline_->ops.size()));

@@ -1,4 +1,4 @@
-// What a page fault was for: which op, which of its accesses, and what part of it.
+// Attributes page faults to an op, one of its accesses, and a part of the access.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +11,41 @@
 
 namespace tt {
 
-// kNone: not known. An op is that which ran at the time of the fault; an access is the
-// op's own whose bytes hold the address, else any of the template that is of a weight.
+// kNone: unknown. The op is the one that ran at the time of the fault. The access is an
+// access of this op that contains the address, else any weight access of the template that
+// contains it.
 struct FaultPlace {
-  std::uint32_t op = kNone, access = kNone;  // in TemplateOutline
-  std::uint32_t part = kNone;                // of an access whose parts are accesses of their own
+  std::uint32_t op = kNone, access = kNone;  // indices in TemplateOutline
+  std::uint32_t part = kNone;                // only if the parts are separate accesses
   friend bool operator==(const FaultPlace&, const FaultPlace&) = default;
 };
 
-// Of the steps of one template and allocation. One thread at a time.
+// For the steps of one template and allocation. One thread at a time.
 class FaultPlaces {
  public:
-  // `addresses`: per tensor of the template, longer lived than this; empty: not recorded.
+  // `addresses`: per tensor of the template; must outlive this object. Empty: not recorded.
   FaultPlaces(std::shared_ptr<const TemplateOutline> outline,
               std::span<const std::uint64_t> addresses);
 
-  // The step that the next faults are of: when its first op could begin, and the ends of
-  // those that ran.
+  // Sets the step of the following faults: the earliest begin of its first op, and the end
+  // times of the ops that ran.
   void begin_step(Ns first_op, std::span<const Ns> op_ends);
   FaultPlace of(const PageFault& fault) const;
 
  private:
   bool holds(const OutlineAccess& access, std::uint64_t address) const;
-  // kNone: none of the op's.
+  // kNone: no access of the op contains the address.
   std::uint32_t access_of(std::uint32_t op, std::uint64_t address) const;
 
   std::shared_ptr<const TemplateOutline> outline_;
   std::span<const std::uint64_t> addresses_;
-  std::vector<std::uint32_t> weights_;  // accesses of weights, one of each view
+  std::vector<std::uint32_t> weights_;  // weight accesses, one per view
   Ns first_op_{};
-  std::vector<Ns> latest_;  // per op that ran, the latest end up to its own
+  std::vector<Ns> latest_;  // per op that ran: the maximum end of the ops up to it
 };
 
-// Where in the model's files a byte of an access is mapped from; empty: from none.
+// The position in the model files that `address`, a byte of the access, is mapped from;
+// empty: not mapped from a file.
 FileRange in_file(const OutlineAccess& access, std::span<const std::uint64_t> addresses,
                   std::uint64_t address);
 

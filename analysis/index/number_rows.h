@@ -1,5 +1,5 @@
-// Rows of as many numbers each, added one by one. What was added never moves:
-// growing costs no copy, and no room twice as large. Movable.
+// An append-only table of fixed-width rows of numbers in chunked storage: growing copies
+// nothing and never allocates a second, larger buffer. Movable.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ class NumberRows {
   std::span<const T> operator[](std::size_t row) const {
     return {blocks_[row / kRows].get() + row % kRows * width_, width_};
   }
-  // A row of zeros; a copy of the last one (there is one). Valid until the next is added.
+  // Appends a row of zeros, or a copy of the last row (the table must not be empty). The
+  // span is valid until the next row is added.
   std::span<T> add_zeros() {
     const std::span<T> row = add();
     std::ranges::fill(row, T{});
@@ -35,7 +36,7 @@ class NumberRows {
   std::size_t memory_bytes() const { return size_ * width_ * sizeof(T); }
 
  private:
-  static constexpr std::size_t kRows = 256;  // of a block
+  static constexpr std::size_t kRows = 256;  // per block
   std::span<T> add() {
     if (size_ % kRows == 0) blocks_.push_back(std::make_unique_for_overwrite<T[]>(kRows * width_));
     const std::size_t at = size_++ % kRows;

@@ -7,8 +7,7 @@ namespace tt {
 
 namespace {
 
-// Whether the numbers of a list go up from each to the next, so that they are
-// distinct and sorted as they stand.
+// Whether the numbers of a list are strictly ascending, and so distinct and sorted.
 bool goes_up(std::span<const StepOutline::Run> runs) {
   // Nothing below overflows: a list has at most kMaxStepValues numbers.
   constexpr std::int64_t kMost = std::int64_t{1} << 48, kMostStep = std::int64_t{1} << 24;
@@ -42,7 +41,7 @@ void list(std::span<const StepOutline::Run> runs, std::vector<std::int64_t>& out
   }
 }
 
-// Sorted, each once, from 0 up to `limit`.
+// Sorts the numbers and removes duplicates and numbers outside of [0, limit).
 void keep_parts(std::vector<std::int64_t>& numbers, std::int64_t limit) {
   std::erase_if(numbers, [&](std::int64_t n) { return n < 0 || n >= limit; });
   if (!std::ranges::is_sorted(numbers)) std::ranges::sort(numbers);
@@ -111,7 +110,7 @@ OutlinedStep::Parts OutlinedStep::parts_of(const OutlineRule& of) {
 }
 
 std::size_t OutlinedStep::memory_bytes() const {
-  constexpr std::size_t kPerName = 256;  // with its strings and its entries in the maps
+  constexpr std::size_t kPerName = 256;  // estimate, with strings and map entries
   std::size_t bytes =
       kPerName * (names_.tensors().size() + names_.views().size() + names_.ops().size());
   for (const auto& [id, outline] : outlines_)

@@ -1,6 +1,6 @@
-// The steps of a session one after the other, each beside what its template says: where
-// questions that sum over many steps begin. Unpacked as far as sums need it, refilled
-// without allocating; one template's outline serves all of its steps.
+// Decodes the steps of a session one at a time, together with the outline of their template,
+// as input for totals over many steps. Unpacks only what totals need and reuses its buffers;
+// one outline per template is shared by all of its steps.
 #pragma once
 
 #include <cstddef>
@@ -19,33 +19,33 @@ namespace tt {
 
 class OutlinedStep {
  public:
-  // Takes the next row in; of one and the same session in every call. What else is here
-  // says of it, until the next call. false: the step is damaged, or does not fit its
-  // template; there is nothing to be said of it. The row has a template.
+  // Decodes a row; every call must use the same session, and the row must have a template.
+  // The other members describe this step until the next call. Returns false if the step is
+  // damaged or does not match its template; then the other members are undefined.
   std::expected<bool, TraceError> take(const SessionReader& reader,
                                        const SessionReader::StepRow& row, OutlineTimes times);
 
   const std::shared_ptr<const TemplateOutline>& outline() const { return outline_; }
-  // Ops that ran: all of them in a step whose times were not kept and that nobody cancelled.
+  // Ops that ran: all ops, if the step has no times and was not cancelled.
   std::uint32_t ran() const { return ran_; }
   bool timed() const { return step_.ops != 0; }
-  // Of the first ops; empty: not unpacked. Modulo 2^64: a time that goes back, as only an
-  // invented file has it, is negative, as it is in every list of ops.
+  // Durations of the first ops; empty: not unpacked. Modulo 2^64: a negative duration, which
+  // only a fabricated file can contain, wraps around.
   std::span<const std::uint64_t> op_ns() const { return step_.op_ns; }
-  std::size_t times_bytes() const { return step_.times_bytes; }  // at the row's begin
+  std::size_t times_bytes() const { return step_.times_bytes; }  // at the start of the packed row
 
-  // How many parts the step's list names for a rule of its template, and which.
+  // The parts that the step's list selects for a rule of its template.
   struct Parts {
     std::uint64_t count = 0;
-    // Where they are accesses of their own: as a set, or listed, ascending (OutlineRule
-    // says how). Valid until the next call.
+    // Only if the parts are separate accesses: a bit set, or an ascending list (see
+    // OutlineRule). Valid until the next call.
     std::span<const std::uint64_t> set{};
     std::span<const std::int64_t> numbers{};
   };
   Parts parts_of(const OutlineRule& rule);
 
   const SessionNames& names() const { return names_; }
-  std::size_t memory_bytes() const;  // of names and outlines, about
+  std::size_t memory_bytes() const;  // estimate, names and outlines
 
  private:
   std::expected<void, TraceError> find_outline(const SessionReader& reader, TemplateId id);
@@ -53,7 +53,7 @@ class OutlinedStep {
   SessionNames names_;
   std::map<TemplateId, std::shared_ptr<const TemplateOutline>> outlines_;
   std::shared_ptr<const TemplateOutline> outline_;
-  std::shared_ptr<const GraphTemplate> graph_;  // where rules count batch by batch
+  std::shared_ptr<const GraphTemplate> graph_;  // only if rules are counted per batch
   StepOutline step_;
   std::uint32_t ran_ = 0;
   std::vector<std::int64_t> listed_;

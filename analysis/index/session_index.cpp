@@ -16,7 +16,7 @@ using Done = std::expected<void, TraceError>;
 
 void add_stretch(SessionIndex::Stretches& stretches, const std::string& buffer, std::uint64_t begin,
                  std::uint64_t end) {
-  // What lies so near is one buffer: padding between tensors, tensors not in use.
+  // Ranges with a smaller gap are merged: padding between tensors, unused tensors.
   constexpr std::uint64_t kGap = std::uint64_t{1} << 20;
   auto at = stretches.upper_bound({buffer, begin});
   if (at != stretches.begin()) {
@@ -54,7 +54,7 @@ Done SessionIndex::extend(const SessionReader& reader, const KeepGoing& keep_goi
   auto info = reader.info();
   if (!info) return std::unexpected(info.error());
   info_ = *std::move(info);
-  constexpr std::uint32_t kMostAtOnce = 1U << 18;  // a file may say anything
+  constexpr std::uint32_t kMostAtOnce = 1U << 18;  // the file's count is untrusted
   if (const auto count = reader.step_count(); count && steps_.empty())
     steps_.reserve(std::min(*count, kMostAtOnce));
   if (auto taken = take_steps(reader, keep_going); !taken) return taken;
@@ -78,8 +78,8 @@ Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep
     if (read) return {};
     if (read.error().kind != TraceError::Kind::Damaged) return read;
     if (!keep_going()) return std::unexpected(cancelled_error());
-    // A writer may have put rows behind the damaged one. Behind the last row all that the
-    // file counts is lost, as far as it can be believed.
+    // Skip the damaged row; valid rows may follow. After the last row, all further steps up to
+    // the file's step count are missing, limited to kMostLost.
     constexpr std::uint64_t kMostLost = 1U << 20;
     const auto count = reader.step_count(), rows = reader.step_rows();
     if (!count) return std::unexpected(count.error());
@@ -91,7 +91,7 @@ Done SessionIndex::take_steps(const SessionReader& reader, const KeepGoing& keep
   }
 }
 
-// Those of the steps that are there now: they came into the file together.
+// Adds the faults of the steps added so far: the recorder commits both together.
 Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& keep_going) {
   std::map<std::uint32_t, FaultPlaces> places;  // per series
   std::vector<std::uint64_t> op_ns;
@@ -112,7 +112,8 @@ Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& kee
       const Series& series = series_[step.series];
       finds = &places.try_emplace(step.series, series.outline, addresses(series.allocation))
                    .first->second;
-      (void)unpack_times(series.packed_times[step.place], op_ns);  // once it was read before
+      (void)unpack_times(series.packed_times[step.place],
+                         op_ns);  // was unpacked successfully before
       ends.clear();
       auto end = static_cast<std::uint64_t>(step.first_op.v);
       for (const std::uint64_t ns : op_ns) ends.push_back(Ns{static_cast<std::int64_t>(end += ns)});
@@ -136,7 +137,7 @@ Done SessionIndex::take_faults(const SessionReader& reader, const KeepGoing& kee
 void SessionIndex::add_damaged(StepId step) {
   damaged_.push_back(step);
   IndexedStep lost;
-  if (!steps_.empty()) {  // where the one before it ended
+  if (!steps_.empty()) {  // placed at the end of the previous step
     lost.begin = lost.end = lost.first_op = steps_.back().end;
     lost.first_token = steps_.back().first_token + steps_.back().n_tokens;
   }
@@ -233,7 +234,7 @@ Series& SessionIndex::series_of(const Key& key) {
   return series_[known->second];
 }
 
-// Returns what all of its ops took.
+// Returns the total time of the ops of the step.
 std::uint64_t SessionIndex::add_times(Series& series, std::span<const std::byte> packed) {
   series.packed_times.add(packed);
   if (series.steps.size() % kStride == 0)
@@ -269,7 +270,7 @@ void SessionIndex::add_parts(Series& series, IndexedStep& step) {
   series.number_ends.push_back(series.numbers.size());
 }
 
-// What cannot be read is left out: the picture of buffers lacks it.
+// An allocation that cannot be read is skipped and is missing on the buffer axis.
 void SessionIndex::add_allocation(const SessionReader& reader, AllocationId id) {
   if (id.v == 0 || allocations_.contains(id)) return;
   const auto allocation = reader.allocation(id);
@@ -305,7 +306,7 @@ void OpTimes::move_to(std::uint32_t series, std::size_t place, Sum& sum) {
   constexpr std::size_t kStride = SessionIndex::kStride;
   const Series& of_series = index_.series()[series];
   const std::size_t steps = of_series.steps.size();
-  // The nearest place whose sum is known: where it stands, a kept one, the end.
+  // Start from the nearest known sum: the current one, a stored one, or the end.
   assert(steps != 0);
   const std::size_t kept =
       std::min((place + kStride / 2) / kStride, (steps - 1) / kStride) * kStride;
@@ -340,7 +341,7 @@ std::span<const std::uint64_t> OpTimes::between(std::uint32_t series, std::size_
 
 std::span<const std::uint64_t> OpTimes::of(std::uint32_t series, std::size_t place) {
   const Series& of_series = index_.series()[series];
-  (void)unpack_times(of_series.packed_times[place], op_ns_);  // once it was read before
+  (void)unpack_times(of_series.packed_times[place], op_ns_);  // was unpacked successfully before
   op_ns_.resize(of_series.ran);
   return op_ns_;
 }

@@ -1,37 +1,34 @@
-// What questions that sum over many steps stand on: built once from a session's
-// file, extended while the session grows, kept in memory as long as it is asked.
+// In-memory index for aggregates over many steps: built once from a session file and
+// extended while the session grows.
 //
-// The problem. A session of 100 million accesses is 85,000 steps of 400 ops. A
-// picture of it has 1400 columns, and wants in each the time of every op and the
-// bytes of every access of the steps that fall into it: walking all accesses takes
-// seconds, decoding all times a quarter of one. But a step is a template and a few
-// numbers, so that sums over steps are sums over few things:
+// Motivation. A session of 100 million accesses has 85,000 steps of 400 ops. A raster of it
+// has 1400 columns, each with the time of every op and the bytes of every access of its
+// steps. Iterating over all accesses takes seconds, and decoding all times takes a quarter of
+// a second. But a step is a template plus a few numbers, so sums over steps reduce to sums
+// over few items:
 //
-//   - Series. Steps of the same template, phase and allocation that ran equally
-//     many ops (a cancelled step ran fewer) are a series, whether or not others lie
-//     between them. Every access of a series is the same in every one of its
-//     steps but for how many parts it has.
-//   - Parts. An access that a list decides (rows, experts, cells) touches as many
-//     parts as the list has distinct numbers. Accesses with an equal PartRule touch
-//     equally many; a template has a handful of rules, one with experts one or two
-//     per layer. Per step and rule the sum over all steps of the series before it
-//     is kept (12 bytes): the bytes of an access between two steps are a difference
-//     times its unit. Where parts are accesses of their own the list is kept, too: of
-//     experts a bit for each there is, of rows of an embedding 4 bytes for each touched.
-//   - Times. Each step's are kept as they are packed in the file (1 to 2 bytes an
-//     op), and per op the sum over all steps of the series before it at every
-//     kStride-th step (total ops / kStride * 8 bytes). At a step between two of
-//     these the steps from the nearer one are added: kStride / 2 at most, so that
-//     the time of every op between any two steps costs a difference of two vectors
-//     and a few microseconds.
+//   - Series. A series is all steps with the same template, phase, allocation and number of
+//     executed ops (a cancelled step ran fewer); they need not be consecutive. Within a
+//     series, an access differs from step to step only in its number of parts.
+//   - Parts. An access that depends on a list (rows, experts, cells) touches as many parts as
+//     the list has distinct numbers. Accesses with an equal PartRule touch the same number of
+//     parts; a template has a few rules, a template with experts one or two per layer. Per
+//     step and rule, the index stores the prefix sum over the steps of the series (12 bytes):
+//     the bytes of an access in a range of steps are a difference times its unit. If parts
+//     are separate accesses, the list is stored, too: for experts a bit per expert, for
+//     embedding rows 4 bytes per touched row.
+//   - Times. The times of each step are stored packed as in the file (1 to 2 bytes per op).
+//     Per op, the prefix sum over the steps of the series is stored at every kStride-th step
+//     (total ops / kStride * 8 bytes). For a step between two of these, the steps from the
+//     nearer one are added, at most kStride / 2. So the time of every op in any range of steps
+//     costs a difference of two vectors and a few microseconds.
 //
-// So a picture's column costs what a template's accesses cost, not what its
-// steps' do. Nothing of it is stored in the file. bench/analysis/raster_bench says
-// what it costs.
+// So the cost of a raster column depends on the accesses of a template, not on the number of
+// steps. The index is not stored in the file. bench/analysis/raster_bench measures its cost.
 //
-// A damaged step, or one whose lists do not fit its template, is in no series
-// and listed: sums say what is there. So is a step without a template (level
-// MINIMAL): it has no accesses.
+// A step that is damaged, or whose lists do not match its template, is in no series and in
+// damaged(); sums exclude it. A step without a template (level MINIMAL) is in no series,
+// because it has no accesses.
 #pragma once
 
 #include <cstddef>
@@ -57,31 +54,31 @@ namespace tt {
 struct IndexedStep {
   Ns begin{}, end{}, first_op{};
   std::uint32_t first_token = 0, n_tokens = 0;
-  std::uint32_t series = kNone;  // kNone: it has no accesses
-  std::uint32_t place = 0;       // in its series
+  std::uint32_t series = kNone;  // kNone: no accesses
+  std::uint32_t place = 0;       // index in Series::steps
   Phase phase = Phase::Other;
-  bool timed = false;  // its ops have times
-  // Of all its ops and accesses.
+  bool timed = false;  // whether its ops have times
+  // Sums over all ops and accesses of the step.
   std::uint64_t op_ns = 0;
   AccessTotals totals;
 };
-// The tokens that a step stands for where tokens are an axis; one without tokens
-// stands for the next.
+// The range of tokens that a step covers on the token axis; a step without tokens covers the
+// next token.
 constexpr std::uint64_t token_begin(const IndexedStep& s) { return s.first_token; }
 constexpr std::uint64_t token_end(const IndexedStep& s) {
   return std::uint64_t{s.first_token} + (s.n_tokens == 0 ? 1 : s.n_tokens);
 }
 
-// A page fault of a step, or what is known of `count` of them: only that.
+// A page fault of a step, or `count` faults without further information.
 struct IndexedFault {
   std::uint32_t step = 0;
-  bool told = true;  // when and where it happened; else they were only counted
+  bool told = true;  // whether `fault` is set; else only `count` is known
   std::uint64_t count = 1;
   PageFault fault{};
-  FaultPlace place{};  // in the outline of the step's series
+  FaultPlace place{};  // indices in the outline of the step's series
 };
 
-// What a series keeps per step is reached through the functions below it.
+// Access the per-step data of a series through its member functions.
 struct Series {
   TemplateId graph;
   AllocationId allocation;
@@ -90,11 +87,11 @@ struct Series {
   std::shared_ptr<const TemplateOutline> outline;
   std::vector<std::uint32_t> steps;  // ascending
 
-  // Sums over the first `place` steps, place up to steps.size().
+  // Sums over the first `place` steps; `place` <= steps.size().
   std::span<const std::uint64_t> parts_before(std::size_t place) const { return parts[place]; }
   std::span<const std::uint32_t> hits_before(std::size_t place) const { return hits[place]; }
-  // The parts of one step that are accesses of their own: of a rule that keeps sets, as
-  // one; of all rules whose parts are listed, in the order of the rules, each ascending.
+  // The parts of one step that are separate accesses. set_of(): the bit set of one rule.
+  // numbers_of(): the lists of all listed rules, in rule order, each ascending.
   std::span<const std::uint64_t> set_of(const OutlineRule& rule, std::size_t place) const {
     return sets[place].subspan(rule.first_word, rule.words);
   }
@@ -103,20 +100,20 @@ struct Series {
     return std::span(numbers).subspan(from,
                                       static_cast<std::size_t>(number_ends[place + 1]) - from);
   }
-  // Calls `each(rule, numbers)` for the rules whose parts are listed.
+  // Calls `each(rule, numbers)` for every listed rule.
   template <class Each>
   void for_each_listed(std::size_t place, Each each) const;
 
   std::uint32_t timed = 0;                 // steps with times
-  NumberRows<std::uint64_t> parts;         // per rule; of steps + 1
-  NumberRows<std::uint32_t> hits;          // steps with any part; the same
-  NumberRows<std::uint64_t> sets;          // TemplateOutline::words; of steps
-  std::vector<std::uint64_t> number_ends;  // steps + 1
+  NumberRows<std::uint64_t> parts;         // steps + 1 rows; one column per rule
+  NumberRows<std::uint32_t> hits;          // the same, counting steps with any part
+  NumberRows<std::uint64_t> sets;          // one row per step; TemplateOutline::words columns
+  std::vector<std::uint64_t> number_ends;  // steps + 1 offsets into `numbers`
   std::vector<std::uint32_t> numbers;
-  BytePieces packed_times;              // per step, as unpack_times() takes them
-  NumberRows<std::uint64_t> times;      // per op that ran: before step 0, kStride, 2 * kStride...
-  std::vector<std::uint64_t> time_sum;  // before the next step
-  // What one of its steps makes: always, and by the parts of each rule.
+  BytePieces packed_times;              // per step, input of unpack_times()
+  NumberRows<std::uint64_t> times;      // per op, sums before step 0, kStride, 2 * kStride...
+  std::vector<std::uint64_t> time_sum;  // per op, sums over all steps
+  // Totals of one step: `fixed`, plus per_part * the number of parts of each rule.
   AccessTotals fixed;
   struct PerPart {
     std::uint64_t accesses = 0, accesses_if_any = 0;
@@ -140,11 +137,11 @@ void Series::for_each_listed(std::size_t place, Each each) const {
 class SessionIndex {
  public:
   static constexpr std::size_t kStride = 16;
-  // `reader` reads one and the same session in every call of this object.
+  // Every call on one object must use a reader of the same session.
   static std::expected<SessionIndex, TraceError> build(const SessionReader& reader,
                                                        const KeepGoing& keep_going = always);
-  // Takes in the steps that the file has got since. After an error, and after
-  // Cancelled, it stands at the last step that was taken in.
+  // Adds the steps that were appended to the file since the last call. After an error or
+  // Cancelled, the index contains the steps added so far.
   std::expected<void, TraceError> extend(const SessionReader& reader,
                                          const KeepGoing& keep_going = always);
 
@@ -154,25 +151,24 @@ class SessionIndex {
   const std::vector<Series>& series() const { return series_; }
   const std::vector<StepId>& damaged() const { return damaged_; }
   const std::vector<IndexedFault>& faults() const { return faults_; }  // by step, then time
-  // Whether steps follow one another: begins and ends, or tokens, never go back.
-  // They do in what a recorder wrote; where they do not, questions look at each step.
+  // Whether begins and ends (or tokens) never decrease from step to step. True for recorded
+  // sessions; otherwise queries check every step.
   bool in_time_order() const { return in_time_order_; }
   bool in_token_order() const { return in_token_order_; }
-  // Of all steps, damaged ones where they must have been.
+  // Of all steps; damaged steps are placed at the end of the previous step.
   struct Extent {
-    Ns begin{INT64_MAX}, end{INT64_MIN};  // of the first to begin, of the last to end
-    std::uint64_t tokens = 0;             // token_end() of the last
+    Ns begin{INT64_MAX}, end{INT64_MIN};  // minimum begin, maximum end
+    std::uint64_t tokens = 0;             // maximum token_end()
   };
   const Extent& extent() const { return extent_; }
-  // What of a model's memory the ops used, by name of the buffer, each stretch
-  // disjoint from the others, by address: (buffer, first address) -> end. Tensors
-  // that are mapped from the file are not in it.
+  // The disjoint address ranges of the buffers that ops used:
+  // (buffer name, first address) -> end address. Without tensors mapped from the file.
   using Stretches = std::map<std::pair<std::string, std::uint64_t>, std::uint64_t>;
   const Stretches& buffers() const { return buffers_; }
-  // Per tensor of an allocation; empty: not recorded.
+  // Addresses of the tensors of an allocation; empty: not recorded.
   std::span<const std::uint64_t> addresses(AllocationId id) const;
 
-  std::size_t memory_bytes() const;  // about
+  std::size_t memory_bytes() const;  // estimate
 
  private:
   using Key = std::tuple<TemplateId, AllocationId, Phase, std::uint32_t>;
@@ -198,28 +194,27 @@ class SessionIndex {
   Stretches buffers_;
   std::vector<StepId> damaged_;
   std::vector<IndexedFault> faults_;
-  std::size_t faults_taken_ = 0;  // of so many steps
+  std::size_t faults_taken_ = 0;  // number of steps whose faults were added
   bool in_time_order_ = true, in_token_order_ = true;
   Extent extent_;
-  OutlinedStep row_;  // the one being taken in
+  OutlinedStep row_;  // the step being added
 };
 
-// The times of ops, summed over steps of an index: lives as long as one question.
+// Op times summed over ranges of steps. Has the lifetime of one query.
 class OpTimes {
  public:
   explicit OpTimes(const SessionIndex& index) : index_(index), last_(index.series().size()) {}
 
-  // Per op that ran, in the steps [from, to) of a series. Cheapest when `from` is
-  // where the last question about this series ended. Valid until the next call.
+  // The time of each op that ran, summed over the steps [from, to) of a series. Cheapest if
+  // `from` equals `to` of the previous call for this series. Valid until the next call.
   std::span<const std::uint64_t> between(std::uint32_t series, std::size_t from, std::size_t to);
-  // Of the step at that place of the series; ops without a time have 0. Valid until
-  // the next call.
+  // The times of one step of the series; 0 for ops without a time. Valid until the next call.
   std::span<const std::uint64_t> of(std::uint32_t series, std::size_t place);
 
  private:
   struct Sum {
     std::size_t place = 0;
-    std::vector<std::uint64_t> ns;  // of all steps before `place`; empty: not asked for yet
+    std::vector<std::uint64_t> ns;  // sums over the steps before `place`; empty: not computed
   };
   void move_to(std::uint32_t series, std::size_t place, Sum& sum);
 

@@ -33,14 +33,14 @@ Done SessionTotals::extend(const SessionReader& reader, const KeepGoing& keep_go
   });
   if (!taken) return std::unexpected(taken.error());
   if (*taken) return read;
-  const auto step = reader.step(StepId{next_});  // which says how
+  const auto step = reader.step(StepId{next_});  // reports the specific error
   if (!step) return std::unexpected(step.error());
   return std::unexpected(
       TraceError{TraceError::Kind::Damaged, std::format("step {} is damaged", next_)});
 }
 
 std::size_t SessionTotals::memory_bytes() const {
-  constexpr std::size_t kPerListed = 64;  // an entry of a map
+  constexpr std::size_t kPerListed = 64;  // a map entry
   std::size_t bytes = row_.memory_bytes();
   for (const auto& [key, series] : series_) {
     bytes +=
@@ -54,7 +54,7 @@ std::size_t SessionTotals::memory_bytes() const {
 std::expected<bool, TraceError> SessionTotals::take(const SessionReader& reader,
                                                     const SessionReader::StepRow& row) {
   const Step& head = row.head;
-  if (head.graph.v == 0) return true;  // it has no accesses
+  if (head.graph.v == 0) return true;  // no accesses
   const auto fits =
       row_.take(reader, row, times_ == Times::Sum ? OutlineTimes::Unpack : OutlineTimes::Skip);
   if (!fits || !*fits) return fits;

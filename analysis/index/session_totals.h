@@ -1,6 +1,6 @@
-// What all steps of a session did, summed up: for questions that want nothing but totals.
-// Each step is read once and only added: in memory are a few numbers per template,
-// however long the session is (analysis/index/session_index.h keeps what windows need).
+// Totals over all steps of a session. Each step is read once and added; memory use is a few
+// numbers per template, independent of the session length. For totals over ranges of steps
+// see analysis/index/session_index.h.
 #pragma once
 
 #include <compare>
@@ -21,19 +21,19 @@
 
 namespace tt {
 
-// Steps of the same template and phase that ran equally many ops: each of their accesses
-// is the same in all of them but for how many parts it has.
+// Totals of the steps with the same template, phase and number of executed ops; their
+// accesses differ only in the number of parts.
 struct SeriesTotals {
   std::shared_ptr<const TemplateOutline> outline;
   std::uint64_t steps = 0;
   std::uint64_t timed = 0;                 // steps with times
   std::vector<std::uint64_t> op_ns;        // per op that ran; 0: Times::Skip
   std::vector<std::uint64_t> parts, hits;  // per rule; hits: steps with any part
-  // Of a rule of experts: each that was routed to, ascending, and how often.
+  // For an expert rule: (expert, count) of each expert that was used, ascending.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> experts(std::uint32_t rule) const;
 
   SetTally sets;
-  std::vector<std::map<std::uint32_t, std::uint64_t>> listed;  // per rule of experts
+  std::vector<std::map<std::uint32_t, std::uint64_t>> listed;  // per expert rule
 };
 
 class SessionTotals {
@@ -41,18 +41,18 @@ class SessionTotals {
   struct Key {
     Phase phase = Phase::Other;
     TemplateId graph{};
-    std::uint32_t ran = 0;  // ops
+    std::uint32_t ran = 0;  // executed ops
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   enum class Times : bool { Skip, Sum };
   explicit SessionTotals(Times times) : times_(times) {}
 
-  // Takes in the steps that the file has got since; `reader` reads one and the same
-  // session in every call. After an error, that of a step which cannot be read
-  // included, it stands at the last step before.
+  // Adds the steps that were appended to the file since the last call; every call must use
+  // the same session. After an error, including an unreadable step, the totals contain the
+  // steps before it.
   std::expected<void, TraceError> extend(const SessionReader& reader, const KeepGoing& keep_going);
   const std::map<Key, SeriesTotals>& series() const { return series_; }
-  std::size_t memory_bytes() const;  // about
+  std::size_t memory_bytes() const;  // estimate
 
  private:
   // false: the step is damaged.
@@ -62,15 +62,15 @@ class SessionTotals {
   void add_parts(SeriesTotals& series);
 
   Times times_;
-  std::uint32_t next_ = 0;  // step
+  std::uint32_t next_ = 0;  // next step to add
   std::map<Key, SeriesTotals> series_;
-  OutlinedStep row_;                 // the one being taken in
+  OutlinedStep row_;                 // the step being added
   std::vector<std::uint64_t> sets_;  // of the same step
 };
 
-// Totals of the session that the reader reads, as it is now: from somebody who keeps them
-// longer than one question takes. Held for a moment only, since nobody can bring them up to
-// date meanwhile.
+// Returns up-to-date totals of the reader's session from a cache that outlives the query.
+// Release the pointer as soon as possible: the cache cannot update the totals while it is
+// held.
 using LendTotals = std::function<std::expected<std::shared_ptr<const SessionTotals>, TraceError>(
     SessionTotals::Times, const SessionReader&, const KeepGoing&)>;
 

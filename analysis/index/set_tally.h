@@ -1,5 +1,5 @@
-// How often each number stood in sets that are added one by one: a bit for each number, as
-// OutlineRule keeps a step's parts.
+// Counts how often each number occurs in a sequence of bit sets, in the format of
+// OutlineRule's sets.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace tt {
 class SetTally {
  public:
   explicit SetTally(std::size_t words = 0) { restart(words); }
-  // Forgets what was added; sets have so many words of 64 from now on.
+  // Clears the counts; the following sets have `words` words of 64 bits.
   void restart(std::size_t words) {
     lanes_.assign(words * 8, 0);
     totals_.assign(words * 64, 0);
@@ -36,8 +36,8 @@ class SetTally {
 
  private:
   static constexpr std::size_t kMostInLane = 255;
-  // Eight bits, each in the lowest bit of a byte of its own: so that eight counters go on
-  // with one addition.
+  // Spreads eight bits to the lowest bits of eight bytes, so that one addition increments
+  // eight counters.
   static constexpr std::array<std::uint64_t, 256> kSpread = [] {
     std::array<std::uint64_t, 256> table{};
     for (std::uint64_t i = 0; i < 256; ++i)
@@ -55,9 +55,9 @@ class SetTally {
     added_ = 0;
   }
 
-  std::vector<std::uint64_t> lanes_;  // eight counters in each, of a byte
+  std::vector<std::uint64_t> lanes_;  // eight 8-bit counters each
   std::vector<std::uint32_t> totals_;
-  std::size_t added_ = 0;  // since the lanes were empty
+  std::size_t added_ = 0;  // sets added since the lanes were last flushed
 };
 
 }  // namespace tt

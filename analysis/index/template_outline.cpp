@@ -16,7 +16,7 @@ std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& ids, std
   return ids.try_emplace(std::move(key), static_cast<std::uint32_t>(next)).first->second;
 }
 
-// How much an access has to do with what its op is about.
+// Priority of an access as the op's main access.
 std::tuple<int, std::uint64_t> weight_of(const GraphTemplate& graph, const Access& access) {
   const Tensor& view = graph.tensor(access.tensor);
   const int kind = view.kind == TensorKind::Weight && !access.write ? 3
@@ -38,11 +38,11 @@ std::uint32_t rule_of(const GraphTemplate& graph, const Access& access,
   return at;
 }
 
-// Experts are few; so many parts take no more room as a set than as a list.
+// Maximum number of parts stored as a bit set; up to here a set is not larger than a list.
 constexpr std::int64_t kMostInSet = 512;
 
-// The limit of a slot's list where all that depends on it is counted the same way, and
-// something of it is kept.
+// The limit of a slot's list if all rules that use it have the same limit and at least one of
+// them stores its parts; else 0.
 std::uint32_t set_limit(const std::vector<OutlineRule>& rules, SlotId slot) {
   std::int64_t limit = 0;
   bool apart = false;
@@ -131,7 +131,7 @@ TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names) {
   TemplateOutline outline;
   outline.slots = static_cast<std::uint32_t>(graph.slots.size());
   const std::vector<Access> accesses = accesses_of(graph);
-  std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // of roots
+  std::vector<std::uint32_t> numbers(graph.tensors.size(), kNone);  // per root tensor
   std::vector<std::uint32_t> views(graph.tensors.size(), kNone);
   for (std::uint32_t i = 0, next = 0; i < graph.ops.size(); ++i) {
     const Op& op = graph.ops[i];

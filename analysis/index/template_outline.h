@@ -1,7 +1,6 @@
-// What a template says to questions that sum over many steps: per op and access a
-// few numbers, without names and shapes. A session's templates share the names of
-// their tensors and ops, so that what is the same in two of them has one number.
-// Pure values, any thread.
+// A compact form of a template for aggregates over many steps: a few numbers per op and
+// access, without names and shapes. The templates of a session share one name table, so
+// equal tensors and ops have the same number in all templates. Value types, any thread.
 #pragma once
 
 #include <array>
@@ -17,8 +16,8 @@
 
 namespace tt {
 
-// A tensor of the session: one that owns bytes, never a view. What has the same
-// name, kind and place in the file is the same one, in whatever template.
+// A tensor of the session that owns bytes, never a view. Tensors of different templates with
+// the same name, kind, source and file offset are the same tensor.
 struct SessionTensor {
   std::string name;
   TensorKind kind = TensorKind::Intermediate;
@@ -27,11 +26,11 @@ struct SessionTensor {
   Component component = Component::Other;
   Role role = Role::None;
   std::string type;
-  Bytes size{};    // of its bytes, from the first to the last
-  FileRange file;  // of a weight
+  Bytes size{};    // from the first to the last byte; maximum over the templates
+  FileRange file;  // weights only
 };
 
-// A tensor as ops name it, perhaps a view of another: what filters on accesses ask.
+// A tensor as an op names it, possibly a view. Used by filters on accesses.
 struct SessionView {
   std::string name;
   TensorKind kind = TensorKind::Intermediate;
@@ -40,14 +39,14 @@ struct SessionView {
   Component component = Component::Other;
 };
 
-// An op of the session. What has the same kind and output's name is the same one.
+// An op of the session. Ops with the same kind, layer and output name are the same op.
 struct SessionOp {
   std::string output;  // name of its output
   std::uint32_t kind = 0;
   LayerId layer = kNoLayer;
 };
 
-// In order of first appearance, which within a template is that of execution.
+// The name tables, in order of first appearance; within a template, in execution order.
 class SessionNames {
  public:
   std::uint32_t tensor(const Tensor& root);
@@ -73,50 +72,50 @@ struct OutlineOp {
   LayerId layer = kNoLayer;
   Component component = Component::Other;
   std::uint32_t first_access = 0, accesses = 0;  // in TemplateOutline::accesses
-  // The access that the op's time counts for where a question is about tensors: the
-  // largest weight that it reads, else the largest cache that it reads or writes,
-  // else what it reads most of, else what it writes. kNone: it has no access.
+  // The access that the op's time is attributed to in queries about tensors: the largest
+  // weight that it reads, else the largest cache that it reads or writes, else its largest
+  // read, else its largest write. kNone: no accesses.
   std::uint32_t main = kNone;
 };
 
-// As tracer/format/access/access.h has it, in a quarter of the room.
+// A compact form of Access (tracer/format/access/access.h), a quarter of its size.
 struct OutlineAccess {
-  std::uint32_t tensor = 0;    // in SessionNames, the owner of the bytes
-  std::uint32_t name = 0;      // in SessionNames, of the view
-  TensorId view;               // as the op names it, in the template
-  std::uint32_t rule = kNone;  // in TemplateOutline::rules; kNone: the whole view, `unit` bytes
+  std::uint32_t tensor = 0;         // in SessionNames::tensors(): the owner of the bytes
+  std::uint32_t name = 0;           // in SessionNames::views()
+  TensorId view;                    // in the template: the tensor that the op names
+  std::uint32_t rule = kNone;       // in TemplateOutline::rules; kNone: the complete view
   Source source = Source::Compute;  // of the view
   bool write = false;
-  Bytes unit;                  // bytes of the whole, or per part
+  Bytes unit;                  // bytes of the complete view, or per part
   std::uint64_t stride = 0;    // bytes between parts
-  std::uint64_t span = 0;      // of the view, from its first byte to its last
-  FileRange file;              // of the view; of part n: n * stride further on, `unit` long
-  std::uint64_t file_end = 0;  // of the owner of the bytes
+  std::uint64_t span = 0;      // bytes from the first to the last byte of the view
+  FileRange file;              // of the view; part n: offset + n * stride, length `unit`
+  std::uint64_t file_end = 0;  // end of the owner's range in the file
 
   FileRange part_in_file(std::uint64_t number) const;
 };
 
 struct OutlineRule {
   PartRule rule;
-  Access example;  // one that has it
-  // Of few parts that are accesses of their own, a step's list is kept as a set: a bit for
-  // each, in so many words of 64. 0: it is not.
+  Access example;  // an access with this rule
+  // If the parts are separate accesses and few, a step's list is stored as a bit set of
+  // `words` 64-bit words. words = 0: not stored as a set.
   std::uint32_t first_word = 0, words = 0;
   bool experts() const { return example.extent == Extent::Experts; }
-  // Rows are counted batch by batch.
+  // Whether rows are counted per batch.
   bool batched() const { return rule.batches != std::array<std::int64_t, 2>{1, 1}; }
-  // A step's parts are kept as a list of their numbers.
+  // Whether a step's parts are stored as a list of numbers.
   bool listed() const { return rule.apart && words == 0; }
 };
 
 struct TemplateOutline {
   std::uint32_t slots = 0;  // of the template
   std::vector<OutlineOp> ops;
-  std::vector<OutlineAccess> accesses;  // as accesses_of() orders them
+  std::vector<OutlineAccess> accesses;  // in the order of accesses_of()
   std::vector<OutlineRule> rules;
-  bool batched = false;               // one of them is
-  std::uint32_t words = 0;            // of the sets of all rules
-  std::vector<std::uint32_t> limits;  // per slot: of those that are wanted as sets; else 0
+  bool batched = false;               // whether any rule is batched()
+  std::uint32_t words = 0;            // total words of the sets of all rules
+  std::vector<std::uint32_t> limits;  // per slot: limit of its set; 0: not stored as a set
 };
 
 TemplateOutline outline_of(const GraphTemplate& graph, SessionNames& names);

@@ -25,7 +25,7 @@ double difference(const ComparedRow& row, double TraceSums::* what) {
   return std::abs(row.left.value_or(none).*what - row.right.value_or(none).*what);
 }
 
-// Rows of equal names are told apart by their order.
+// Joins rows by name; rows with equal names are paired in order.
 ComparedBy join(Axis by, const Breakdown& left, const Breakdown& right) {
   ComparedBy joined{.by = by, .rows = {}};
   std::map<std::pair<std::string, int>, std::size_t> places;
@@ -56,7 +56,7 @@ ComparedBy join(Axis by, const Breakdown& left, const Breakdown& right) {
 
 // --- tokens -------------------------------------------------------------------
 
-// Per token the share of its step's time; none where no step evaluated it.
+// Per token, its share of the duration of its step; none if no step evaluated it.
 std::vector<std::optional<Ns>> times_of(const SessionIndex& index, std::uint32_t tokens) {
   std::vector<std::optional<Ns>> times(tokens);
   for (const IndexedStep& step : index.steps()) {
@@ -106,7 +106,7 @@ std::expected<TokenAlignment, TraceError> align(const ComparedSession& left,
 
 struct Shape {
   TemplateRow row;
-  std::string ops;  // the kind and output's name of each
+  std::string ops;  // kind and output name of every op
 };
 
 std::expected<std::vector<Shape>, TraceError> shapes_of(const SessionReader& reader,
@@ -127,8 +127,8 @@ std::expected<std::vector<Shape>, TraceError> shapes_of(const SessionReader& rea
   return shapes;
 }
 
-// Each template has one partner at most: one of the same fingerprint, else the
-// first of the same ops that is left over.
+// Each template has at most one partner: one with the same fingerprint, else the first
+// unpaired one with the same ops.
 std::vector<ComparedTemplate> pair_up(const std::vector<Shape>& left,
                                       const std::vector<Shape>& right) {
   std::vector<std::size_t> partner(left.size(), right.size());

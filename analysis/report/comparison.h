@@ -1,6 +1,6 @@
-// Two sessions side by side: two prompts, two settings, two quantizations of one
-// model. Tokens are aligned by their index, templates by their structure, sums by
-// name: what is only in one of them has no other side. Pure functions, any thread.
+// Comparison of two sessions, such as two prompts, two settings or two quantizations of one
+// model. Tokens are aligned by index, templates by structure and totals by name. An item
+// that occurs in only one session has only one side. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tt {
 
-// A session and what is kept of it; both outlive the call.
+// A session's index and reader; both must outlive the call.
 struct ComparedSession {
   const SessionIndex& index;
   const SessionReader& reader;
@@ -24,27 +24,28 @@ struct ComparedSession {
 
 struct ComparedRow {
   std::string name;
-  std::optional<TraceSums> left, right;  // none: only in the other
+  std::optional<TraceSums> left, right;  // none: only in the other session
 };
 struct ComparedBy {
   Axis by = Axis::OpKind;
-  std::vector<ComparedRow> rows;  // the largest difference in time first, then in bytes
+  std::vector<ComparedRow> rows;  // largest difference in time first, then in bytes
 };
 
 struct ComparedToken {
   std::uint32_t index = 0;
   std::optional<Token> left, right;
-  // Of the step that evaluated it, shared by the tokens of the step; none: it was not evaluated.
+  // The duration of the step that evaluated the token, divided by the tokens of the step.
+  // None: not evaluated.
   std::optional<Ns> left_ns, right_ns;
 };
 struct TokenAlignment {
-  std::uint32_t left = 0, right = 0;  // tokens
-  std::uint32_t common = 0;           // leading tokens that are the same
+  std::uint32_t left = 0, right = 0;  // token counts
+  std::uint32_t common = 0;           // length of the common prefix
   Page<ComparedToken> rows;
 };
 
-// Identical: the same fingerprint. SameOps: the same ops on tensors of the same
-// names, which may differ in type, shape and place. Only*: nothing of the kind there.
+// Identical: equal fingerprints. SameOps: the same ops on tensors of the same names, which
+// may differ in type, shape and location. OnlyLeft, OnlyRight: no counterpart.
 enum class TemplateMatch : std::uint8_t { Identical, SameOps, OnlyLeft, OnlyRight };
 const char* to_text(TemplateMatch);
 struct ComparedTemplate {
@@ -54,22 +55,22 @@ struct ComparedTemplate {
   friend bool operator==(const ComparedTemplate&, const ComparedTemplate&) = default;
 };
 
-// What was asked for, of which model and machine: a fact that is not the same.
+// A metadata entry (settings, model, host) that differs.
 struct ComparedFact {
   std::string name;
-  std::optional<std::string> left, right;  // none: it is not told there
+  std::optional<std::string> left, right;  // none: not recorded
   friend bool operator==(const ComparedFact&, const ComparedFact&) = default;
 };
 
 struct Comparison {
   TraceSums left, right;
-  std::vector<ComparedFact> facts;  // by name; without results
+  std::vector<ComparedFact> facts;  // sorted by name; without result.* and trace.*
   TokenAlignment tokens;
-  std::vector<ComparedTemplate> templates;  // in the order of the left ones
-  std::vector<ComparedBy> by;               // phase, component, layer, op kind, tensor
+  std::vector<ComparedTemplate> templates;  // in the order of the left session
+  std::vector<ComparedBy> by;               // by phase, component, layer, op kind, tensor
 };
 
-// `tokens`: which rows of the alignment.
+// `tokens`: the rows of the token alignment to return.
 std::expected<Comparison, TraceError> compare(const ComparedSession& left,
                                               const ComparedSession& right, PageRange tokens,
                                               const KeepGoing& keep_going = always);

@@ -11,9 +11,9 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kRows = 15;     // of a table
-constexpr std::size_t kPins = 60;     // rows of what to pin
-constexpr std::size_t kPoints = 400;  // of a line
+constexpr std::size_t kRows = 15;     // maximum rows of a table
+constexpr std::size_t kPins = 60;     // maximum rows of the table of weights to pin
+constexpr std::size_t kPoints = 400;  // maximum points of a line
 
 constexpr const char* kSumColumns[] = {"ops",  "accesses", "read",   "written",
                                        "time", "share",    "bytes/s"};
@@ -23,7 +23,7 @@ ReportSection breakdown_section(const char* title, const char* first, const Brea
       .title = title, .text = {}, .charts = {}, .columns = {{.name = first}}, .rows = {}};
   for (const char* column : kSumColumns) section.columns.push_back({.name = column, .right = true});
   std::vector<BreakdownRow> rows = from.rows;
-  // Layers have an order of their own; of anything else the slowest come first.
+  // Layers stay in order; other rows are sorted by time, descending.
   if (from.by != Axis::Layer) {
     std::ranges::stable_sort(rows, std::ranges::greater{}, [](const BreakdownRow& r) {
       return std::pair(r.all.time_ns, r.all.bytes());
@@ -57,12 +57,12 @@ ReportSection latency_section(const ReportFigures& f) {
   section.text.push_back(std::format(
       "Of {} generated tokens: median {:.3g} ms, 95 % within {:.3g} ms, slowest {:.3g} ms.",
       sorted.size(), at(0.5), at(0.95), sorted.back()));
-  // Of a long session the slowest token of each stretch, so that none is hidden.
-  const std::size_t stretch = (f.token_ms.size() + kPoints - 1) / kPoints;
+  // Downsamples to the maximum of each group of tokens, so that no peak is hidden.
+  const std::size_t group = (f.token_ms.size() + kPoints - 1) / kPoints;
   LineChart::Line line{.name = "ms", .points = {}};
-  for (std::size_t i = 0; i < f.token_ms.size(); i += stretch) {
+  for (std::size_t i = 0; i < f.token_ms.size(); i += group) {
     const auto end =
-        f.token_ms.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, f.token_ms.size()));
+        f.token_ms.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, f.token_ms.size()));
     line.points.emplace_back(
         static_cast<double>(i),
         *std::max_element(f.token_ms.begin() + static_cast<std::ptrdiff_t>(i), end));
@@ -74,21 +74,21 @@ ReportSection latency_section(const ReportFigures& f) {
   return section;
 }
 
-// How far the disk really was waited for.
+// What is known about actual disk reads: page faults.
 std::string faults_text(const ReportFigures& f) {
   const BreakdownRow& all = f.by_tensor.total;
   if (f.info.fact("trace.page_faults").empty() && all.all.faults == 0)
-    return "Page faults were not recorded: what of this the disk really gave is not known.";
+    return "Page faults were not recorded, so it is unknown which reads came from the disk.";
   if (all.all.faults == 0)
-    return "No page fault was recorded: all that was read was in memory already.";
+    return "No page fault was recorded: everything that was read was already in memory.";
   return std::format(
-      "The disk was waited for {:.0f} times (page faults), {:.0f} of these while tokens were "
-      "generated. It gives what lies behind unasked, so that it gave more pages than these.",
+      "Ops waited for the disk {:.0f} times (page faults), {:.0f} of these while tokens were "
+      "generated. Readahead also loaded adjacent pages, so more pages were read than this.",
       all.all.faults, all.generate.faults);
 }
 
 ReportSection faults_section(const Breakdown& by_tensor) {
-  ReportSection section{.title = "Where the disk was waited for",
+  ReportSection section{.title = "Page faults by tensor",
                         .text = {},
                         .charts = {},
                         .columns = {{.name = "tensor"},
@@ -120,13 +120,13 @@ ReportSection faults_section(const Breakdown& by_tensor) {
 }
 
 ReportSection memory_section(const ReportFigures& f) {
-  ReportSection section{.title = "What memory would save",
-                        .text = {std::format("{} of weights were read, {} of them different bytes.",
+  ReportSection section{.title = "Weight cache simulation",
+                        .text = {std::format("{} of weights were read, {} of distinct bytes.",
                                              bytes_text(static_cast<double>(f.weights_read.v)),
                                              bytes_text(static_cast<double>(f.weights_distinct.v))),
-                                 "LRU keeps what was used last, as a page cache does. Pinned: what "
-                                 "is read most stays. Best: what "
-                                 "no policy can beat, since it knows the future (Belady).",
+                                 "LRU: the least recently used weights are evicted, as in a page "
+                                 "cache. Pinned: the most read weights stay in memory. Best: the "
+                                 "optimal policy, which knows all future reads (Belady).",
                                  faults_text(f)},
                         .charts = {},
                         .columns = {{.name = "memory", .right = true},
@@ -139,7 +139,7 @@ ReportSection memory_section(const ReportFigures& f) {
                ? 0.0
                : 100.0 * static_cast<double>(p.bytes.v) / static_cast<double>(f.weights_read.v);
   };
-  LineChart chart{.title = "Bytes that memory would save",
+  LineChart chart{.title = "Bytes saved by a weight cache",
                   .x_label = "memory for weights, MB",
                   .y_label = "% of the bytes read",
                   .lines = {}};
@@ -164,9 +164,9 @@ ReportSection memory_section(const ReportFigures& f) {
 
 ReportSection pins_section(const PinPlan& plan) {
   ReportSection section{
-      .title = "What to pin",
+      .title = "Weights to pin",
       .text = {std::format(
-          "In {} of memory, what saves most per byte first: {} held, {} of the reads saved.",
+          "With {} of memory, most bytes saved per byte held first: {} held, {} of reads saved.",
           bytes_text(static_cast<double>(plan.memory.v)),
           bytes_text(static_cast<double>(plan.held.v)),
           bytes_text(static_cast<double>(plan.saved.v)))},
@@ -189,24 +189,24 @@ ReportSection pins_section(const PinPlan& plan) {
 
 ReportSection checks_section(const Validation& validation) {
   ReportSection section{
-      .title = "Is the recording sound?",
-      .text = {validation.passed() ? "Every check passed." : "It is not: see the failed checks."},
+      .title = "Is the recording valid?",
+      .text = {validation.passed() ? "All checks passed." : "No: see the failed checks."},
       .charts = {},
-      .columns = {{.name = "check"}, {.name = "verdict"}, {.name = "what was looked at"}},
+      .columns = {{.name = "check"}, {.name = "status"}, {.name = "details"}},
       .rows = {}};
   for (const CheckResult& check : validation.checks) {
-    std::string told = check.summary;
-    if (!check.evidence.empty()) told += ": " + check.evidence.front();
-    section.rows.push_back({to_text(check.check), to_text(check.verdict), std::move(told)});
+    std::string details = check.summary;
+    if (!check.evidence.empty()) details += ": " + check.evidence.front();
+    section.rows.push_back({to_text(check.check), to_text(check.verdict), std::move(details)});
   }
   return section;
 }
 
 ReportSection facts_section(const SessionInfo& info) {
-  ReportSection section{.title = "Facts",
+  ReportSection section{.title = "Metadata",
                         .text = {},
                         .charts = {},
-                        .columns = {{.name = "fact"}, {.name = "value"}},
+                        .columns = {{.name = "name"}, {.name = "value"}},
                         .rows = {}};
   for (const ModelFile& file : info.model_files)
     section.rows.push_back({"model file", std::format("{} ({})", file.path,
@@ -216,7 +216,7 @@ ReportSection facts_section(const SessionInfo& info) {
 }
 
 std::string when(std::int64_t unix_ns) {
-  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
+  if (unix_ns == 0) return "at an unknown time";  // imported from a format without times
   using namespace std::chrono;
   return std::format("{:%F %T} UTC", sys_time<seconds>{seconds{unix_ns / 1'000'000'000}});
 }

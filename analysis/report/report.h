@@ -1,9 +1,8 @@
-// A session told to people: what was recorded, findings in sentences with their
-// figures, advice with its reason, tables and charts. Values only: api/report
-// makes HTML and Markdown of it. Pure functions, any thread.
+// A human-readable report on a session: findings, advice with reasons, tables and charts.
+// This part computes the contents; api/report renders HTML and Markdown. Pure functions, any
+// thread.
 //
-// The figures are gathered first and told second, so that a test can tell made-up
-// ones.
+// Gathering the data and formatting it are separate, so that tests can format synthetic data.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +28,27 @@
 
 namespace tt {
 
-// What ran ops of a session.
+// The op time of one device.
 struct DeviceTime {
   std::string name;
   double ns = 0;
-  std::string slowest{};  // the kind of op that took most of it
+  std::string slowest{};  // the op kind with the most time
   double slowest_ns = 0;
 };
 
 struct ReportFigures {
   SessionInfo info;
   LossCounters losses;
-  std::optional<std::uint32_t> whole_steps;  // of a damaged file, what the rest is about
+  std::optional<std::uint32_t> whole_steps;  // damaged file: number of steps reported on
   std::uint32_t prompt_tokens = 0, generated_tokens = 0;
-  Ns prompt_time{}, generate_time{};  // of the steps of these phases
+  Ns prompt_time{}, generate_time{};  // total duration of the steps of the phase
   std::vector<double> token_ms;       // per generated token, in order
   Breakdown by_op_kind, by_component, by_layer, by_tensor;
   std::vector<CachePoint> lru, pin,
-      belady;  // at the same capacities, ascending; empty: no weight was read
+      belady;  // at the same ascending capacities; empty: no weight was read
   Bytes weights_read{}, weights_distinct{};
-  // In the memory of the machine, or, where all weights that were read fit into it, in
-  // half of what these need.
+  // A cache of the size of the host's memory or, if all weights that were read fit into
+  // memory, of half their size.
   struct Room {
     PinPlan pins;
     CachePoint lru, belady;  // at pins.memory
@@ -57,12 +56,13 @@ struct ReportFigures {
   Room room;
   Determinism determinism;
   Prediction prediction;
-  ReadOrder read_order;             // of weights, with the usual gap
-  std::vector<DeviceTime> devices;  // the busiest first
+  ReadOrder read_order;             // of weights, with the default gap
+  std::vector<DeviceTime> devices;  // most time first
   Validation validation;
 };
 
-// Told what is gathered next, "replaying reads": it may take a minute.
+// Progress callback: called with the name of each stage, such as "replaying reads". A stage
+// may take a minute.
 using Telling = std::function<void(const char* what)>;
 inline void to_nobody(const char*) {}
 std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::path& file,
@@ -75,12 +75,12 @@ struct BarChart {
   struct Bar {
     std::string label;
     double value = 0;  // not negative
-    std::string text;  // the value as people read it
+    std::string text;  // the formatted value
   };
   std::string title;
   std::vector<Bar> bars;
 };
-// Lines over two axes that begin at 0.
+// A line chart; both axes begin at 0.
 struct LineChart {
   struct Line {
     std::string name;
@@ -93,12 +93,12 @@ using Chart = std::variant<BarChart, LineChart>;
 
 struct Advice {
   std::string advice;   // what to do, in the imperative
-  std::string because;  // the evidence, with its figures
+  std::string because;  // the reason, with its numbers
 };
 
 struct ReportColumn {
   std::string name;
-  bool right = false;  // a figure
+  bool right = false;  // right-aligned: a number
 };
 struct ReportSection {
   std::string title;

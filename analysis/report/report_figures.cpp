@@ -1,4 +1,4 @@
-// Gathers what a report tells.
+// Gathers the data of a report.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::uint32_t kCapacities = 20;
 
-// Times and tokens of the steps. Where evaluations were joined to one, each token took its
-// share.
+// Sums tokens and durations of the steps. The duration of a step is divided equally among its
+// tokens.
 void gather_steps(const SessionIndex& index, ReportFigures& figures) {
-  constexpr std::size_t kMostTokens = std::size_t{1} << 24;  // a file may say anything
+  constexpr std::size_t kMostTokens = std::size_t{1} << 24;  // limit for untrusted files
   for (const IndexedStep& step : index.steps()) {
     const Ns took = step.end - step.begin;
     if (step.phase == Phase::Generate) {
@@ -48,7 +48,7 @@ std::expected<void, TraceError> gather_devices(const SessionIndex& index,
     }
     for (std::size_t i = 0; i < (*graph)->ops.size(); ++i) {
       const Op& op = (*graph)->ops[i];
-      // As signed: a file may say times that go back.
+      // Signed: a damaged file may have negative durations.
       const auto ns = i < share.op_ns.size() ? static_cast<std::int64_t>(share.op_ns[i]) : 0;
       times[op.device][op_name(**graph, op)] += static_cast<double>(ns);
     }
@@ -67,7 +67,7 @@ std::expected<void, TraceError> gather_devices(const SessionIndex& index,
   return done;
 }
 
-// What of `distinct` bytes there is memory for; where for all, half of them.
+// The host's memory if it is smaller than `distinct`, else half of `distinct`.
 Bytes room_for(Bytes distinct, const SessionInfo& info) {
   const auto memory = info.fact_number("host.ram_bytes");
   return memory && *memory < distinct.v ? Bytes{*memory} : Bytes{distinct.v / 2};
@@ -113,7 +113,7 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   ReportFigures figures;
   figures.info = index.info();
   TraceError error{};
-  // Each answer in its place; the first that fails is the report's.
+  // Stores a result; the first error is the error of the report.
   const auto got = [&](auto answer, auto& place) {
     if (!answer) {
       error = answer.error();
@@ -127,7 +127,7 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   const auto stop = [&]() -> std::expected<ReportFigures, TraceError> {
     return std::unexpected(error);
   };
-  tell("summing up");
+  tell("computing totals");
   if (!got(reader.losses(), figures.losses)) return stop();
   figures.whole_steps = reader.whole_steps();
   if (!got(by(Axis::OpKind, index, keep_going), figures.by_op_kind)) return stop();
@@ -148,7 +148,7 @@ std::expected<ReportFigures, TraceError> report_figures(const std::filesystem::p
   tell("replaying reads");
   if (const auto read = gather_reuse(reader, figures, keep_going); !read)
     return std::unexpected(read.error());
-  tell("checking");
+  tell("validating");
   if (!got(validate(file, keep_going), figures.validation)) return stop();
   return figures;
 }

@@ -1,4 +1,4 @@
-// Sentences: what the figures of a report mean, and what to do about it.
+// Findings and advice of a report, as sentences.
 #include <algorithm>
 #include <format>
 #include <ranges>
@@ -21,19 +21,19 @@ double per_second(std::uint32_t count, Ns time) {
 
 void find_damage(const ReportFigures& f, std::vector<std::string>& out) {
   if (!f.whole_steps) return;
-  out.push_back(std::format("The file is damaged: this report is about the {} steps before that.",
-                            *f.whole_steps));
+  out.push_back(std::format(
+      "The file is damaged: this report covers the {} steps before the damage.", *f.whole_steps));
 }
 
 void find_speed(const ReportFigures& f, std::vector<std::string>& out) {
   if (f.prompt_tokens > 0) {
-    out.push_back(std::format("The prompt: {} tokens in {}, {:.1f} a second.", f.prompt_tokens,
+    out.push_back(std::format("Prompt: {} tokens in {}, {:.1f} tokens/s.", f.prompt_tokens,
                               time_text(static_cast<double>(f.prompt_time.v)),
                               per_second(f.prompt_tokens, f.prompt_time)));
   }
   if (f.generated_tokens > 0) {
-    out.push_back(std::format("The answer: {} tokens evaluated in {}, {:.1f} a second.",
-                              f.generated_tokens, time_text(static_cast<double>(f.generate_time.v)),
+    out.push_back(std::format("Generation: {} tokens in {}, {:.1f} tokens/s.", f.generated_tokens,
+                              time_text(static_cast<double>(f.generate_time.v)),
                               per_second(f.generated_tokens, f.generate_time)));
   }
 }
@@ -42,15 +42,15 @@ void find_bytes(const ReportFigures& f, std::vector<std::string>& out) {
   const TraceSums& generate = f.by_op_kind.total.generate;
   if (f.generated_tokens > 0 && generate.bytes() > 0) {
     out.push_back(std::format(
-        "A generated token touches {} in {:.0f} accesses: {} a second while its ops run.",
+        "A generated token touches {} in {:.0f} accesses: {}/s while its ops run.",
         bytes_text(generate.bytes() / f.generated_tokens), generate.accesses() / f.generated_tokens,
         bytes_text(generate.bytes_per_second())));
   }
   const double all = f.by_op_kind.disk.bytes() + f.by_op_kind.buffer.bytes();
   if (all > 0) {
-    out.push_back(std::format("{} of all bytes touched lie in the mapped model file, {} in memory.",
-                              share_text(f.by_op_kind.disk.bytes(), all),
-                              share_text(f.by_op_kind.buffer.bytes(), all)));
+    out.push_back(std::format(
+        "{} of all bytes touched are in the mapped model file, {} in other memory.",
+        share_text(f.by_op_kind.disk.bytes(), all), share_text(f.by_op_kind.buffer.bytes(), all)));
   }
 }
 
@@ -59,7 +59,7 @@ void find_hottest(const ReportFigures& f, std::vector<std::string>& out) {
   const auto slowest =
       std::ranges::max_element(rows, {}, [](const BreakdownRow& r) { return r.all.time_ns; });
   if (slowest != rows.end() && slowest->all.time_ns > 0) {
-    out.push_back(std::format("{} takes {} of the time of all ops, at {} a second.", slowest->name,
+    out.push_back(std::format("{} takes {} of the time of all ops, at {}/s.", slowest->name,
                               share_text(slowest->all.time_ns, f.by_op_kind.total.all.time_ns),
                               bytes_text(slowest->all.bytes_per_second())));
   }
@@ -67,19 +67,20 @@ void find_hottest(const ReportFigures& f, std::vector<std::string>& out) {
 
 void find_pattern(const ReportFigures& f, std::vector<std::string>& out) {
   if (f.determinism.pairs > 0) {
-    out.push_back(std::format("{} of {} tokens read the same weights as the one before.",
+    out.push_back(std::format("{} of {} tokens read the same weights as the previous token.",
                               f.determinism.same_weights, f.determinism.pairs));
   }
   if (f.prediction.reads > 0) {
-    out.push_back(std::format("The pattern of the first half tells {} of the reads of the second.",
-                              share_text(f.prediction.accuracy(), 1)));
+    out.push_back(std::format(
+        "The access pattern of the first half predicts {} of the reads of the second half.",
+        share_text(f.prediction.accuracy(), 1)));
   }
   if (f.read_order.reads > 0) {
-    out.push_back(
-        std::format("{} of the reads of weights follow the one before within {} in the file.",
-                    share_text(static_cast<double>(f.read_order.sequential),
-                               static_cast<double>(f.read_order.reads)),
-                    bytes_text(static_cast<double>(kUsualGap))));
+    out.push_back(std::format(
+        "{} of the weight reads begin within {} after the end of the previous read in the file.",
+        share_text(static_cast<double>(f.read_order.sequential),
+                   static_cast<double>(f.read_order.reads)),
+        bytes_text(static_cast<double>(kUsualGap))));
   }
 }
 
@@ -92,10 +93,10 @@ const BreakdownRow* most_faults(const Breakdown& breakdown) {
 void find_faults(const ReportFigures& f, std::vector<std::string>& out) {
   const TraceSums& all = f.by_tensor.total.all;
   if (all.faults == 0) return;
-  std::string found = std::format("The disk was waited for {:.0f} times (page faults)", all.faults);
+  std::string found = std::format("Ops waited for the disk {:.0f} times (page faults)", all.faults);
   if (const BreakdownRow* most = most_faults(f.by_tensor))
     found +=
-        std::format(", {} of them at {}", share_text(most->all.faults, all.faults), most->name);
+        std::format(", {} of them for {}", share_text(most->all.faults, all.faults), most->name);
   out.push_back(found + ".");
 }
 
@@ -104,13 +105,13 @@ void find_faults(const ReportFigures& f, std::vector<std::string>& out) {
 void advise_soundness(const ReportFigures& f, std::vector<Advice>& out) {
   for (const CheckResult& check : f.validation.checks) {
     if (check.verdict != Verdict::Failed) continue;
-    out.push_back({.advice = "Do not trust this recording before its failed checks are understood.",
+    out.push_back({.advice = "Do not trust this recording until its failed checks are explained.",
                    .because = std::format("{}: {}", to_text(check.check), check.evidence.front())});
     return;
   }
 }
 
-// What to pin, in so many words; the rest stands in the table.
+// The first names of what to pin; the complete list is in the table.
 std::string pinned_names(const PinPlan& plan) {
   constexpr std::size_t kNames = 8;
   const auto names = names_of(plan);
@@ -136,23 +137,24 @@ void advise_memory(const ReportFigures& f, std::vector<Advice>& out) {
         {.advice = std::format("Pin {}: {}.", bytes_text(static_cast<double>(pins.held.v)),
                                pinned_names(pins)),
          .because = std::format(
-             "The session reads {} of weights and the machine has {} of memory. Keeping what "
-             "was used last saves {} of the bytes read, pinning {}; no policy saves more than {}.",
+             "The session reads {} of weights and the host has {} of memory. An LRU cache saves "
+             "{} of the bytes read, pinning saves {}; no policy saves more than {}.",
              need, bytes_text(static_cast<double>(*ram)), saved(f.room.lru.bytes),
              saved(pins.saved), saved(f.room.belady.bytes))});
     return;
   }
   std::string because = std::format(
-      "So much of them was read; then each byte comes from the disk once. With half of it a "
-      "page cache (LRU) saves {} of the bytes read, pinning the most read saves {}",
+      "This is the size of the weights that were read; each byte is then read from the disk "
+      "once. With half of it, a page cache (LRU) saves {} of the bytes read, pinning the most "
+      "read weights saves {}",
       saved(f.room.lru.bytes), saved(pins.saved));
   because += pins.weights.empty() ? "." : std::format(": {}.", pinned_names(pins));
   out.push_back({.advice = std::format("Have {} of memory for the weights.", need),
                  .because = std::move(because)});
 }
 
-// What is read once, as a prompt begins, has to come from somewhere; what is waited for in
-// every token had been there.
+// Reading weights once at the start of a prompt is unavoidable. Page faults in every token
+// mean that weights were evicted from memory.
 void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
   const TraceSums& generate = f.by_tensor.total.generate;
   if (f.generated_tokens == 0 || generate.faults < f.generated_tokens) return;
@@ -161,30 +163,33 @@ void advise_faults(const ReportFigures& f, std::vector<Advice>& out) {
       "were not in memory",
       generate.faults / f.generated_tokens);
   if (const BreakdownRow* most = most_faults(f.by_tensor))
-    because += std::format(", most often those of {}", most->name);
-  out.push_back({.advice = "Keep the weights in memory: more of it, --mlock, or less beside it.",
-                 .because = because + "."});
+    because += std::format(", most often bytes of {}", most->name);
+  out.push_back(
+      {.advice =
+           "Keep the weights in memory: add memory, use --mlock, or run fewer other programs.",
+       .because = because + "."});
 }
 
 void advise_threads(const ReportFigures& f, std::vector<Advice>& out) {
   const auto threads = f.info.fact_number("context.threads"),
              cores = f.info.fact_number("host.cores");
   if (!threads || !cores || *threads >= *cores) return;
-  out.push_back({.advice = std::format("Try more threads (-t {}).", *cores),
-                 .because = std::format("It ran with {} of {} cores.", *threads, *cores)});
+  out.push_back(
+      {.advice = std::format("Try more threads (-t {}).", *cores),
+       .because = std::format("The session used {} threads on {} cores.", *threads, *cores)});
 }
 
 void advise_repacking(const ReportFigures& f, std::vector<Advice>& out) {
   const std::string_view repack = f.info.fact("context.repack");
   if (repack != "off" || f.weights_read.v == 0) return;
-  out.push_back({.advice = "Let weights be repacked (leave --no-repack out).",
+  out.push_back({.advice = "Let weights be repacked (remove --no-repack).",
                  .because = std::format(
-                     "They were read as they lie in the file, {}; the kernels for repacked "
-                     "weights are faster where there is memory for a second copy.",
+                     "The weights ({} read) were used in the file's layout; the kernels for "
+                     "repacked weights are faster, but need memory for a second copy.",
                      bytes_text(static_cast<double>(f.weights_read.v)))});
 }
 
-// Whether an op multiplies by a matrix: of a fused one, whether a part of it does.
+// Whether an op, or a part of a fused op, is a matrix multiplication.
 bool is_matrix_product(std::string_view kind) {
   for (const auto word : kind | std::views::split('+')) {
     const std::string_view op(word);
@@ -193,7 +198,7 @@ bool is_matrix_product(std::string_view kind) {
   return false;
 }
 
-// Ops that stream weights can be no faster than memory is.
+// Matrix multiplications that read weights near the memory bandwidth are memory-bound.
 void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
   const TraceSums& all = f.by_op_kind.total.generate;
   TraceSums products;
@@ -210,10 +215,11 @@ void advise_bandwidth(const ReportFigures& f, std::vector<Advice>& out) {
       best = std::max(best, row.generate.bytes_per_second());
   const double rate = products.bytes_per_second();
   if (best <= 0 || rate < 0.6 * best) return;
-  out.push_back({.advice = "Use a smaller quantization: generating is bound by memory.",
+  out.push_back({.advice = "Use a smaller quantization: generation is memory-bound.",
                  .because = std::format(
-                     "Matrix products ({}) take {} of a token's time and read {} a second, {} of "
-                     "the fastest tensor's {}: fewer bytes make it faster, not more arithmetic.",
+                     "Matrix products ({}) take {} of a token's time and read {}/s, {} of the "
+                     "fastest tensor's {}/s: reading fewer bytes makes it faster, more compute "
+                     "does not.",
                      kinds, share_text(products.time_ns, all.time_ns), bytes_text(rate),
                      share_text(rate, best), bytes_text(best))});
 }
@@ -226,14 +232,15 @@ void advise_attention(const ReportFigures& f, std::vector<Advice>& out) {
       row_of(f.by_op_kind, "FLASH_ATTN_EXT") != nullptr)
     return;
   if (attention->all.time_ns < 0.3 * all) return;
-  out.push_back({.advice = "Try flash attention (-fa on).",
-                 .because = std::format(
-                     "Attention takes {} of the time, and without it each token reads the whole "
-                     "padded window of the cache.",
-                     share_text(attention->all.time_ns, all))});
+  out.push_back(
+      {.advice = "Try flash attention (-fa on).",
+       .because = std::format(
+           "Attention takes {} of the time, and without flash attention each token reads the whole "
+           "padded window of the cache.",
+           share_text(attention->all.time_ns, all))});
 }
 
-// Some ops run on the CPU wherever the layers are: a few per cent are no fallback.
+// Some ops always run on the CPU, so a few per cent of the time are not a fallback.
 void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
   constexpr double kFallback = 0.05;
   const std::string_view present = f.info.fact("host.devices");
@@ -246,14 +253,15 @@ void advise_devices(const ReportFigures& f, std::vector<Advice>& out) {
     if (device.name != "CPU") others += (others.empty() ? "" : ", ") + device.name;
   }
   if (others.empty() && !present.empty()) {
-    out.push_back({.advice = "Let the device compute (-ngl 99).",
-                   .because = std::format("There is {}, and all ops ran on the CPU.", present)});
+    out.push_back(
+        {.advice = "Let the device compute (-ngl 99).",
+         .because = std::format("The host has {}, but all ops ran on the CPU.", present)});
   }
   if (others.empty() || cpu->ns < kFallback * all || all <= 0) return;
   out.push_back(
-      {.advice = "Give the device more layers (-ngl), if it has room.",
+      {.advice = "Give the device more layers (-ngl) if its memory allows it.",
        .because = std::format(
-           "Ops on the CPU took {} of the time, {} of it {}, although there is {}.",
+           "Ops on the CPU took {} of the time, {} of it {}, although the session used {}.",
            share_text(cpu->ns, all), share_text(cpu->slowest_ns, cpu->ns), cpu->slowest, others)});
 }
 

@@ -17,7 +17,7 @@ constexpr std::array<const char*, kChecks> kCheckWords{
     "file",      "losses", "steps",       "ops",         "op_times", "tokens",
     "token_ids", "layers", "file_ranges", "offset_ways", "experts"};
 
-// One check while it is made. Counts what it looked at, keeps the first wrong ones.
+// Builds the result of one check: counts items and failures, keeps the first failures.
 class Checking {
  public:
   explicit Checking(Check check) { result_.check = check; }
@@ -44,7 +44,7 @@ CheckResult check_file(const std::vector<std::string>& problems) {
   Checking check(Check::File);
   check.look();
   for (const std::string& problem : problems) check.wrong(problem);
-  return std::move(check).done("the file, its rows' checksums and its blobs");
+  return std::move(check).done("the file, its row checksums and its blobs");
 }
 
 CheckResult check_losses(const LossCounters& losses) {
@@ -52,16 +52,16 @@ CheckResult check_losses(const LossCounters& losses) {
   check.look();
   const std::array<std::pair<const char*, std::uint64_t>, 5> counts{
       {{"steps without times", losses.steps_without_times},
-       {"values of slots dropped", losses.slot_values_dropped},
-       {"steps whose ops differed in number from their template's", losses.count_mismatches},
+       {"slot values dropped", losses.slot_values_dropped},
+       {"steps with a different number of ops than their template", losses.count_mismatches},
        {"steps not written", losses.steps_not_written},
        {"page faults lost", losses.page_faults_lost}}};
   for (const auto& [what, count] : counts)
     if (count > 0) check.wrong(std::format("{} {}", count, what));
-  return std::move(check).done("what the recorder says it lost");
+  return std::move(check).done("losses reported by the recorder");
 }
 
-// The counts are those of the graph with the most weights (engine, trace.*).
+// The counts in the metadata (trace.*) are those of the graph with the most weights.
 CheckResult check_offset_ways(const SessionInfo& info) {
   Checking check(Check::OffsetWays);
   const auto weights = info.fact_number("trace.weights");
@@ -69,19 +69,19 @@ CheckResult check_offset_ways(const SessionInfo& info) {
   const auto addressed = info.fact_number("trace.offsets_by_address");
   const auto agree = info.fact_number("trace.offsets_agree");
   if (!weights || !named || !addressed || !agree)
-    return std::move(check).done("the session does not say how weights were found");
-  // At least so many were found in both ways.
+    return std::move(check).done("the session has no record of how weights were located");
+  // A lower bound of the number of weights found in both ways.
   const std::uint64_t both = *named + *addressed > *weights ? *named + *addressed - *weights : 0;
   check.look(both);
   if (*agree < both)
-    check.wrong(
-        std::format("{} weights were found in both ways, {} at the same place", both, *agree));
+    check.wrong(std::format("{} weights were located in both ways, {} of them at the same offset",
+                            both, *agree));
   return std::move(check).done(
-      std::format("{} weights: {} found by name, {} by address, {} by both at the same place",
+      std::format("{} weights: {} located by name, {} by address, {} by both at the same offset",
                   *weights, *named, *addressed, *agree));
 }
 
-// A graph is looked at once, whatever the number of its steps.
+// Checks each graph once, regardless of the number of its steps.
 struct GraphChecks {
   Checking layers{Check::Layers};
   Checking ranges{Check::FileRanges};
@@ -93,18 +93,19 @@ struct GraphChecks {
       ranges.look();
       const FileRange& at = tensor.file;
       if (at.file >= info.model_files.size()) {
-        ranges.wrong(std::format("template {}: {} lies in file {}, the model has {}", id.v,
+        ranges.wrong(std::format("template {}: {} is in file {}, but the model has {} files", id.v,
                                  tensor.name, at.file, info.model_files.size()));
       } else if (const std::uint64_t size = info.model_files[at.file].size;
                  at.length > size || at.offset > size - at.length) {
-        ranges.wrong(std::format("template {}: {} lies at {} + {}, the file ends at {}", id.v,
-                                 tensor.name, at.offset, at.length, size));
+        ranges.wrong(
+            std::format("template {}: {} is at offset {}, length {}, but the file size is {}", id.v,
+                        tensor.name, at.offset, at.length, size));
       }
     }
   }
 
  private:
-  // A graph without weights of layers (a cache shift, a projection) goes through none.
+  // A graph without layer weights (a cache shift, a projection) is not checked.
   void check_layers(const SessionInfo& info, TemplateId id, const GraphTemplate& graph) {
     std::set<std::int64_t> there;
     for (const Op& op : graph.ops)
@@ -113,12 +114,13 @@ struct GraphChecks {
       return t.kind == TensorKind::Weight && t.layer != kNoLayer;
     });
     if (!through) return;
-    // An encoder may have another number of layers than the decoder, which the
-    // model's own figure counts: then they are at least consecutive.
+    // An encoder may have more layers than the decoder, which n_layers counts: then the
+    // layers must at least be consecutive.
     const std::int64_t wanted =
         std::max<std::int64_t>(info.n_layers, there.empty() ? 0 : *there.rbegin() + 1);
     layers.look(static_cast<std::uint64_t>(wanted));
-    // A file may say that there are billions: what is missing is counted, not walked.
+    // An untrusted file may claim billions of layers: missing layers are counted without a
+    // loop over all of them.
     const std::int64_t missing = wanted - static_cast<std::int64_t>(there.size());
     std::int64_t named = 0;
     for (std::int64_t layer = 0; named < std::min<std::int64_t>(missing, kEvidence); ++layer) {
@@ -131,7 +133,7 @@ struct GraphChecks {
 };
 
 struct StepChecks {
-  // An import need not begin where its session did, nor know how many tokens a step had.
+  // An imported session may begin in the middle, and may not have the token counts of steps.
   StepChecks(const SessionInfo& info, const LossCounters& losses)
       : any_may_jump_(losses.steps_not_written > 0 ||
                       !info.fact("trace.steps_without_token_count").empty()),
@@ -154,14 +156,14 @@ struct StepChecks {
     }
     end_ = step.end;
   }
-  void leave_out() { next_may_jump_ = true; }  // a step that cannot be read
+  void leave_out() { next_may_jump_ = true; }  // skips a step that cannot be read
 
  private:
   void check_order(const Step& step) {
     steps.look();
     if (step.end < step.begin) steps.wrong(std::format("step {} ends before it begins", step.id.v));
     if (step.begin < end_)
-      steps.wrong(std::format("step {} begins before the one before it ended", step.id.v));
+      steps.wrong(std::format("step {} begins before the previous step ended", step.id.v));
   }
 
   void check_tokens(const SessionReader& reader, const Step& step) {
@@ -176,8 +178,8 @@ struct StepChecks {
     next_token_ = std::max(next_token_, std::uint64_t{step.first_token} + step.n_tokens);
   }
 
-  // A step begins where the one before it ended, a decoder behind what its encoder read.
-  // Jumped over are the tokens that an earlier request has left in the cache.
+  // A step must begin at the token after the previous step, a decoder after the tokens of its
+  // encoder. Only tokens that an earlier request left in the cache may be skipped.
   void check_jump(const SessionReader& reader, const Step& step) {
     constexpr std::uint64_t kAtOnce = 1024;
     std::uint64_t missing = 0, first = step.first_token;
@@ -185,7 +187,7 @@ struct StepChecks {
       const std::uint64_t count = std::min(kAtOnce, step.first_token - at);
       const auto rows =
           reader.tokens(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count));
-      if (!rows) break;  // told by the file's check
+      if (!rows) break;  // reported by the file check
       for (const Token& token : *rows) {
         if (token.reused) continue;
         first = std::min(first, std::uint64_t{token.index});
@@ -194,7 +196,7 @@ struct StepChecks {
       at += rows->size();
       if (rows->size() == count) continue;
       first = std::min(first, at);
-      missing += step.first_token - at;  // the session has no such tokens
+      missing += step.first_token - at;  // the tokens do not exist
       break;
     }
     if (missing == 0) return;
@@ -210,16 +212,16 @@ struct StepChecks {
     ops.look();
     if (step.op_ends.size() > graph.ops.size() ||
         (step.op_ends.size() < graph.ops.size() && !step.aborted)) {
-      ops.wrong(std::format("step {} executed {} ops, its template {} has {}", step.id.v,
+      ops.wrong(std::format("step {} executed {} ops, but its template {} has {}", step.id.v,
                             step.op_ends.size(), step.graph.v, graph.ops.size()));
     }
     Ns last = step.first_op;
     times.look(step.op_ends.size());
     for (std::size_t i = 0; i < step.op_ends.size(); last = step.op_ends[i++])
       if (step.op_ends[i] < last)
-        times.wrong(std::format("step {}: op {} ends before the one before it", step.id.v, i));
+        times.wrong(std::format("step {}: op {} ends before the previous op", step.id.v, i));
     if (!step.op_ends.empty() && (step.first_op < step.begin || last > step.end))
-      times.wrong(std::format("step {}: its ops ran outside of it", step.id.v));
+      times.wrong(std::format("step {}: its ops ran outside of the step", step.id.v));
   }
 
   void check_slots(const SessionReader& reader, const SessionInfo& info, const Step& step,
@@ -239,16 +241,17 @@ struct StepChecks {
     }
   }
 
-  // A graph may gather the ids of some of its tokens, or of none (embeddings given).
+  // Not checked if the graph reads the ids of only some of its tokens, or none (if the input
+  // is embeddings).
   void check_ids(const SessionReader& reader, const Step& step,
                  const std::vector<std::int64_t>& values) {
     if (values.size() != step.n_tokens) return;
     const auto rows = reader.tokens(step.first_token, step.n_tokens);
-    if (!rows) return;  // told by the file's check
+    if (!rows) return;  // reported by the file check
     ids.look(rows->size());
     for (std::size_t i = 0; i < rows->size(); ++i) {
       if (values[i] == (*rows)[i].id) continue;
-      ids.wrong(std::format("step {}: the graph read id {} for token {}, which is {}", step.id.v,
+      ids.wrong(std::format("step {}: the graph read id {} for token {}, whose id is {}", step.id.v,
                             values[i], (*rows)[i].index, (*rows)[i].id));
     }
   }
@@ -275,11 +278,11 @@ struct StepChecks {
 
   Ns end_{};
   std::uint64_t next_token_ = 0;
-  // Over tokens that a step evaluated which is not there.
+  // Whether gaps in the evaluated tokens are allowed, because a step is missing.
   bool any_may_jump_ = false, next_may_jump_ = false;
 };
 
-// What cannot be read is left out: the file's check tells. False: cancelled.
+// Skips what cannot be read; the file check reports it. Returns false if cancelled.
 bool walk(const SessionReader& reader, const SessionInfo& info, const KeepGoing& keep_going,
           GraphChecks& graphs, StepChecks& steps) {
   std::set<TemplateId> seen;
@@ -340,15 +343,15 @@ std::expected<Validation, TraceError> validate(const std::filesystem::path& file
     validation.checks.push_back(std::move(check).done(summary));
   };
   validation.checks.push_back(check_losses(losses));
-  add(steps.steps, "steps, one after the other");
+  add(steps.steps, "steps, in order");
   add(steps.ops, "steps, each with the ops of its template");
-  add(steps.times, "ends of ops, in order and within their step");
-  add(steps.tokens, "tokens evaluated, one after the other, each once");
-  add(steps.ids, "ids that graphs read, held against the tokens");
+  add(steps.times, "op end times, in order and within their step");
+  add(steps.tokens, "tokens evaluated, in order and once");
+  add(steps.ids, "token ids read by graphs, compared with the tokens");
   add(graphs.layers, "layers of graphs");
-  add(graphs.ranges, "weights of graphs, inside their model's file");
+  add(graphs.ranges, "weights of graphs, inside their model file");
   validation.checks.push_back(check_offset_ways(*info));
-  add(steps.experts, "choices of routers");
+  add(steps.experts, "router choices");
   return validation;
 }
 

@@ -1,8 +1,8 @@
-// access: one row per access of one step, as for_each_access() has them.
+// access: one row per access of each step, in the order of for_each_access().
 //
-// The hot path of every question about a whole session. What a template's accesses
-// have in common is found once per scan (Picked); a step adds the rows that its
-// slots select; values are looked up when they are asked for.
+// This is the hot path of every query over a complete session. What the steps of a template
+// have in common is computed once per scan (Picked); a step only adds the rows that its slots
+// select; column values are computed on demand.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,16 +19,17 @@ namespace tt::sql {
 
 namespace {
 
-// The accesses of one template that can match, whatever the step.
+// The accesses of one template that can match in some step.
 struct Picked {
   std::shared_ptr<const NamedGraph> graph;
   std::vector<Access> accesses;
-  std::vector<std::uint32_t> places;  // in all of the template's accesses
-  // What each gives in every step that ran its op, but for those that a slot decides.
+  std::vector<std::uint32_t> places;  // indices in the template's accesses
+  // The row of each access in every step that ran its op. Only a template for accesses that
+  // depend on a slot.
   std::vector<StepAccess> fixed;
   struct Varying {
     std::uint32_t access = 0;
-    std::uint32_t rule = 0;  // those of equal rules touch equally many parts
+    std::uint32_t rule = 0;  // accesses with the same rule touch the same number of parts
     bool apart = false;      // each part is a row
   };
   std::vector<Varying> varying;
@@ -40,8 +41,8 @@ struct Row {
   const Picked& picked;
   const Step& step;
   const Allocation* allocation;
-  const StepAccess* rows;  // of the step
-  std::size_t at;          // which of them
+  const StepAccess* rows;  // rows of the step
+  std::size_t at;          // index of this row
 
   const StepAccess& access() const { return rows[at]; }
   const Access& rule() const { return picked.accesses[access().access]; }
@@ -87,7 +88,7 @@ void address(const Row& row, Out& out) {
 using R = const Row&;
 using enum Spares;
 
-// The names, meanings and nulls are those of the exported columns (docs/exports.md).
+// Names, meanings and nulls match the exported columns (docs/exports.md).
 constexpr std::array kColumns = {
     Column<Row>{"step", "INTEGER", [](R r, Out& o) { o.integer(r.step.id.v); }, Chunks},
     Column<Row>{"op", "INTEGER", [](R r, Out& o) { o.integer(r.access().op.v); }, Rows},
@@ -186,17 +187,17 @@ constexpr std::array kColumns = {
     Column<Row>{"session", "TEXT HIDDEN", [](R r, Out& o) { o.copied(r.session.id); }},
 };
 
-constexpr std::size_t kTime = place(kColumns, "timestamp_ns");
-constexpr std::size_t kExpert = place(kColumns, "expert_id");
-constexpr std::size_t kAddress = place(kColumns, "tensor_ptr");
+constexpr std::size_t kTime = column_index(kColumns, "timestamp_ns");
+constexpr std::size_t kExpert = column_index(kColumns, "expert_id");
+constexpr std::size_t kAddress = column_index(kColumns, "tensor_ptr");
 
 class AccessCursor final : public Cursor {
  public:
   explicit AccessCursor(SessionSource& source)
-      : walk_(source, {.step = place(kColumns, "step"),
-                       .phase = place(kColumns, "phase"),
-                       .graph = place(kColumns, "template"),
-                       .token = place(kColumns, "token_id"),
+      : walk_(source, {.step = column_index(kColumns, "step"),
+                       .phase = column_index(kColumns, "phase"),
+                       .graph = column_index(kColumns, "template"),
+                       .token = column_index(kColumns, "token_id"),
                        .time = kTime}) {}
 
   Done start(const Conditions& conditions) override {
@@ -227,7 +228,7 @@ class AccessCursor final : public Cursor {
   bool at_end() const override { return at_ >= rows_.size(); }
   void value(std::size_t column, Out& out) const override { kColumns[column].value(row(), out); }
 
-  // Counted among all accesses of the step: of those that were passed over, too.
+  // Counts all accesses of the step, including those that were skipped.
   Or<std::int64_t> row_id() const override {
     const DerivedGraph& derived = *of_step_->graph->derived;
     if (numbered_ != step_->id) {
@@ -246,7 +247,7 @@ class AccessCursor final : public Cursor {
  private:
   Row row() const { return {*info_, *of_step_, *step_, allocation_.get(), rows_.data(), at_}; }
 
-  // Over rows of other experts. They stay: part() counts them.
+  // Skips rows of other experts. The rows are not removed, because part() counts them.
   void pass_over() {
     if (expert_.any()) return;
     while (!at_end() && !expert_.holds(std::int64_t{rows_[at_].expert})) ++at_;
@@ -277,7 +278,7 @@ class AccessCursor final : public Cursor {
       allocation_ = *std::move(read);
     }
     add_rows(*of_step_, *step_);
-    // Accesses of an op go or stay together: part() counts those that are there.
+    // Removes only all rows of an op together, because part() counts the rows of an access.
     if (!time_.any()) {
       std::erase_if(rows_,
                     [&](const StepAccess& row) { return !time_.holds(step_->op_begin(row.op).v); });
@@ -285,8 +286,8 @@ class AccessCursor final : public Cursor {
     return {};
   }
 
-  // The rows of for_each_access() in its order, without asking it for what is the same
-  // in every step, nor twice for what equal rules decide.
+  // Adds the rows of for_each_access() in its order, but reuses rows that are the same in
+  // every step and part counts of equal rules.
   void add_rows(const Picked& picked, const Step& step) {
     const std::size_t ran = step.ops_run(picked.graph->graph().ops.size());
     const auto ran_end = std::ranges::partition_point(
@@ -367,7 +368,7 @@ class AccessCursor final : public Cursor {
             .score = std::numeric_limits<float>::quiet_NaN()};
   }
 
-  // Whether the last of the picked accesses can match.
+  // Whether the last access of `picked` can match.
   bool passes(const Picked& picked) const {
     const Access& access = picked.accesses.back();
     if (!expert_.any() && access.extent != Extent::Experts) return false;
@@ -385,11 +386,11 @@ class AccessCursor final : public Cursor {
 
   StepWalk walk_;
   const SessionInfo* info_ = nullptr;
-  std::vector<std::pair<std::size_t, Wanted>> filters_;  // on what a template decides
-  Wanted expert_{}, time_{};                             // on what a step does
+  std::vector<std::pair<std::size_t, Wanted>> filters_;  // depend only on the template
+  Wanted expert_{}, time_{};                             // depend on the step
   bool needs_addresses_ = false;
   std::map<TemplateId, std::shared_ptr<const Picked>> picked_;
-  // Of the step that the cursor stands in.
+  // The state of the current step.
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Picked> of_step_;
   std::shared_ptr<const Allocation> allocation_;
@@ -397,7 +398,7 @@ class AccessCursor final : public Cursor {
   std::size_t at_ = 0;
   static constexpr std::uint64_t kNotCounted = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::uint64_t> parts_;  // per rule
-  // Per access of the template: its first row in the step, from 1; of step `numbered_`.
+  // Per access of the template: 1 + its first row in step `numbered_`; 0: no row.
   mutable std::vector<std::uint32_t> first_rows_;
   mutable std::optional<StepId> numbered_;
 };

@@ -18,7 +18,7 @@ bool any_null(int argc, sqlite3_value** argv) {
 
 bool is_short(sqlite3_context* context, std::string_view text) {
   if (text.size() <= static_cast<std::size_t>(kMostSearchedBytes)) return true;
-  sqlite3_result_error(context, "a text to look for has at most 1000 bytes here", -1);
+  sqlite3_result_error(context, "the text to search for must not exceed 1000 bytes", -1);
   return false;
 }
 
@@ -29,7 +29,7 @@ void give(sqlite3_context* context, std::string_view text) {
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; }
 
-// Characters are counted, or bytes where both are blobs, from 1.
+// Returns a 1-based index of characters, or of bytes if both arguments are blobs.
 void instr(sqlite3_context* context, int argc, sqlite3_value** argv) {
   if (any_null(argc, argv)) return;
   const bool blobs =
@@ -62,7 +62,7 @@ void replace(sqlite3_context* context, int argc, sqlite3_value** argv) {
   give(context, out);
 }
 
-// The characters of `set`, each with all of its bytes.
+// Removes one leading UTF-8 character that is in `set`; false if there is none.
 bool cut_front(std::string_view& text, std::string_view set) {
   for (std::size_t at = 0; at < set.size();) {
     std::size_t end = at + 1;

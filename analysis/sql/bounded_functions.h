@@ -1,5 +1,5 @@
-// SQLite's functions that compare every place of one text with all of another, for
-// short others only: within one call nobody can stop them.
+// Replacements for SQLite functions whose cost is the product of the lengths of two
+// arguments. A single call cannot be interrupted, so one of the lengths is limited.
 #pragma once
 
 #include <sqlite3.h>
@@ -8,8 +8,8 @@ namespace tt::sql {
 
 inline constexpr int kMostSearchedBytes = 1000;
 
-// instr(), replace(), and trim(), ltrim(), rtrim() with a list of characters, in the
-// place of SQLite's own. Its result code.
+// Registers instr(), replace(), and trim(), ltrim() and rtrim() with two arguments, overriding
+// the built-in functions. Returns an SQLite result code.
 int add_bounded_functions(sqlite3* db);
 
 }  // namespace tt::sql

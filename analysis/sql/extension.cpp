@@ -1,13 +1,13 @@
-// The loadable extension: `.load ./tensor_trace` in the sqlite3 shell, or
-// Connection.load_extension() in Python, and the tables of docs/sql.md are there
-// for the session that the connection has opened.
+// Entry point of the loadable extension. After `.load ./tensor_trace` in the sqlite3 shell, or
+// Connection.load_extension() in Python, the connection has the tables of docs/sql.md for the
+// session file that it has opened.
 #include <memory>
 
 #include "analysis/sql/trace_tables.h"
 
 SQLITE_EXTENSION_INIT1
 
-// Found by its name: SQLite makes it from that of the file.
+// SQLite derives the name of the entry point from the file name.
 extern "C" __attribute__((visibility("default"))) int sqlite3_tensortrace_init(
     sqlite3* db, char** message, const sqlite3_api_routines* api) {
   SQLITE_EXTENSION_INIT2(api);

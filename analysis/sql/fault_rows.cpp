@@ -1,4 +1,4 @@
-// fault: the major page faults of steps, each with what it was for.
+// fault: the major page faults of the steps, with their op and access.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -18,7 +18,7 @@ namespace tt::sql {
 
 namespace {
 
-// What the faults of one template and allocation fall on.
+// What is needed to attribute the faults of one template and allocation.
 struct Target {
   std::shared_ptr<const NamedGraph> graph;
   std::shared_ptr<const Allocation> allocation;  // null: not recorded
@@ -48,7 +48,7 @@ struct FaultRow {
 using F = const FaultRow&;
 using enum Spares;
 
-// A value that needs an op, an access; else NULL.
+// A value that needs an op or access; NULL without one.
 template <bool (FaultRow::*kHas)() const, class Value>
 constexpr auto if_has(Value) {
   return [](F r, Out& o) {
@@ -103,14 +103,14 @@ constexpr std::array kColumns = {
                      }},
 };
 
-// A chunk is what one step has.
+// A chunk is the faults of one step.
 class FaultCursor final : public ChunkCursor<FaultRow> {
  public:
   explicit FaultCursor(SessionSource& source) : ChunkCursor(kColumns), source_(source) {}
 
  private:
   Done begin(const Conditions& conditions) override {
-    const Wanted& wanted = conditions.of(place(kColumns, "step"));
+    const Wanted& wanted = conditions.of(column_index(kColumns, "step"));
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     at_ = std::max<std::int64_t>(0, wanted.from);
     end_ = std::min(wanted.to, kMost - 1) + 1;

@@ -1,4 +1,4 @@
-// template, tensor and edge: the graphs that the steps evaluated.
+// template, tensor and edge: the graphs evaluated by the steps.
 #include <array>
 #include <format>
 #include <memory>
@@ -57,7 +57,7 @@ class GraphCursor : public ChunkCursor<Row> {
   Wanted wanted_{};
   std::vector<TemplateId> ids_;
   std::size_t at_ = 0;
-  std::shared_ptr<const NamedGraph> graph_;  // what the rows point to
+  std::shared_ptr<const NamedGraph> graph_;  // owns what the rows point to
 };
 
 struct TemplateRow {
@@ -83,7 +83,7 @@ constexpr std::array kTemplateColumns = {
 class TemplateCursor final : public GraphCursor<TemplateRow> {
  public:
   explicit TemplateCursor(SessionSource& source)
-      : GraphCursor(kTemplateColumns, place(kTemplateColumns, "template"), source) {}
+      : GraphCursor(kTemplateColumns, column_index(kTemplateColumns, "template"), source) {}
 
  private:
   void add(std::vector<TemplateRow>& rows, TemplateId id, const NamedGraph& graph) override {
@@ -170,7 +170,7 @@ constexpr std::array kTensorColumns = {
 class TensorCursor final : public GraphCursor<TensorRow> {
  public:
   explicit TensorCursor(SessionSource& source)
-      : GraphCursor(kTensorColumns, place(kTensorColumns, "template"), source) {}
+      : GraphCursor(kTensorColumns, column_index(kTensorColumns, "template"), source) {}
 
  private:
   void add(std::vector<TensorRow>& rows, TemplateId id, const NamedGraph& graph) override {
@@ -207,7 +207,7 @@ constexpr std::array kEdgeColumns = {
 class EdgeCursor final : public GraphCursor<EdgeRow> {
  public:
   explicit EdgeCursor(SessionSource& source)
-      : GraphCursor(kEdgeColumns, place(kEdgeColumns, "template"), source) {}
+      : GraphCursor(kEdgeColumns, column_index(kEdgeColumns, "template"), source) {}
 
  private:
   void add(std::vector<EdgeRow>& rows, TemplateId id, const NamedGraph& graph) override {

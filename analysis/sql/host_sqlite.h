@@ -1,7 +1,7 @@
-// Put before every file of the loadable extension (-include): from here on each
-// sqlite3_...() is a call into the program that loaded it. A shell that has SQLite
-// built in and ours in one process would each drop the other's locks when closing
-// a file that both have open, and a connection of one means nothing to the other.
+// Included before every source file of the loadable extension (-include), so that each
+// sqlite3_...() call goes to the SQLite of the host program. Two copies of SQLite in one
+// process must not be used: closing a file in one copy drops the POSIX locks of the other, and
+// a connection of one cannot be used with the other.
 #pragma once
 
 #include <sqlite3ext.h>

@@ -1,4 +1,4 @@
-// session, model, metadata and token: what a session says about itself.
+// session, model, metadata and token: the description of the session.
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -15,14 +15,14 @@ namespace {
 
 using enum Spares;
 
-// SQLite takes any bytes as TEXT, the programs that ask it do not: what is no UTF-8 (half
-// a character, which a token may be) becomes U+FFFD, as it does in JSON and in exports.
+// SQLite accepts any bytes as TEXT, but its clients do not. Invalid UTF-8 (a token may be a
+// part of a character) becomes U+FFFD, as in JSON and exports.
 void make_utf8(std::initializer_list<std::string*> texts) {
   for (std::string* text : texts)
     if (!is_utf8(*text)) *text = to_valid_utf8(*text);
 }
 
-// Few rows, of what is read at once.
+// A cursor over a small table that is read at once.
 template <class Row, class Fill>
 class ListCursor final : public ChunkCursor<Row> {
  public:
@@ -105,7 +105,7 @@ struct FillSession {
 };
 
 struct ModelRow {
-  std::int64_t row_id = 0;  // what file ranges name it by
+  std::int64_t row_id = 0;  // the file index used by FileRange
   ModelFile file;
 };
 using M = const ModelRow&;
@@ -174,7 +174,7 @@ class TokenCursor final : public ChunkCursor<TokenRow> {
 
  private:
   Done begin(const Conditions& conditions) override {
-    const Wanted& wanted = conditions.of(place(kTokenColumns, "token_id"));
+    const Wanted& wanted = conditions.of(column_index(kTokenColumns, "token_id"));
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     at_ = std::max<std::int64_t>(0, wanted.from);
     end_ = std::min(wanted.to, kMost - 1) + 1;

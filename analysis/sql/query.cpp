@@ -17,15 +17,15 @@ namespace tt::sql {
 
 namespace {
 
-// The clock of the kernel's last tick: asked every few microseconds, a few ms are
-// exact enough.
+// The coarse clock is cheap enough to be read every few microseconds; its resolution of a few
+// ms is sufficient.
 std::int64_t coarse_ms() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// "no such table: acces" comes without a place, unlike columns and functions.
+// SQLite reports no offset for "no such table: acces", unlike for columns and functions.
 std::optional<std::uint32_t> place_of_missing(std::string_view message, std::string_view sql) {
   constexpr std::string_view kMissing = "no such ";
   const std::size_t colon = message.find(": ");
@@ -49,11 +49,11 @@ struct Query::Impl {
   QueryLimits limits;
   KeepGoing keep_going;
   std::int64_t deadline_ms = 0;
-  std::int64_t next_ask_ms = 0;  // when keep_going() is asked again: it may be a system call
+  std::int64_t next_ask_ms = 0;  // next call of keep_going(), which may be a system call
   std::int64_t memory_before = 0;
   std::optional<QueryError> stopped;  // why SQLite was interrupted
-  std::optional<Refusal> refused;     // what the authorizer did not like
-  // The statement goes first, then the connection with the session.
+  std::optional<Refusal> refused;     // what the authorizer rejected
+  // The statement is destroyed before the connection.
   std::unique_ptr<sqlite3, CloseDatabase> db;
   Statement statement;
   std::vector<std::string> columns;
@@ -73,18 +73,17 @@ struct Query::Impl {
 bool Query::Impl::go_on() {
   const std::int64_t now = coarse_ms();
   if (deadline_ms != 0 && now >= deadline_ms) {
-    stopped =
-        QueryError{QueryError::Kind::TooSlow,
-                   std::format("The statement was stopped after {} ms. Ask for fewer steps or "
-                               "tensors, or for a view of totals.",
-                               limits.time.count())};
+    stopped = QueryError{QueryError::Kind::TooSlow,
+                         std::format("The statement exceeded the time limit of {} ms. Select fewer "
+                                     "steps or tensors, or use a view of totals.",
+                                     limits.time.count())};
     return false;
   }
   if (limits.memory != 0 &&
       sqlite3_memory_used() - memory_before > static_cast<std::int64_t>(limits.memory)) {
     stopped = QueryError{QueryError::Kind::TooLarge,
-                         std::format("The statement needed more than {} MiB of memory and was "
-                                     "stopped. Group or sort fewer rows.",
+                         std::format("The statement exceeded the memory limit of {} MiB. Group or "
+                                     "sort fewer rows.",
                                      limits.memory >> 20)};
     return false;
   }
@@ -95,7 +94,7 @@ bool Query::Impl::go_on() {
   return false;
 }
 
-// What SQLite's last call said.
+// The error of the last SQLite call.
 QueryError Query::Impl::error(int code, std::string_view sql) {
   using Kind = QueryError::Kind;
   if (stopped) return *stopped;
@@ -104,8 +103,8 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
   if (const int at = sqlite3_error_offset(db.get());
       at >= 0 && static_cast<std::size_t>(at) <= sql.size())
     offset = static_cast<std::uint32_t>(at);
-  // SQLite has codes of its own for some of what the authorizer denies, a function
-  // say, and does not ask it at all before it says that a virtual table is read-only.
+  // SQLite returns other codes than SQLITE_AUTH for some actions that the authorizer denies,
+  // such as functions, and reports read-only virtual tables without calling the authorizer.
   if (refused) return {Kind::Refused, refused->message, offset ? offset : place_of(*refused, sql)};
   if (message.ends_with("may not be modified"))
     return {Kind::Refused, kOnlySelect, place_of_verb(sql)};
@@ -113,10 +112,10 @@ QueryError Query::Impl::error(int code, std::string_view sql) {
     case SQLITE_AUTH:
       return {Kind::Refused, message};
     case SQLITE_TOOBIG:
-      return {Kind::TooLarge, "A value or the statement is longer than is allowed here."};
+      return {Kind::TooLarge, "A value or the statement exceeds the length limit."};
     case SQLITE_NOMEM:
     case SQLITE_FULL:
-      return {Kind::TooLarge, "There is no memory left for this statement."};
+      return {Kind::TooLarge, "Out of memory for this statement."};
     case SQLITE_CORRUPT:
       return {.kind = Kind::Session,
               .message = message,
@@ -137,11 +136,11 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTota
   db.reset(handle);
   if (code != SQLITE_OK)
     return std::unexpected(
-        QueryError{QueryError::Kind::TooLarge, "There is no memory left for this statement."});
+        QueryError{QueryError::Kind::TooLarge, "Out of memory for this statement."});
   source = std::make_shared<SessionSource>(
       std::move(reader), [this] { return go_on(); }, std::move(lend_totals));
   int made = SQLITE_OK;
-  if (limits.memory != 0)  // drops temporary views: before they are made
+  if (limits.memory != 0)  // drops temporary views, so it must run before they are created
     made = sqlite3_exec(handle, "PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
   if (made == SQLITE_OK) made = add_trace_tables(handle, std::make_shared<OneSession>(source));
   if (made == SQLITE_OK && limits.short_values) made = add_bounded_functions(handle);
@@ -174,7 +173,7 @@ std::expected<void, QueryError> Query::Impl::open(SessionReader reader, LendTota
         return SQLITE_DENY;
       },
       this);
-  constexpr int kInstructions = 100;  // one may be a function over kMostValueBytes
+  constexpr int kInstructions = 100;  // one may be a function call over kMostValueBytes
   sqlite3_progress_handler(
       handle, kInstructions, [](void* self) { return static_cast<Impl*>(self)->go_on() ? 0 : 1; },
       this);
@@ -185,9 +184,11 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   using Kind = QueryError::Kind;
   if (limits.short_values && sql.size() > static_cast<std::size_t>(kMostStatementBytes))
     return std::unexpected(QueryError{
-        Kind::TooLarge, std::format("A statement has at most {} KiB.", kMostStatementBytes >> 10)});
+        Kind::TooLarge,
+        std::format("The statement must not exceed {} KiB.", kMostStatementBytes >> 10)});
   if (sql.size() > (1u << 30) || sql.contains('\0'))
-    return std::unexpected(QueryError{Kind::NotUnderstood, "The statement holds a zero byte."});
+    return std::unexpected(
+        QueryError{Kind::NotUnderstood, "The statement must not contain a zero byte."});
   const auto prepare = [&](std::string_view text, const char** tail) {
     sqlite3_stmt* made = nullptr;
     const int code =
@@ -198,11 +199,11 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   auto [code, made] = prepare(sql, &tail);
   if (code != SQLITE_OK) return std::unexpected(error(code, sql));
   if (made == nullptr)
-    return std::unexpected(QueryError{Kind::NotUnderstood, "There is no statement."});
+    return std::unexpected(QueryError{Kind::NotUnderstood, "The statement is empty."});
   const std::string_view rest(tail, static_cast<std::size_t>(sql.data() + sql.size() - tail));
   const auto [rest_code, second] = prepare(rest, nullptr);
   if (rest_code != SQLITE_OK || second != nullptr)
-    return std::unexpected(QueryError{Kind::Refused, "Only one statement at a time.",
+    return std::unexpected(QueryError{Kind::Refused, "Only one statement is allowed.",
                                       static_cast<std::uint32_t>(tail - sql.data())});
   if (sqlite3_stmt_readonly(made.get()) == 0 || sqlite3_column_count(made.get()) == 0)
     return std::unexpected(QueryError{Kind::Refused, kOnlySelect, place_of_verb(sql)});
@@ -215,8 +216,8 @@ std::expected<void, QueryError> Query::Impl::compile(std::string_view sql) {
   return {};
 }
 
-// Whether there is a row. Asks again, of the steps before the damage, where that is in the
-// way of the first one.
+// Returns whether there is a row. If damage is found before the first row, runs the statement
+// again over the steps before the damage.
 std::expected<bool, QueryError> Query::Impl::step() {
   const int code = sqlite3_step(statement.get());
   if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;

@@ -1,16 +1,15 @@
-// One SELECT over a session, read row by row, within limits.
+// Runs one SELECT over a session and returns its rows one by one, within limits.
 //
-// The connection has nothing but the session's tables and views (trace_tables.h):
-// no file is opened but the session, and that to be read. An authorizer refuses
-// everything but SELECT over them. With limits the statement is stopped when it has
-// taken its time or memory; what a single call inside it could cost is bounded, too:
-// values have at most kMostValueBytes, and functions whose cost is the product of two
-// lengths take short ones only.
+// The connection contains only the session's tables and views (trace_tables.h). Only the
+// session file is opened, read-only. An authorizer rejects everything except SELECT over these
+// tables. The statement is stopped when it exceeds its time or memory limit. The cost of a
+// single call inside it is limited, too: values have at most kMostValueBytes, and functions
+// whose cost is the product of two lengths accept only short arguments.
 //
-// Totals over all steps are found anew by every connection, unless somebody lends them
-// (analysis/index/session_totals.h).
+// Every connection computes totals over all steps itself, unless the caller passes a provider
+// of cached totals (analysis/index/session_totals.h).
 //
-// One thread at a time. Lives without the session's other readers.
+// One thread at a time. Independent of other readers of the session.
 #pragma once
 
 #include <chrono>
@@ -34,10 +33,11 @@ namespace tt::sql {
 
 // 0: no limit.
 struct QueryLimits {
-  std::chrono::milliseconds time{0};  // from prepare() on, whoever waits
-  std::uint64_t rows = 0;             // further rows are left out: Query::cut_off()
-  std::uint64_t memory = 0;           // bytes that SQLite may hold more than before, about
-  // Of one value and of the statement; functions that could run away in one call.
+  std::chrono::milliseconds time{0};  // wall time since prepare()
+  std::uint64_t rows = 0;             // further rows are dropped, see Query::cut_off()
+  std::uint64_t memory = 0;           // additional bytes allocated by SQLite, approximate
+  // Limits the length of values and of the statement, and replaces functions whose single call
+  // could take too long (bounded_functions.h).
   bool short_values = false;
 };
 
@@ -46,20 +46,20 @@ inline constexpr int kMostStatementBytes = 64 << 10;
 
 struct QueryError {
   enum class Kind {
-    NotUnderstood,  // by SQLite, or it failed on a value
-    Refused,        // it is no SELECT, or names what is not there for it
-    TooSlow,
-    TooLarge,   // memory, or the length of a value
-    Cancelled,  // keep_going() said so
-    Session     // the session's file: `trace`
+    NotUnderstood,  // SQLite cannot parse it, or evaluation failed
+    Refused,        // not a SELECT, or uses a table or function that is not allowed
+    TooSlow,        // time limit
+    TooLarge,       // memory limit, or length limit of a value or the statement
+    Cancelled,      // keep_going() returned false
+    Session         // error of the session file, see `trace`
   };
   Kind kind;
   std::string message;
-  std::optional<std::uint32_t> offset{};  // byte of the statement that it is about
+  std::optional<std::uint32_t> offset{};  // byte offset of the error in the statement
   std::optional<TraceError> trace{};
 };
 
-// Monostate: NULL.
+// std::monostate is NULL.
 using QueryValue = std::variant<std::monostate, std::int64_t, double, std::string_view,
                                 std::span<const std::byte>>;
 
@@ -74,14 +74,13 @@ class Query {
   ~Query();
 
   const std::vector<std::string>& columns() const;
-  // The next row; null at the end. Valid until the next call. After an error there
-  // is no row any more.
+  // Returns the next row; null at the end and after an error. Valid until the next call.
   std::expected<const std::vector<QueryValue>*, QueryError> next();
-  // There were more rows than the limit.
+  // Whether rows were dropped because of the row limit.
   bool cut_off() const;
-  // Where damage was in the way of the first row: the rows are of so many steps, those
-  // before the damage. Behind the first row damage is an error of next(): what came is of
-  // what is whole. None: it was not met.
+  // If damage was found before the first row: the number of steps before the damage, which the
+  // rows cover. Damage found after the first row is an error of next(); the rows returned
+  // before are valid. None: no damage found.
   std::optional<std::uint32_t> whole_steps() const;
 
  private:

@@ -12,7 +12,7 @@ namespace tt::sql {
 
 namespace {
 
-// What is known to compute only: a function that SQLite adds later is not in it.
+// Functions without side effects. Functions added by later SQLite versions are not allowed.
 constexpr std::string_view kFunctions =
     " abs char coalesce concat concat_ws format glob hex if ifnull iif instr length "
     " like likelihood likely lower ltrim max min nullif octet_length printf quote "
@@ -50,7 +50,7 @@ std::string lowered(const char* text) {
 std::optional<std::uint32_t> place_of(const Refusal& refusal, std::string_view sql) {
   switch (refusal.of) {
     case Refusal::Of::Table: {
-      // SQLite's own have another name, too.
+      // SQLite's schema tables have two names.
       const auto place = place_of_table(sql, refusal.name);
       if (place || !refusal.name.ends_with("_master")) return place;
       return place_of_table(
@@ -73,24 +73,23 @@ std::optional<Refusal> why_refused(int action, const char* first, const char* se
       return std::nullopt;
     case SQLITE_READ:
       if (is_ours(name)) return std::nullopt;
-      // Of a table without a column of it (count(*)) SQLite asks also where it is a
-      // WITH or a subquery: their columns it never asks about, a table's always.
+      // For count(*), SQLite calls the authorizer with an empty column name, also for the name
+      // of a WITH clause or subquery. Their columns are never checked, those of tables always.
       if (second != nullptr && *second == '\0' && !name.starts_with("sqlite_") &&
           !name.starts_with("pragma_"))
         return std::nullopt;
       return Refusal{Table, name,
-                     "There is no table \"" + name +
-                         "\" for a query: it reads the session's own, as docs/sql.md lists them."};
+                     "Table \"" + name +
+                         "\" is not allowed. A query can use the tables listed in docs/sql.md."};
     case SQLITE_FUNCTION: {
       const std::string function = lowered(second);
       if (kFunctions.contains(" " + function + " ")) return std::nullopt;
-      return Refusal{Function, function,
-                     "The function " + function + "() is not there for a query."};
+      return Refusal{Function, function, "Function " + function + "() is not allowed in a query."};
     }
     case SQLITE_ATTACH:
-      return Refusal{Statement, "", "ATTACH is not allowed: a query reads one session."};
+      return Refusal{Statement, "", "ATTACH is not allowed: a query can only read one session."};
     case SQLITE_PRAGMA:
-      return Refusal{Statement, "", "PRAGMA is not allowed: a query reads one session."};
+      return Refusal{Statement, "", "PRAGMA is not allowed: a query can only read one session."};
     default:
       return Refusal{Statement, "", kOnlySelect};
   }

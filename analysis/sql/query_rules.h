@@ -1,5 +1,5 @@
-// What a statement of someone who is not trusted may do: SELECT over the session's
-// tables and views with functions that only compute.
+// Authorization rules for untrusted statements: SELECT over the session's tables and views,
+// with functions that have no side effects.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace tt::sql {
 
-inline constexpr const char* kOnlySelect = "Only SELECT: a session is read, never written.";
+inline constexpr const char* kOnlySelect = "Only SELECT is allowed: a session is read-only.";
 
 struct Refusal {
   enum class Of { Statement, Table, Function } of = Of::Statement;
   std::string name;     // of the table or function
-  std::string message;  // for people
+  std::string message;  // shown to the user
 };
-// The first byte of `sql` that is about it, as far as that can be seen.
+// The byte offset of the rejected table, function or verb in `sql`, if it can be determined.
 std::optional<std::uint32_t> place_of(const Refusal& refusal, std::string_view sql);
 
-// As sqlite3_set_authorizer() asks. None: it may.
+// Arguments as for the callback of sqlite3_set_authorizer(). None: allowed.
 std::optional<Refusal> why_refused(int action, const char* first, const char* second);
 
 }  // namespace tt::sql

@@ -100,7 +100,7 @@ std::expected<std::optional<std::uint32_t>, TraceError> SessionSource::end_at_da
   const auto end = reader_->end_at_damage(keep_going_);
   info_.reset();
   totals_.clear();
-  lend_totals_ = {};  // those would be of the whole session
+  lend_totals_ = {};  // its totals cover the complete session
   graphs_.clear();
   step_.reset();
   allocation_.reset();
@@ -112,9 +112,8 @@ std::expected<std::string_view, TraceError> SessionSource::keep(std::string name
   if (const auto known = names_.find(name); known != names_.end()) return *known;
   name_bytes_ += name.size();
   if (name_bytes_ > kMostNames)
-    return std::unexpected(
-        TraceError{TraceError::Kind::Damaged,
-                   "The session is damaged: it has more names than any model could"});
+    return std::unexpected(TraceError{TraceError::Kind::Damaged,
+                                      "The session is damaged: it contains too many names"});
   return *names_.insert(std::move(name)).first;
 }
 
@@ -124,7 +123,7 @@ std::expected<std::shared_ptr<SessionSource>, TraceError> OpenedSessions::of(
   if (path == nullptr || *path == '\0') {
     return std::unexpected(
         TraceError{TraceError::Kind::NotFound,
-                   "\"" + schema + "\" is no session file. Open one: sqlite3 session.ttrace"});
+                   "\"" + schema + "\" is not a session file. Open one: sqlite3 session.ttrace"});
   }
   std::weak_ptr<SessionSource>& known = sources_[path];
   if (auto source = known.lock()) return source;

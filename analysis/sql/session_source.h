@@ -1,8 +1,8 @@
-// The session that the tables of one connection are about, and what all of their
-// scans share: the reader, the graphs with their names, the step read last.
+// The session behind the tables of one connection, and the state shared by their scans: the
+// reader, the graphs with their names, and the step read last.
 //
-// Thread: that of the connection. Lives as long as the connection's tables; the
-// names it gives out live as long, so that SQLite need not copy them.
+// Used on the thread of the connection. It, and the names that it returns, live as long as the
+// connection's tables, so SQLite need not copy the names.
 #pragma once
 
 #include <sqlite3.h>
@@ -25,7 +25,7 @@
 
 namespace tt::sql {
 
-// A graph with its names as Out::kept() takes them, all UTF-8.
+// A graph with its names as UTF-8 strings, which Out::kept() can use without a copy.
 struct NamedGraph {
   std::shared_ptr<const DerivedGraph> derived;
   std::vector<std::string_view> tensors;  // names, by TensorId
@@ -37,7 +37,7 @@ struct NamedGraph {
 
 class SessionSource {
  public:
-  // `keep_going` is asked before every step. With a path it is opened when it is needed.
+  // `keep_going` is called before every step. The file at `path` is opened on first use.
   explicit SessionSource(std::filesystem::path path, KeepGoing keep_going = always)
       : path_(std::move(path)), keep_going_(std::move(keep_going)) {}
 
@@ -48,23 +48,23 @@ class SessionSource {
         derived_(*reader_) {}
 
   std::expected<const SessionReader*, TraceError> reader();
-  // What the session says about itself, as it was when it was first asked for.
+  // The session's info at the time of the first call.
   std::expected<const SessionInfo*, TraceError> info();
   std::expected<std::shared_ptr<const Step>, TraceError> step(StepId id);
-  // Null without an error: TemplateId{0}, a step without a template.
+  // Null, not an error, for TemplateId{0}: a step without a template.
   std::expected<std::shared_ptr<const NamedGraph>, TraceError> graph(TemplateId id);
   std::expected<std::shared_ptr<const Allocation>, TraceError> allocation(AllocationId id);
-  // For sums over all steps, as the session is now. To be let go of at once (LendTotals),
-  // before the next call. Damaged: a step cannot be read.
+  // Up-to-date totals over all steps. Release the pointer before the next call (see
+  // LendTotals). Damaged: a step cannot be read.
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> totals(
       SessionTotals::Times times);
   std::expected<void, TraceError> go_on() const;
-  // As SessionReader::end_at_damage(). No cursor is open, and what was given out before,
-  // but names, is of the session as it was.
+  // As SessionReader::end_at_damage(). No cursor may be open. Objects returned before, except
+  // names, still refer to the complete session.
   std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage();
 
  private:
-  // Damaged: more than kMostNames bytes of different names. A file may say anything.
+  // Interns a name. Damaged: more than kMostNames bytes of distinct names (untrusted file).
   std::expected<std::string_view, TraceError> keep(std::string name);
 
   static constexpr std::size_t kGraphsKept = 16;
@@ -75,7 +75,7 @@ class SessionSource {
   std::optional<SessionReader> reader_;
   std::optional<DerivedGraphs> derived_;
   std::optional<SessionInfo> info_;
-  std::map<SessionTotals::Times, std::shared_ptr<SessionTotals>> totals_;  // nobody lends them
+  std::map<SessionTotals::Times, std::shared_ptr<SessionTotals>> totals_;  // without a provider
   std::map<TemplateId, std::shared_ptr<const NamedGraph>> graphs_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const Allocation> allocation_;
@@ -83,16 +83,16 @@ class SessionSource {
   std::size_t name_bytes_ = 0;
 };
 
-// Which session the tables of a connection are about.
+// Maps a database of a connection to its session.
 class SessionSources {
  public:
   virtual ~SessionSources() = default;
-  // `schema`: main, or the name of an attached database.
+  // `schema`: "main", or the name of an attached database.
   virtual std::expected<std::shared_ptr<SessionSource>, TraceError> of(
       sqlite3* db, const std::string& schema) = 0;
 };
 
-// One session, whatever the connection itself has opened.
+// Always the same session, independent of the files that the connection has opened.
 class OneSession final : public SessionSources {
  public:
   explicit OneSession(std::shared_ptr<SessionSource> source) : source_(std::move(source)) {}
@@ -105,7 +105,7 @@ class OneSession final : public SessionSources {
   std::shared_ptr<SessionSource> source_;
 };
 
-// The session files that the connection itself has opened: as an extension.
+// The session files that the connection itself has opened. Used by the loadable extension.
 class OpenedSessions final : public SessionSources {
  public:
   std::expected<std::shared_ptr<SessionSource>, TraceError> of(sqlite3* db,

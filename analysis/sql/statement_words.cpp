@@ -11,7 +11,7 @@ namespace {
 
 struct Word {
   std::uint32_t at = 0;
-  std::string_view text;  // of a quoted one what is inside
+  std::string_view text;  // without quotes
   bool quoted = false;
 };
 
@@ -25,7 +25,7 @@ bool is(const Word& word, std::string_view keyword) {
 bool is_any(const Word& word, auto... keywords) { return (is(word, keywords) || ...); }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-// As SQLite has it: every byte beyond ASCII is one of a name.
+// As in SQLite, every non-ASCII byte is an identifier character.
 bool in_word(char c) {
   return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || c == '$' ||
          static_cast<unsigned char>(c) >= 0x80;
@@ -33,7 +33,7 @@ bool in_word(char c) {
 
 std::vector<Word> words_of(std::string_view sql) {
   std::vector<Word> words;
-  const auto behind = [&](std::string_view end, std::size_t from) {
+  const auto end_of = [&](std::string_view end, std::size_t from) {
     const std::size_t found = sql.find(end, from);
     return found == std::string_view::npos ? sql.size() : found + end.size();
   };
@@ -42,13 +42,13 @@ std::vector<Word> words_of(std::string_view sql) {
     const std::string_view rest = sql.substr(at);
     end = at + 1;
     if (rest.starts_with("--")) {
-      end = behind("\n", at);
+      end = end_of("\n", at);
     } else if (rest.starts_with("/*")) {
-      end = behind("*/", at + 2);
+      end = end_of("*/", at + 2);
     } else if (c == '\'' || rest.starts_with("x'") || rest.starts_with("X'")) {
-      end = behind("'", c == '\'' ? end : end + 1);
+      end = end_of("'", c == '\'' ? end : end + 1);
     } else if (c == '"' || c == '`' || c == '[') {
-      end = behind(c == '[' ? "]" : rest.substr(0, 1), end);
+      end = end_of(c == '[' ? "]" : rest.substr(0, 1), end);
       words.push_back(
           {static_cast<std::uint32_t>(at), sql.substr(at + 1, end - at - 2), /*quoted=*/true});
     } else if (in_word(c)) {
@@ -79,14 +79,14 @@ std::optional<std::uint32_t> place_of_table(std::string_view sql, std::string_vi
     const auto is_it = [&](const Word& word) { return same(word.text, wanted); };
     for (std::size_t i = 1; i < words.size(); ++i)
       if (is_it(words[i]) && is_any(words[i - 1], "from", "join")) return words[i].at;
-    // Else it is in a list of tables.
+    // Otherwise it is in a comma-separated list of tables.
     const auto from =
         std::ranges::find_if(words, [](const Word& word) { return is(word, "from"); });
     if (const auto found = first_of(std::ranges::subrange(from, words.end()), is_it)) return found;
     return first_of(words, is_it);
   };
   if (const auto found = place_in(name)) return found;
-  const std::size_t dot = name.find('.');  // behind its schema
+  const std::size_t dot = name.find('.');  // strip the schema
   return dot == std::string_view::npos ? std::nullopt : place_in(name.substr(dot + 1));
 }
 

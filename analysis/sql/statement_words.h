@@ -1,5 +1,5 @@
-// Where in a statement its names and keywords stand, for errors that SQLite knows no
-// place of. Texts and comments are passed over; upper and lower case are the same.
+// Finds names and keywords in a statement, for errors that SQLite reports without an offset.
+// String literals and comments are skipped; the search is case-insensitive.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace tt::sql {
 
-// The first byte of the word; none: it does not stand there so. Of several the first one,
-// of a table's name the first that stands where tables do.
+// The byte offset of the first occurrence; none: not found. For a table name, occurrences
+// after FROM or JOIN are preferred.
 std::optional<std::uint32_t> place_of_name(std::string_view sql, std::string_view name);
 std::optional<std::uint32_t> place_of_table(std::string_view sql, std::string_view name);
-// What makes it another statement than a SELECT: ATTACH, INSERT...
+// The keyword that makes it a statement other than SELECT: ATTACH, INSERT...
 std::optional<std::uint32_t> place_of_verb(std::string_view sql);
 
 }  // namespace tt::sql

@@ -1,4 +1,4 @@
-// step, op and expert: what was recorded in every step.
+// step, op and expert: the data recorded per step.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,16 +55,16 @@ class StepCursor final : public ChunkCursor<StepRow> {
  public:
   explicit StepCursor(SessionSource& source)
       : ChunkCursor(kStepColumns),
-        walk_(source, {.step = place(kStepColumns, "step"),
-                       .phase = place(kStepColumns, "phase"),
-                       .graph = place(kStepColumns, "template"),
-                       .token = place(kStepColumns, "token_id")}) {}
+        walk_(source, {.step = column_index(kStepColumns, "step"),
+                       .phase = column_index(kStepColumns, "phase"),
+                       .graph = column_index(kStepColumns, "template"),
+                       .token = column_index(kStepColumns, "token_id")}) {}
 
  private:
   Done begin(const Conditions& conditions) override {
-    totals_ = conditions.uses(place(kStepColumns, "accesses")) ||
-              conditions.uses(place(kStepColumns, "read_bytes")) ||
-              conditions.uses(place(kStepColumns, "written_bytes"));
+    totals_ = conditions.uses(column_index(kStepColumns, "accesses")) ||
+              conditions.uses(column_index(kStepColumns, "read_bytes")) ||
+              conditions.uses(column_index(kStepColumns, "written_bytes"));
     return walk_.begin(conditions);
   }
   Or<bool> more(std::vector<StepRow>& rows) override {
@@ -92,14 +92,14 @@ struct OpRow {
   const NamedGraph* graph = nullptr;
   OpId op;
   Bytes read{}, written{};
-  const ValueStats* stats = nullptr;  // null: level VERBOSE did not describe its output
+  const ValueStats* stats = nullptr;  // null: not recorded (below level VERBOSE)
 
   TensorId output() const { return graph->graph().node(graph->graph().op(op).last()).output; }
   const Tensor& tensor() const { return graph->graph().tensor(output()); }
 };
 using O = const OpRow&;
 
-// Nothing where no value was a number.
+// NULL if the statistics are not finite, because no value was a number.
 void number(O row, float ValueStats::* of, Out& out) {
   if (row.stats == nullptr || !std::isfinite(row.stats->*of)) return out.null();
   out.real(static_cast<double>(row.stats->*of));
@@ -147,16 +147,16 @@ class OpCursor final : public ChunkCursor<OpRow> {
  public:
   explicit OpCursor(SessionSource& source)
       : ChunkCursor(kOpColumns),
-        walk_(source, {.step = place(kOpColumns, "step"),
-                       .phase = place(kOpColumns, "phase"),
-                       .graph = place(kOpColumns, "template"),
-                       .token = place(kOpColumns, "token_id"),
-                       .time = place(kOpColumns, "timestamp_ns")}) {}
+        walk_(source, {.step = column_index(kOpColumns, "step"),
+                       .phase = column_index(kOpColumns, "phase"),
+                       .graph = column_index(kOpColumns, "template"),
+                       .token = column_index(kOpColumns, "token_id"),
+                       .time = column_index(kOpColumns, "timestamp_ns")}) {}
 
  private:
   Done begin(const Conditions& conditions) override {
-    bytes_ = conditions.uses(place(kOpColumns, "read_bytes")) ||
-             conditions.uses(place(kOpColumns, "written_bytes"));
+    bytes_ = conditions.uses(column_index(kOpColumns, "read_bytes")) ||
+             conditions.uses(column_index(kOpColumns, "written_bytes"));
     return walk_.begin(conditions);
   }
   Or<bool> more(std::vector<OpRow>& rows) override {
@@ -195,7 +195,7 @@ class OpCursor final : public ChunkCursor<OpRow> {
   }
   StepWalk walk_;
   bool bytes_ = false;
-  // What the rows point to.
+  // Own what the rows point to.
   std::shared_ptr<const Step> step_;
   std::shared_ptr<const NamedGraph> graph_;
 };
@@ -234,8 +234,8 @@ class ExpertCursor final : public ChunkCursor<ExpertRow> {
  public:
   explicit ExpertCursor(SessionSource& source)
       : ChunkCursor(kExpertColumns),
-        walk_(source,
-              {.step = place(kExpertColumns, "step"), .phase = place(kExpertColumns, "phase")}) {}
+        walk_(source, {.step = column_index(kExpertColumns, "step"),
+                       .phase = column_index(kExpertColumns, "phase")}) {}
 
  private:
   Done begin(const Conditions& conditions) override { return walk_.begin(conditions); }
@@ -253,7 +253,7 @@ class ExpertCursor final : public ChunkCursor<ExpertRow> {
     return true;
   }
   StepWalk walk_;
-  std::shared_ptr<const Step> step_;  // what the rows point to
+  std::shared_ptr<const Step> step_;  // owns what the rows point to
 };
 
 }  // namespace

@@ -35,8 +35,8 @@ bool StepWalk::matches(const Step& step) const {
       !token_.holds(std::int64_t{step.first_token}))
     return false;
   if (time_.is_open()) return true;
-  // Ops without a time stand at the step's begin; those with one follow each other,
-  // in a file that says what it likes perhaps not.
+  // Ops without a time have the step's begin. Checks every end, because ends in an untrusted
+  // file may be out of order.
   return time_.holds(step.begin.v) || time_.holds(step.first_op.v) ||
          std::ranges::any_of(step.op_ends, [&](Ns end) { return time_.holds(end.v); });
 }

@@ -1,4 +1,4 @@
-// The steps that a scan reads, one after the other, as its conditions allow.
+// Iterates over the steps of a scan, skipping steps that its conditions exclude.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace tt::sql {
 
 class StepWalk {
  public:
-  // Where a table has the columns that tell steps apart; kAbsent: it has none such.
+  // Indices of the table's columns that depend on the step; kAbsent: no such column.
   static constexpr std::size_t kAbsent = SIZE_MAX;
   struct Columns {
     std::size_t step = kAbsent, phase = kAbsent, graph = kAbsent, token = kAbsent;
-    std::size_t time = kAbsent;  // when an op of the step began
+    std::size_t time = kAbsent;  // begin of an op of the step
   };
   StepWalk(SessionSource& source, const Columns& columns) : source_(source), columns_(columns) {}
 
   Done begin(const Conditions& conditions);
-  // Null: there is none left. Those that cannot match are passed over.
+  // The next step that can match; null at the end.
   Or<std::shared_ptr<const Step>> next();
   SessionSource& source() { return source_; }
 
@@ -32,7 +32,7 @@ class StepWalk {
   std::int64_t at_ = 0, end_ = 0;
 };
 
-// Row `i` of a step.
+// The rowid of row `i` of a step.
 inline std::int64_t step_row_id(StepId step, std::uint64_t i) {
   return static_cast<std::int64_t>((std::uint64_t{step.v} << 31) + i);
 }

@@ -1,5 +1,4 @@
-// The tables of a session, one function each; what their columns mean is in
-// docs/sql.md.
+// The tables of a session, one function per table. docs/sql.md documents the columns.
 #pragma once
 
 #include "analysis/sql/virtual_table.h"

@@ -1,7 +1,6 @@
-// access_total and op_total: what every step did, summed over the steps. A row per
-// access (op) of a template and phase: so few that any GROUP BY over them takes
-// milliseconds. No access of a step is walked
-// (analysis/index/session_totals.h).
+// access_total and op_total: totals over all steps, one row per access (op) of a template and
+// phase. There are so few rows that any GROUP BY over them takes milliseconds. The accesses
+// of single steps are not read (analysis/index/session_totals.h).
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,7 +19,7 @@ namespace {
 
 using enum Spares;
 
-// Which steps are summed up together: those of a phase that evaluated one template.
+// The steps with the same phase and template are summed together.
 struct Group {
   Phase phase = Phase::Other;
   TemplateId graph{};
@@ -31,7 +30,7 @@ struct Sum {
   std::uint64_t count = 0, bytes = 0;
 };
 
-// What rows of either table need of the whole session.
+// The totals of a session, as needed by the rows of both tables.
 struct Totals {
   struct OfGroup {
     std::shared_ptr<const NamedGraph> graph;
@@ -146,7 +145,7 @@ constexpr std::array kAccessColumns = {
     Column<AccessTotalRow>{"size_bytes", "INTEGER", [](A r, Out& o) { o.u64(r.sum.bytes); }},
 };
 
-// Every scan asks for the totals: a session may be growing.
+// Every scan gets the totals again, because the session may be growing.
 template <class Row>
 class TotalCursor : public ChunkCursor<Row> {
  public:
@@ -174,7 +173,7 @@ class TotalCursor : public ChunkCursor<Row> {
   SessionSource& source_;
   const SessionTotals::Times times_;
   bool done_ = false;
-  Totals totals_;  // what the rows point to
+  Totals totals_;  // owns what the rows point to
 };
 
 class AccessTotalCursor final : public TotalCursor<AccessTotalRow> {

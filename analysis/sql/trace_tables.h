@@ -1,5 +1,4 @@
-// All tables and views of a session, added to a connection; docs/sql.md describes
-// them. `sources` says which session they are about.
+// Registers all tables and views of a session with a connection. docs/sql.md documents them.
 #pragma once
 
 #include <sqlite3.h>
@@ -12,11 +11,11 @@
 
 namespace tt::sql {
 
-// SQLite's result code. The views are temporary ones: nothing is written into the
-// connection's main database.
+// `sources` provides the session. Returns an SQLite result code. The views are temporary, so
+// nothing is written to the connection's main database.
 int add_trace_tables(sqlite3* db, const std::shared_ptr<SessionSources>& sources);
 
-// Names of the tables, then of the views.
+// The names of the tables and of the views.
 std::span<const std::string_view> trace_table_names();
 std::span<const std::string_view> trace_view_names();
 

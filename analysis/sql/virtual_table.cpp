@@ -1,6 +1,6 @@
-// SQLite's module functions around a Table. What a scan is asked for travels from
-// best_index() to filter() as text: the columns used, then per argument its column
-// and operator: "3f 0=4 2<1".
+// The SQLite module functions for a Table. best_index() passes the plan of a scan to filter()
+// as idxStr: the mask of used columns in hexadecimal, then column and operator per argument,
+// with * for a list (IN): "3f 0= 2<".
 #include "analysis/sql/virtual_table.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ int report(char** message, const TraceError& error) {
   return code_of(error);
 }
 
-// No exception crosses SQLite: running out of memory becomes its code.
+// Exceptions must not propagate through SQLite; they become result codes.
 template <class Body>
 int guarded(Body body) {
   try {
@@ -71,9 +71,9 @@ std::string declaration_of(const Table& table) {
   return text + ")";
 }
 
-// As a table of its own (`FROM access`: the main database), or made with
+// Either as an eponymous table (`FROM access`: the main database), or created with
 //   CREATE VIRTUAL TABLE temp.b_access USING access(b)
-// for an attached one. Nothing is ever written into a session.
+// for an attached database. Nothing is ever written to a session.
 int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_vtab** out,
             char** message) {
   return guarded([&] {
@@ -82,14 +82,14 @@ int connect(sqlite3* db, void* aux, int argc, const char* const* argv, sqlite3_v
     const bool plain = argc == 3 && name == module.table.name;
     if (!plain && (argc != 4 || database != "temp")) {
       *message = sqlite3_mprintf(
-          "tables of an attached session are made with CREATE VIRTUAL TABLE temp.name USING "
+          "to query an attached session, use CREATE VIRTUAL TABLE temp.name USING "
           "%s(schema)",
           module.table.name);
       return SQLITE_ERROR;
     }
     auto source = module.sources->of(db, argc == 4 ? argv[3] : "main");
     if (!source) return report(message, source.error());
-    // Errors of the file are told when it is first named, not in the middle of a scan.
+    // Open the file now, so that its errors are reported before a scan begins.
     if (const auto reader = (*source)->reader(); !reader) return report(message, reader.error());
     if (const int code = sqlite3_declare_vtab(db, declaration_of(module.table).c_str());
         code != SQLITE_OK)
@@ -125,7 +125,7 @@ char sign_of(int op) {
   }
 }
 
-// The rows come ordered by the first columns, ascending, and by their row id.
+// Rows are sorted by the first columns, ascending, and by rowid.
 bool comes_ordered(const Table& table, const sqlite3_index_info& info) {
   if (info.nOrderBy == 0) return false;
   if (info.nOrderBy == 1 && info.aOrderBy[0].iColumn == -1) return !info.aOrderBy[0].desc;
@@ -152,7 +152,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       if (field.is_text() &&
           (sign != '=' || std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY"))
         continue;
-      // A list (IN) is taken whole: else there would be a scan for each of its values.
+      // Take an IN list as one argument; otherwise there would be one scan per value.
       const bool list = sqlite3_vtab_in(info, i, 1) != 0;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       plan += std::format(" {}{}{}", constraint.iColumn, sign, list ? "*" : "");
@@ -166,7 +166,7 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
     if (info->idxStr == nullptr) return SQLITE_NOMEM;
     info->needToFreeIdxStr = 1;
     info->orderByConsumed = comes_ordered(table, *info);
-    // A row that is passed over costs little, a chunk that is read something.
+    // A skipped row costs little, a chunk that is read costs more.
     info->estimatedCost = rows + 0.1 * read + 100;
     info->estimatedRows = static_cast<sqlite3_int64>(std::max(1.0, rows));
     return SQLITE_OK;
@@ -256,7 +256,7 @@ int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* out) {
 sqlite3_module module_functions() {
   sqlite3_module functions{};
   functions.iVersion = 1;
-  functions.xCreate = connect;  // the same as xConnect: the table is there without CREATE
+  functions.xCreate = connect;  // same as xConnect: the table is eponymous
   functions.xConnect = connect;
   functions.xBestIndex = best_index;
   functions.xDisconnect = disconnect;
@@ -271,7 +271,7 @@ sqlite3_module module_functions() {
   return functions;
 }
 
-// The least integer not below, and the greatest not above; saturated.
+// Saturating conversions.
 std::int64_t ceiling(double v) {
   if (v >= 0x1p63) return kMost;
   return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::ceil(v));
@@ -281,10 +281,10 @@ std::int64_t floor(double v) {
   return v <= -0x1p63 ? kLeast : static_cast<std::int64_t>(std::floor(v));
 }
 
-// Numbers narrow by their value, also fractions. What SQLite would convert first
-// (a text compared with a number, a number with a text) narrows nothing.
+// Narrows the range by an integer or real value. Values that SQLite would convert before the
+// comparison (text and number) are ignored.
 void narrow_to(Wanted& wanted, int op, sqlite3_value* value) {
-  std::int64_t least = kLeast, most = kMost;  // both: of what is equal
+  std::int64_t least = kLeast, most = kMost;
   switch (sqlite3_value_type(value)) {
     case SQLITE_INTEGER:
       least = most = sqlite3_value_int64(value);
@@ -363,7 +363,7 @@ int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& s
   static const sqlite3_module kFunctions = module_functions();
   auto module = std::make_unique<Module>(Module{std::move(table), sources});
   const char* name = module->table.name;
-  // SQLite calls the destructor also when it fails.
+  // SQLite calls the destructor even if it fails.
   return sqlite3_create_module_v2(db, name, &kFunctions, module.release(),
                                   [](void* aux) { delete static_cast<Module*>(aux); });
 }

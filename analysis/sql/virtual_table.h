@@ -1,17 +1,15 @@
-// Read-only virtual tables of SQLite, made from a list of columns and a cursor.
+// Read-only SQLite virtual tables, defined by a list of columns and a cursor.
 //
-// A table says, per column, its name, type and value, and whether a condition on
-// it spares work. The conditions of a statement then reach the cursor as ranges
-// (Conditions). Leaving rows out by them is the cursor's choice: SQLite looks at
-// every condition again, so a cursor that leaves out too little is slow, never
-// wrong. One that leaves out a row that matches is wrong.
+// A table defines the name, type and value of each column, and whether conditions on it are
+// pushed down to the cursor. The cursor receives the conditions of a statement as ranges
+// (Conditions). It may skip rows that do not match, but need not, because SQLite checks every
+// condition again. It must not skip a row that matches.
 //
-// Everything runs on the thread of the connection. Errors of the session become
-// the statement's error with their own words.
+// Everything runs on the thread of the connection. An error of the session becomes the error
+// of the statement, with the same message.
 //
-// The same code serves the server, where it is linked with SQLite, and the
-// loadable extension, where every call goes to the program that loaded it
-// (host_sqlite.h).
+// The same code is used by the server, linked with SQLite, and by the loadable extension,
+// where SQLite calls go to the host program (host_sqlite.h).
 #pragma once
 
 #include <sqlite3.h>
@@ -39,10 +37,10 @@ template <class Value>
 using Or = std::expected<Value, TraceError>;
 using Done = std::expected<void, TraceError>;
 
-// A value of a column, to be held against a condition. Monostate: NULL.
+// A column value to be checked against a condition. std::monostate is NULL.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string_view>;
 
-// Where the value of a column goes: to SQLite, or into a cell.
+// Receives the value of a column: as an SQLite result, or in a cell.
 class Out {
  public:
   explicit Out(sqlite3_context* context) : context_(context) {}
@@ -69,11 +67,11 @@ class Out {
       sqlite3_result_double(context_, v);
     }
   }
-  // UTF-8, which SQLite does not ask for, but those who ask it do. `v` lives as long as the
-  // connection: a word of ours, or a name that SessionSource keeps.
+  // `v` must be UTF-8: SQLite does not check it, but its clients require it. kept() does not
+  // copy; `v` must outlive the connection: a string constant, or a name of SessionSource.
   void kept(std::string_view v) { text(v, SQLITE_STATIC); }
   void copied(std::string_view v) { text(v, SQLITE_TRANSIENT); }
-  // An id that may be absent, as NULL.
+  // An id; NULL if it equals `none`.
   template <class Id>
   void id(Id id, Id none) {
     if (id == none) return null();
@@ -92,23 +90,23 @@ class Out {
   Cell* cell_ = nullptr;
 };
 
-// What a condition on a column can spare.
+// What conditions on a column are pushed down to.
 enum class Spares : std::uint8_t {
-  Nothing,
-  Rows,   // within a chunk
-  Chunks  // whole steps or templates, and of the others rows within
+  Nothing,  // not pushed down
+  Rows,     // filters rows within a chunk
+  Chunks    // skips complete chunks (steps, templates), and filters rows
 };
 
 template <class Row>
 struct Column {
   const char* name;
-  const char* type;  // INTEGER, REAL or TEXT; with HIDDEN behind it not in SELECT *
+  const char* type;  // INTEGER, REAL or TEXT; followed by HIDDEN: not part of SELECT *
   void (*value)(const Row& row, Out& out);
   Spares spares = Spares::Nothing;
 };
 
-// What the rows that are asked for have in one column: a closed range of integers,
-// or one of some texts. Rows with NULL there are not asked for when it is set.
+// The constraint on one column: a closed range of integers, or a list of texts. If a
+// constraint is set, NULL does not match.
 struct Wanted {
   std::int64_t from = std::numeric_limits<std::int64_t>::min();
   std::int64_t to = std::numeric_limits<std::int64_t>::max();
@@ -116,7 +114,7 @@ struct Wanted {
 
   bool holds(std::int64_t v) const { return from <= v && v <= to; }
   bool holds(std::string_view text) const;
-  bool admits(const Cell& cell) const;  // reals always
+  bool admits(const Cell& cell) const;  // always true for REAL
   bool any() const { return is_open() && !texts; }
   bool is_open() const {
     return from == std::numeric_limits<std::int64_t>::min() &&
@@ -124,7 +122,7 @@ struct Wanted {
   }
 };
 
-// A column as SQLite has to know it.
+// The declaration of a column.
 struct Field {
   const char* name;
   const char* type;
@@ -137,7 +135,7 @@ class Conditions {
   explicit Conditions(std::span<const Field> columns)
       : columns_(columns), wanted_(columns.size()) {}
   const Wanted& of(std::size_t column) const { return wanted_[column]; }
-  // Whether the statement may ask for the column's value.
+  // Whether the statement may use the column's value.
   bool uses(std::size_t column) const { return (used_ >> std::min<std::size_t>(column, 63)) & 1; }
   // No row can match.
   bool impossible() const { return impossible_; }
@@ -156,18 +154,18 @@ class Conditions {
 class Cursor {
  public:
   virtual ~Cursor() = default;
-  // Stands on the first row afterwards, or at the end. May be called again.
+  // Moves to the first row, or to the end. May be called again.
   virtual Done start(const Conditions& conditions) = 0;
   virtual Done next() = 0;
   virtual bool at_end() const = 0;
   virtual void value(std::size_t column, Out& out) const = 0;
-  // Of the row in the whole table, whatever the conditions are.
+  // The rowid, independent of the conditions.
   virtual Or<std::int64_t> row_id() const = 0;
 };
 
-// Rows that come in pieces: those of a step, of a template. A Row has a `row_id`.
-// Rows that do not meet the conditions on columns which spare something are left out
-// here. Such a column's text lives as long as its row.
+// A cursor over rows that are produced in chunks, such as the rows of a step or template. `Row`
+// must have a member `row_id`. Filters rows by the conditions on pushed-down columns; a text
+// of such a column must live as long as its row.
 template <class Row>
 class ChunkCursor : public Cursor {
  public:
@@ -194,7 +192,7 @@ class ChunkCursor : public Cursor {
 
  protected:
   virtual Done begin(const Conditions& conditions) = 0;
-  // Appends the rows of the next chunk, perhaps none; false: there is no chunk left.
+  // Appends the rows of the next chunk, possibly none; false: no more chunks.
   virtual Or<bool> more(std::vector<Row>& rows) = 0;
 
  private:
@@ -224,13 +222,13 @@ class ChunkCursor : public Cursor {
   std::size_t at_ = 0;
 };
 
-// A table as SQLite has to know it.
+// The declaration of a table.
 struct Table {
   const char* name = "";
   std::vector<Field> fields;
-  double rows = 1;    // about: in which order tables are joined
-  double chunks = 1;  // of them
-  // The first columns are what the rows are ordered by, all ascending.
+  double rows = 1;    // estimate for the query planner
+  double chunks = 1;  // estimate for the query planner
+  // Rows are sorted by this number of leading columns, ascending.
   std::size_t ordered_by = 0;
   std::unique_ptr<Cursor> (*open)(SessionSource& source) = nullptr;
 };
@@ -244,19 +242,20 @@ Table table_of(const char* name, std::span<const Column<Row>> columns) {
   return table;
 }
 
-// Place of a column in its list; a name that is not in it does not compile.
+// The index of a column in its list; an unknown name is a compile error.
 template <class Columns>
-consteval std::size_t place(const Columns& columns, std::string_view name) {
+consteval std::size_t column_index(const Columns& columns, std::string_view name) {
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (name == columns[i].name) return i;
   throw "no such column";
 }
 
-// Adds `table` to a connection under its own name. `sources` says which session a
-// connection's tables are about. SQLite's result code.
+// Registers `table` with a connection under its own name. `sources` provides the session.
+// Returns an SQLite result code.
 int add_table(sqlite3* db, Table table, const std::shared_ptr<SessionSources>& sources);
 
-// A value's text, nothing of NULL. SQLite's own, until the value is asked for as another type.
+// The text of a value; empty for NULL. Owned by SQLite, valid until the value is converted to
+// another type.
 std::string_view text_of(sqlite3_value* value);
 
 }  // namespace tt::sql

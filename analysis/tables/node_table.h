@@ -1,4 +1,4 @@
-// The nodes of a graph as rows, in execution order.
+// The nodes of a graph as table rows, in execution order.
 #pragma once
 
 #include <expected>
@@ -11,7 +11,7 @@ namespace tt {
 
 struct NodeRow {
   NodeId node;
-  OpId op = kNoOp;  // that it ran in; kNoOp: it was not executed
+  OpId op = kNoOp;  // op that executed the node; kNoOp: not executed
   friend bool operator==(const NodeRow&, const NodeRow&) = default;
 };
 

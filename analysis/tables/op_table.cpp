@@ -36,7 +36,7 @@ bool passes(const GraphTemplate& graph, const OpRow& row, const OpFilter& filter
          (has_part(row.name, filter.name) || has_part(graph.tensor(row.output).name, filter.name));
 }
 
-// In the order of ops already; so equal ones keep it.
+// For a stable sort of rows in op order, so that equal rows stay in op order.
 bool comes_before(const GraphTemplate& graph, const OpRow& a, const OpRow& b, Order<OpSort> order) {
   const auto in_order = [&](const auto& left, const auto& right) {
     return order.descending ? right < left : left < right;

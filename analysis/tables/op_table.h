@@ -1,4 +1,4 @@
-// The ops of one step as rows: what ran, when, on what, and from where it read.
+// The ops of one step as table rows: name, time, bytes, sources and output.
 #pragma once
 
 #include <expected>
@@ -19,33 +19,33 @@ struct OpRow {
   OpId op;
   std::string name;  // op_name()
   TensorId output;
-  // Of the output, or where its name says nothing, of the first weight that the op reads.
+  // As op_part().
   Component component = Component::Other;
   Role role = Role::None;
-  Ns begin{}, end{};  // the step's own where its timing is None
+  Ns begin{}, end{};  // those of the step if its timing is None
   Bytes read{}, written{};
-  std::vector<TensorId> sources;      // in ggml's order, without what lives only inside a fused op
-  std::optional<ValueStats> stats{};  // of the output's values, where VERBOSE asked for them
+  std::vector<TensorId> sources;      // op_sources()
+  std::optional<ValueStats> stats{};  // of the output's values, if recorded (level VERBOSE)
   friend bool operator==(const OpRow&, const OpRow&) = default;
 };
 
-// The rows name tensors by their place in `graph`.
+// TensorIds in the rows are indices into `graph`.
 struct OpTable {
-  std::shared_ptr<const GraphTemplate> graph;  // null: no template was recorded, no rows
+  std::shared_ptr<const GraphTemplate> graph;  // null: no template was recorded; no rows
   Page<OpRow> page;
 };
 
 struct OpFilter {
-  std::string name{};              // has_part() of the op's or its output's
-  std::optional<LayerId> layer{};  // of the op; kNoLayer: those outside of any
+  std::string name{};              // pattern (has_part()) on the name of the op or its output
+  std::optional<LayerId> layer{};  // of the op; kNoLayer: ops outside of layers
   std::optional<Component> component{};
 };
 
-// ByOp: as they ran. ByBytes: read and written. The layer is what rows may lack.
+// ByOp: execution order. ByBytes: read plus written. Rows may lack only the layer.
 enum class OpSort { ByOp, ByName, ByDuration, ByBytes, ByLayer };
 
-// Ops `range` of one step, of those that pass the filter. An op that did not run
-// (a cancelled step) has no row.
+// The rows `range` of the ops of one step that pass the filter. An op that did not run
+// (in a cancelled step) has no row.
 std::expected<OpTable, TraceError> op_table(const SessionReader& reader, StepId step,
                                             const OpFilter& filter, Order<OpSort> order,
                                             PageRange range);

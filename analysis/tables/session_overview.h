@@ -1,4 +1,4 @@
-// What a list of sessions shows of one of them.
+// A session as one row of the session list.
 #pragma once
 
 #include <cstdint>

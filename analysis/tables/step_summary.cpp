@@ -10,9 +10,10 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint32_t kMostLayers = 1024;  // a file may say anything; memory is not endless
+constexpr std::uint32_t kMostLayers = 1024;  // limits memory for untrusted files
 
-// The entry of an op in the per-layer lists: the last one is for no layer.
+// The index of an op's layer in the per-layer lists; the last entry is for ops outside of
+// layers.
 std::size_t layer_entry(const GraphTemplate& graph, OpId op, std::uint32_t n_layers) {
   const LayerId layer = graph.op(op).layer;
   return layer.v < 0 || std::cmp_greater_equal(layer.v, n_layers)
@@ -59,7 +60,8 @@ std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader&
   if (info->n_layers > kMostLayers) {
     return std::unexpected(
         TraceError{TraceError::Kind::Damaged,
-                   std::format("the session says that its model has {} layers", info->n_layers)});
+                   std::format("the session's layer count {} is above the limit of {}",
+                               info->n_layers, kMostLayers)});
   }
   const auto total = reader.step_count();
   if (!total) return std::unexpected(total.error());

@@ -1,5 +1,5 @@
-// One step in a line: how long, how much, and how both are spread over the
-// layers. What the token x layer heat map and the list of steps show.
+// One step as a row: its time and bytes, in total and per layer. Used by the token x layer
+// heat map and the step list.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct StepSummary {
   TemplateId graph{};  // 0: none
   Ns begin{}, end{};
   std::uint32_t first_token = 0, n_tokens = 0;
-  std::uint64_t ops = 0;       // with a time
-  std::uint64_t accesses = 0;  // that these ops made
+  std::uint64_t ops = 0;       // ops with a time
+  std::uint64_t accesses = 0;  // of all executed ops
   Bytes read{}, written{};
   bool dropped = false, aborted = false;
-  // Per layer 0..n_layers-1, then one entry for the ops outside of any layer
-  // (and of layers that the model's metadata does not count).
+  // One entry per layer 0..n_layers-1, then one for ops outside of layers and for layer
+  // numbers >= n_layers.
   std::vector<Ns> layer_ns;
-  std::vector<Bytes> layer_bytes;  // read and written
+  std::vector<Bytes> layer_bytes;  // read plus written
   friend bool operator==(const StepSummary&, const StepSummary&) = default;
 };
 
-// `graph` is null for a step without a template: then only the step's own facts.
-// `accesses` are accesses_of(*graph).
+// `graph` is null for a step without a template; then only the step's own attributes are
+// set. `accesses` must be accesses_of(*graph).
 StepSummary step_summary(const GraphTemplate* graph, std::span<const Access> accesses,
                          const Step& step, std::uint32_t n_layers);
 
-// Steps `range` of a session, in order.
+// The steps `range` of a session, in order.
 std::expected<Page<StepSummary>, TraceError> step_summaries(const SessionReader& reader,
                                                             PageRange range,
                                                             const KeepGoing& keep_going = always);

@@ -1,4 +1,4 @@
-// The distinct graphs of a session, each in a line.
+// The distinct graphs (templates) of a session as table rows.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct TemplateRow {
   TemplateId id;
   std::uint64_t fingerprint = 0;
   std::uint32_t nodes = 0, ops = 0, tensors = 0;
-  std::uint32_t steps = 0;   // that evaluated it
-  std::uint32_t layers = 0;  // that have an op in it
+  std::uint32_t steps = 0;   // steps that evaluated it
+  std::uint32_t layers = 0;  // layers with an op in it
   friend bool operator==(const TemplateRow&, const TemplateRow&) = default;
 };
 

@@ -1,4 +1,4 @@
-// The tensors of a graph as rows.
+// The tensors of a graph as table rows.
 #pragma once
 
 #include <expected>
@@ -22,16 +22,15 @@ struct TensorTable {
   Page<TensorRow> page;
 };
 
-// BySize: of the bytes that it spans. ByOffset: in the model's files. Layer and
-// offset are what rows may lack.
+// BySize: size_of(). ByOffset: file, then offset in the file. Rows may lack layer and offset.
 enum class TensorSort { ByTensor, ByName, ByLayer, BySize, ByOffset };
 
-// Tensors `range` of those that pass the filter.
+// The rows `range` of the tensors that pass the filter.
 std::expected<TensorTable, TraceError> tensor_table(const SessionReader& reader, TemplateId graph,
                                                     const TensorFilter& filter,
                                                     Order<TensorSort> order, PageRange range);
 
-// The bytes that a tensor spans, from its first to its last: ggml_nbytes().
+// The number of bytes from the first to the last byte of the tensor: ggml_nbytes().
 Bytes size_of(const Tensor& tensor);
 
 }  // namespace tt

@@ -1,6 +1,6 @@
-// How small a model's weights are: bits per weight, beside F16 and F32, and what
-// its quantization mixes. Pure functions over a list of weights, wherever that
-// comes from: the headers of a model's files, or what a session touched.
+// Size of a model's weights: bits per weight, compression ratios, and the mix of quantization
+// types. Pure functions over a list of weights, which can come from the headers of model
+// files or from a session.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ struct WeightSize {
   LayerId layer = kNoLayer;
   Component component = Component::Other;
   std::uint64_t elements = 0;
-  Bytes bytes{};  // in the model's files
+  Bytes bytes{};  // size in the model files
   friend bool operator==(const WeightSize&, const WeightSize&) = default;
 };
 
-// Product of what is positive; 0 for a tensor without elements.
+// The product of the dimensions; 0 if a dimension is not positive.
 std::uint64_t elements_of(std::span<const std::int64_t> shape);
 
-// Sums over some weights. Ratios are 0 where there is nothing.
+// Sums over a group of weights. Ratios of an empty group are 0.
 struct Compression {
   std::uint64_t tensors = 0, elements = 0;
   Bytes bytes{};
   double bits_per_weight() const;
-  double ratio(unsigned bits) const;  // size with so many bits per weight / size
+  double ratio(unsigned bits) const;  // size at `bits` bits per weight / actual size
   friend bool operator==(const Compression&, const Compression&) = default;
 };
 
@@ -45,15 +45,15 @@ struct CompressionOf {
 
 struct CompressionReport {
   Compression total;
-  std::vector<CompressionOf<std::string>> types;  // the largest first: the quantization mix
+  std::vector<CompressionOf<std::string>> types;  // largest first: the quantization mix
   std::vector<CompressionOf<LayerId>> layers;     // by number; kNoLayer first
   std::vector<CompressionOf<Component>> components;
-  std::vector<WeightSize> weights;  // as they were given
+  std::vector<WeightSize> weights;  // in input order
 };
 CompressionReport compression(std::vector<WeightSize> weights);
 
-// The weights of the graphs that a session evaluated, each once, in the order of
-// their first appearance: what no graph reads (a vision tower) is not among them.
+// Each weight of the graphs that a session evaluated, once, in order of first appearance.
+// Weights that no graph reads (such as a vision tower) are not included.
 std::expected<std::vector<WeightSize>, TraceError> session_weights(
     const SessionReader& reader, const KeepGoing& keep_going = always);
 

@@ -15,7 +15,8 @@ namespace {
 
 using DerivedPtr = std::shared_ptr<const DerivedGraph>;
 
-// Calls `visit` with each GENERATE step from `first` on that has a template; false ends the walk.
+// Calls `visit` for each GENERATE step from `first` on that has a template, until it returns
+// false.
 std::expected<void, TraceError> each_generated(
     const SessionReader& reader, StepId first, const KeepGoing& keep_going,
     const std::function<bool(const DerivedPtr&, const Step&)>& visit) {
@@ -59,12 +60,12 @@ std::vector<Touched> touched_in(const DerivedGraph& derived, const Step& step) {
   return touched_in(*derived.graph, derived.accesses, step);
 }
 
-// Some accesses of a template: what a cache's cells are costs as much as there are of
-// them, so it is asked where it matters.
+// A subset of the accesses of a template. Expanding lists of cache cells is expensive, so
+// accesses that are not needed are left out.
 struct SomeAccesses {
   DerivedPtr of;
   std::vector<Access> accesses;
-  std::vector<std::size_t> places;  // in of->accesses
+  std::vector<std::size_t> places;  // indices in of->accesses
 
   template <class Wanted>
   void pick(const DerivedPtr& derived, Wanted wanted) {
@@ -85,7 +86,7 @@ struct SomeAccesses {
 
 // ---------------------------------------------------------------- determinism
 
-// Whether two templates make the same accesses, but for how much of a cache they see.
+// Whether two templates make the same accesses, except for the size of the cache window.
 bool same_order(const DerivedGraph& a, const DerivedGraph& b) {
   return std::ranges::equal(a.accesses, b.accesses, [&](const Access& x, const Access& y) {
     return x.op == y.op && x.write == y.write && x.extent == y.extent &&
@@ -97,14 +98,15 @@ Cause cause_of(const DerivedGraph& derived, const Access& access) {
   const Tensor& tensor = derived.graph->tensor(derived.graph->root(access.tensor));
   if (access.extent == Extent::Experts) return Cause::Experts;
   if (access.extent == Extent::Rows && tensor.kind == TensorKind::Weight) return Cause::Token;
-  // What attention computes is as long as what it attends to.
+  // The size of attention's other tensors depends on the cache window.
   return Cause::KvWindow;
 }
 
 class Comparison {
  public:
   void add(const DerivedPtr& derived, const Step& step) {
-    // In two steps of a template that ran equally many ops, what no list decides is equal.
+    // Two steps of a template with the same number of executed ops differ only in accesses
+    // that depend on a list.
     listed_.pick(derived, [](const Access& access) { return access.slot != kNoSlot; });
     auto touched = listed_.touched_in(step);
     if (derived_ != nullptr) compare(derived, step, touched);
@@ -115,7 +117,7 @@ class Comparison {
   Determinism take() { return std::move(result_); }
 
  private:
-  // `touched`: by the accesses of listed_; touched_ is, too, where the template is the same.
+  // `touched` and, if the template is the same, touched_ are indexed like listed_.accesses.
   void compare(const DerivedPtr& now, const Step& step, std::span<const Touched> touched) {
     const DerivedGraph& derived = *now;
     const std::size_t accesses = derived.accesses.size();
@@ -160,7 +162,7 @@ class Comparison {
   }
 
   Determinism result_;
-  DerivedPtr derived_;  // of the step before
+  DerivedPtr derived_;  // of the previous step
   Step before_;
   SomeAccesses listed_;
   std::vector<Touched> touched_;  // in before_
@@ -197,13 +199,13 @@ std::vector<PatternEntry> entries_of(const SomeAccesses& reads, const Step& step
   return entries;
 }
 
-// Walks the pattern beside a step's reads, naming each before it comes.
+// Follows a step's reads along the pattern and predicts each read.
 class Predictor {
  public:
   explicit Predictor(std::span<const PatternEntry> entries)
       : entries_(entries), last_(entries.size()) {}
 
-  // `count` null: only what routed parts and rows it saw is kept for the next step.
+  // If `count` is null, only remembers the routed parts and rows for the next step.
   void follow(const SomeAccesses& reads, const Step& step, Prediction* count) {
     const auto touched = reads.touched_in(step);
     const GraphTemplate& graph = *reads.of->graph;
@@ -221,7 +223,7 @@ class Predictor {
           if (right) count->right_bytes += Bytes{range.length};
         }
       }
-      // Elsewhere than thought: go on behind the next place that reads this tensor.
+      // On a misprediction, continue after the next entry that reads this tensor.
       std::size_t found = at;
       while (found < entries_.size() && entries_[found].tensor != tensor.name) ++found;
       if (found == entries_.size()) continue;
@@ -237,7 +239,7 @@ class Predictor {
   }
 
   std::span<const PatternEntry> entries_;
-  std::vector<std::vector<FileRange>> last_;  // per entry, of the step before
+  std::vector<std::vector<FileRange>> last_;  // per entry, of the previous step
 };
 
 }  // namespace
@@ -272,7 +274,7 @@ std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
 
 std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
                                                         const KeepGoing& keep_going) {
-  // Which steps there are stands in their rows; what they touched is asked of half of them.
+  // Step rows are enough to select the steps; only the second half is decoded.
   std::vector<StepId> steps;
   bool wanted = true;
   const auto listed =
@@ -290,7 +292,7 @@ std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& rea
   prediction.steps_tried = steps.size() - prediction.steps_learned;
   if (steps.empty()) return pattern;
 
-  // The pattern is that of the last step that is learned from; the steps after it try it.
+  // The pattern is taken from the last step of the first half and tested on the second half.
   std::optional<Predictor> predictor;
   SomeAccesses reads;
   const auto walked = each_generated(reader, steps[prediction.steps_learned - 1], keep_going,

@@ -1,8 +1,8 @@
-// Whether a model touches the same bytes in the same order from token to token,
-// what that order is, and how well it tells the next access. Pure functions, any
-// thread; one pass over the session, two steps in memory.
+// Determinism of the accesses from token to token, the access pattern, and how well it
+// predicts the next access. Pure functions, any thread; one pass over the session, two steps
+// in memory.
 //
-// Only steps of phase GENERATE are looked at: prompts differ in length.
+// Only steps of phase GENERATE are used, because prompts differ in length.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@
 
 namespace tt {
 
-// Why an access is not what it was in the step before.
+// Why an access differs from the previous step.
 enum class Cause : std::uint8_t {
   Token,       // another row of a weight: the embedding of another token
-  KvWindow,    // more (or other) cells of a cache
-  Experts,     // other experts were routed to
+  KvWindow,    // a different number or selection of cache cells
+  Experts,     // different experts were routed to
   Graph,       // the graph has other ops
   Unfinished,  // one of the steps was cancelled
 };
@@ -35,16 +35,16 @@ struct FirstDifference {
   Cause cause = Cause::Graph;
 };
 
-// Each step compared with the one before it, access by access: tensor, direction,
-// place in the file, bytes.
+// Compares each step with the previous one, access by access: tensor, direction, file range,
+// bytes.
 struct Determinism {
   std::uint64_t pairs = 0;      // of steps
   std::uint64_t identical = 0;  // pairs without any difference
-  std::uint64_t same_weights =
-      0;                       // pairs that differ at most in rows of weights and cells of caches
-  std::uint64_t accesses = 0;  // compared
+  // Pairs that differ at most by Cause::Token and Cause::KvWindow.
+  std::uint64_t same_weights = 0;
+  std::uint64_t accesses = 0;                      // accesses compared
   std::array<std::uint64_t, kCauses> differing{};  // accesses, by cause
-  std::vector<FirstDifference> firsts;             // the first of each cause that occurs
+  std::vector<FirstDifference> firsts;             // the first difference of each cause
 };
 std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
                                                    const KeepGoing& keep_going = always);
@@ -53,22 +53,22 @@ std::expected<Determinism, TraceError> determinism(const SessionReader& reader,
 struct PatternEntry {
   enum class Kind : std::uint8_t {
     Fixed,   // the same bytes for each token
-    Routed,  // `parts` of the slices that lie in `file`, `part_bytes` each: the router's choice
-    Row      // `parts` rows of it: the token's
+    Routed,  // `parts` slices of `file`, `part_bytes` each, chosen by the router
+    Row      // `parts` rows of `file`, selected by the token
   };
   Kind kind = Kind::Fixed;
   std::string tensor;
-  FileRange file;    // Fixed: what is read; else the whole tensor
-  Bytes part_bytes;  // Fixed: all of it
+  FileRange file;    // Fixed: the range that is read; else the complete tensor
+  Bytes part_bytes;  // Fixed: size of the complete range
   std::uint32_t parts = 1;
   LayerId layer = kNoLayer;
   Component component = Component::Other;
   friend bool operator==(const PatternEntry&, const PatternEntry&) = default;
 };
 
-// Learned on the first half of the steps, tried on the second: after each read,
-// the pattern names the next. Of routed parts and rows it names those of the step
-// before. A read counts as right when exactly its bytes were named.
+// The pattern is learned from the first half of the steps and tested on the second half:
+// after each read, it predicts the next read. For routed parts and rows it predicts those of
+// the previous step. A read counts as right if exactly its bytes were predicted.
 struct Prediction {
   std::uint64_t steps_learned = 0, steps_tried = 0;
   std::uint64_t reads = 0, right = 0;
@@ -79,10 +79,10 @@ struct Prediction {
 };
 
 struct AccessPattern {
-  std::vector<PatternEntry> entries;  // in the order of the ops
+  std::vector<PatternEntry> entries;  // in op order
   Prediction prediction;
 };
-// Empty when there is no step of phase GENERATE with a template.
+// Empty if there is no step of phase GENERATE with a template.
 std::expected<AccessPattern, TraceError> access_pattern(const SessionReader& reader,
                                                         const KeepGoing& keep_going = always);
 

@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& names) {
   return out;
 }
 
-// Values by key, keys in the order of their first value.
+// A multimap that keeps keys in insertion order.
 template <class Key, class Value>
 class Groups {
  public:
@@ -67,8 +67,7 @@ PinPlan pin_plan(const ReadSequence& sequence, Bytes memory) {
 }
 
 std::vector<std::string> names_of(const PinPlan& plan) {
-  // Of a layer's experts the tensors that hold slices of them; of the other tensors the
-  // layers that each name is held of.
+  // Expert weights are grouped by layer and experts, other weights by name and layers.
   Groups<std::pair<std::int32_t, std::vector<std::int32_t>>, std::string> experts;
   Groups<std::string, std::int32_t> names;
   for (const PinnedWeight& weight : plan.weights) {

@@ -14,11 +14,11 @@ namespace tt {
 
 namespace {
 
-// Sums over a growing past: add at a place, sum of a stretch, O(log n) both (Fenwick).
+// Fenwick tree: point update and prefix sum in O(log n).
 class PrefixSums {
  public:
   explicit PrefixSums(std::size_t size) : tree_(size + 1) {}
-  void add(std::size_t at, std::uint64_t value) {  // modulo 2^64, so adding ~v + 1 takes v away
+  void add(std::size_t at, std::uint64_t value) {  // modulo 2^64, so adding ~v + 1 subtracts v
     for (std::size_t i = at + 1; i < tree_.size(); i += i & (~i + 1)) tree_[i] += value;
   }
   std::uint64_t before(std::size_t end) const {
@@ -31,7 +31,7 @@ class PrefixSums {
   std::vector<std::uint64_t> tree_;
 };
 
-// Per read, the next read of the same item; the number of reads when there is none.
+// Per read, the index of the next read of the same item; the number of reads if there is none.
 std::expected<std::vector<std::uint32_t>, TraceError> next_reads(const ReadSequence& sequence,
                                                                  const KeepGoing& keep_going) {
   Patience patience(keep_going);
@@ -84,7 +84,7 @@ std::expected<std::vector<Bytes>, TraceError> reuse_distances(const ReadSequence
   std::vector<std::size_t> last(sequence.items.size(), kUnread);
   std::vector<Bytes> distances;
   distances.reserve(sequence.reads.size());
-  // At the place of each item's last read stands its size, elsewhere 0.
+  // The size of each item at the index of its last read; 0 elsewhere.
   PrefixSums sizes(sequence.reads.size());
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) {
     if (!patience.lasts()) return std::unexpected(cancelled_error());
@@ -111,7 +111,7 @@ std::expected<ReuseHistogram, TraceError> reuse_histogram(const ReadSequence& se
     if (!patience.lasts()) return std::unexpected(cancelled_error());
     ReuseHistogram::Bucket* bucket = &histogram.first;
     if (distances[i] != kNever) {
-      // Never 0, but for sizes that a damaged file has and whose sum runs over.
+      // 0 only if the sizes in a damaged file overflow.
       const auto at =
           static_cast<std::size_t>(std::bit_width(std::max<std::uint64_t>(distances[i].v, 1)) - 1);
       if (histogram.buckets.size() <= at) histogram.buckets.resize(at + 1);
@@ -128,7 +128,8 @@ std::expected<std::vector<CachePoint>, TraceError> lru_curve(const ReadSequence&
                                                              std::span<const Bytes> capacities,
                                                              const KeepGoing& keep_going) {
   Patience patience(keep_going);
-  // What each capacity saves that no smaller one does; then all that it saves.
+  // First the reads that each capacity saves in addition to the next smaller one, then
+  // cumulative sums.
   std::map<Bytes, CachePoint> saved;
   for (const Bytes capacity : capacities) saved[capacity].capacity = capacity;
   for (std::size_t i = 0; i < distances.size(); ++i) {

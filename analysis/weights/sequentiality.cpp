@@ -21,7 +21,7 @@ void add(ReadOrder& to, const ReadOrder& more) {
   to.sequential_bytes += more.sequential_bytes;
 }
 
-// Where the read before ended.
+// The end position of the previous read.
 class Head {
  public:
   explicit Head(std::uint64_t gap) : gap_(gap) {}
@@ -50,7 +50,7 @@ class Head {
   std::uint64_t end_ = 0;
 };
 
-// How many numbers of a set have another one at most `near` below them.
+// The number of elements of a bit set that have another element at most `near` below them.
 std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
   if (near == 0) return 0;
   if (set.size() == 1) {
@@ -74,10 +74,10 @@ std::uint64_t pairs_in(std::span<const std::uint64_t> set, std::uint64_t near) {
   return pairs;
 }
 
-// The reads of a series in order, and what they came to. In stretches every step reads the
-// same, reckoned once. Parts of a tensor differ from step to step: where they are a set, and
-// lie in the file one like the other, only the first and the last count, and how many
-// are near each other; else each is looked at.
+// The reads of a series in order, with their totals. Consecutive reads that are the same in
+// every step form a run and are evaluated once. Parts of a tensor differ from step to step. If
+// they are stored as a bit set and are equally spaced in the file, only the first and last
+// part and the number of parts near each other are needed; otherwise each part is evaluated.
 class ReadPlan {
  public:
   ReadPlan(const Series& series, const TracePicks& picks, std::uint64_t gap)
@@ -91,7 +91,7 @@ class ReadPlan {
         if (access.write || access.file.empty() || !picks.access(access)) continue;
         if (access.rule == kNone) {
           add_stretch(access, op.layer, gap);
-        } else if (rules_[access.rule].rule.apart) {  // else not in a file
+        } else if (rules_[access.rule].rule.apart) {  // otherwise not in a file
           add_parts(access, op.layer, gap);
         }
       }
@@ -137,7 +137,7 @@ class ReadPlan {
     return of_step;
   }
 
-  // What was read in all steps, by the op's layer.
+  // Adds the totals of all steps by the layer of the op.
   void add_layers(std::map<LayerId, ReadOrder>& layers) const {
     const auto times = [](std::uint64_t n, std::uint64_t sequential, Bytes unit) {
       return ReadOrder{.reads = n,
@@ -162,19 +162,19 @@ class ReadPlan {
  private:
   struct Item {
     LayerId layer;
-    const OutlineAccess* parts = nullptr;  // null: a stretch
-    FileRange first{}, last{};             // of a stretch
-    ReadOrder rest{};                      // of it, without its first read; by layer below
-    std::uint32_t set = kNone;             // of parts that are a set: in sets_
-    std::uint64_t followed = 0;            // how often its first read was sequential
-    ReadOrder order{};                     // of all steps: a stretch's first reads, parts looked at
+    const OutlineAccess* parts = nullptr;  // null: a run
+    FileRange first{}, last{};             // first and last read of a run
+    ReadOrder rest{};                      // the run without its first read, per step
+    std::uint32_t set = kNone;             // index in sets_, if the parts are a bit set
+    std::uint64_t followed = 0;            // number of steps whose first part was sequential
+    ReadOrder order{};                     // all steps: first reads of a run, or single parts
   };
-  // What all tensors have in common whose parts are those of one rule, and are read in order
-  // where they are as near each other.
+  // Shared by all tensors whose parts have the same rule and the same maximum distance of
+  // sequential parts.
   struct Set {
     std::uint32_t rule = 0;
     std::uint64_t near = 0;
-    std::uint64_t tensors = 0, units = 0;          // how many, and what a part of each has
+    std::uint64_t tensors = 0, units = 0;          // number of tensors, sum of their part sizes
     std::uint64_t count = 0, first = 0, last = 0;  // in the step
     std::uint64_t all = 0, pairs = 0;              // in all steps
   };
@@ -185,13 +185,13 @@ class ReadPlan {
           {.layer = layer, .parts = nullptr, .first = access.file, .last = access.file});
       return;
     }
-    Item& stretch = items_.back();
+    Item& run = items_.back();
     Head head(gap);
-    head.move_to(stretch.last.file, stretch.last.offset + stretch.last.length);
+    head.move_to(run.last.file, run.last.offset + run.last.length);
     const ReadOrder order = head.read(access.file);
-    add(stretch.rest, order);
+    add(run.rest, order);
     add(inside_[layer], order);
-    stretch.last = access.file;
+    run.last = access.file;
   }
 
   void add_parts(const OutlineAccess& access, LayerId layer, std::uint64_t gap) {
@@ -199,7 +199,7 @@ class ReadPlan {
     const OutlineRule& rule = rules_[access.rule];
     const auto limit = static_cast<std::uint64_t>(rule.rule.limit);
     const std::uint64_t unit = access.unit.v;
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // so that nothing overflows
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // prevents overflow
     if (rule.words != 0 && unit != 0 && access.stride >= unit && access.stride < kMost &&
         access.file.offset < kMost && gap < kMost &&
         access.file.offset + (limit - 1) * access.stride + unit <= access.file_end) {
@@ -250,8 +250,8 @@ class ReadPlan {
   const std::vector<OutlineRule>& rules_;
   std::vector<Item> items_;
   std::vector<Set> sets_;
-  std::map<LayerId, ReadOrder> inside_;                 // of what is inside stretches, each step
-  std::vector<std::span<const std::uint32_t>> listed_;  // of the step, per rule
+  std::map<LayerId, ReadOrder> inside_;  // per step: the runs without their first reads
+  std::vector<std::span<const std::uint32_t>> listed_;  // of the current step, per rule
   std::uint64_t steps_ = 0;
 };
 
@@ -264,8 +264,8 @@ std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index
   Sequentiality out{.gap = gap, .total = {}, .layers = {}, .steps = {}};
   const TracePicks picks(index, filter);
   const StepWindow window = window_of(index, filter);
-  const auto reaches = [](auto from, auto to, const auto& stretch) {
-    return !stretch || (from < stretch->to && to > stretch->from);
+  const auto reaches = [](auto from, auto to, const auto& range) {
+    return !range || (from < range->to && to > range->from);
   };
   std::vector<std::unique_ptr<ReadPlan>> plans(index.series().size());
   Head head(gap);

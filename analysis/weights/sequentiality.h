@@ -1,10 +1,10 @@
-// Whether a model's files are read in order: what a disk, and the kernel's reading
-// ahead, would see if every read of a weight went there.
+// Sequentiality of the reads of the model files, as a disk with readahead would see them if
+// every weight read went to the disk.
 //
-// A read is sequential when it begins in the same file at most `gap` bytes behind
-// the end of the read before it, and not before that end; else it is random: the
-// disk has to seek. Reads come in the order of the ops, those of one op in the
-// order of its sources, its experts and rows ascending. The first read is random.
+// A read is sequential if it begins in the same file, 0 to `gap` bytes after the end of the
+// previous read; otherwise it is random (the disk must seek). Reads are in op order; within
+// an op, in the order of its sources, with experts and rows ascending. The first read is
+// random.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 namespace tt {
 
 inline constexpr std::uint64_t kUsualGap = std::uint64_t{128}
-                                           << 10;  // the kernel reads ahead so far
+                                           << 10;  // default readahead of the Linux kernel
 
 struct ReadOrder {
   std::uint64_t reads = 0, sequential = 0;
-  Bytes bytes{}, sequential_bytes{};  // as far as they lie in a file
+  Bytes bytes{}, sequential_bytes{};  // only bytes that are in a model file
   friend bool operator==(const ReadOrder&, const ReadOrder&) = default;
 };
 
@@ -30,12 +30,12 @@ struct Sequentiality {
   std::uint64_t gap = 0;
   ReadOrder total;
   struct OfLayer {
-    LayerId layer;  // of the op; kNoLayer, the last: outside of any
+    LayerId layer;  // of the op; kNoLayer (last): outside of layers
     ReadOrder order;
     friend bool operator==(const OfLayer&, const OfLayer&) = default;
   };
   std::vector<OfLayer> layers;
-  // Steps that read something: a prompt step's tokens are read for together.
+  // Steps with at least one read. A prompt step reads once for all of its tokens.
   struct OfStep {
     StepId step;
     std::uint32_t first_token = 0, n_tokens = 0;
@@ -45,8 +45,8 @@ struct Sequentiality {
   Page<OfStep> steps;
 };
 
-// Of the reads that pass the filter; of its tokens and times the steps that reach
-// into them, whole. `page` picks rows of `steps`.
+// For the reads that pass the filter. Steps that overlap the token and time ranges of the
+// filter count completely. `page` selects rows of `steps`.
 std::expected<Sequentiality, TraceError> sequentiality(const SessionIndex& index,
                                                        const TraceFilter& filter, std::uint64_t gap,
                                                        PageRange page,

@@ -15,7 +15,7 @@ namespace tt {
 
 namespace {
 
-// The part of a file that an access keeps in a cache.
+// The file range of the cache item that an access reads.
 FileRange cached_range(const GraphTemplate& graph, const StepAccess& access, Grain grain) {
   return grain == Grain::Part ? access.range : graph.tensor(graph.root(access.tensor)).file;
 }
@@ -40,11 +40,11 @@ class SequenceBuilder {
       if (access.write || access.range.length == 0) return;
       if (access.op.v != op.v) ++ops_;
       op = access.op;
-      // What no list decides is the same item in every step of the template.
+      // An access that depends on no list reads the same item in every step of the template.
       std::uint32_t item = known_[access.access];
       if (item == kNone) item = item_of(graph, access);
       if (accesses_[access.access].slot == kNoSlot) known_[access.access] = item;
-      // The experts of one tensor are one read of the tensor.
+      // With Grain::Tensor, an op that reads several experts of a tensor counts as one read.
       read_by_.resize(sequence_.items.size());
       if (std::exchange(read_by_[item], ops_) == ops_) return;
       ++sequence_.items[item].reads;
@@ -73,11 +73,11 @@ class SequenceBuilder {
 
   const Grain grain_;
   ReadSequence sequence_;
-  std::shared_ptr<const DerivedGraph> derived_;  // of the step before
-  std::vector<Access> accesses_;                 // its, that may read weights
-  std::vector<std::uint32_t> known_;             // items by them
-  std::uint64_t ops_ = 0;                        // seen, in all steps
-  std::vector<std::uint64_t> read_by_;           // per item: the last that read it, from 1 on
+  std::shared_ptr<const DerivedGraph> derived_;  // of the previous step
+  std::vector<Access> accesses_;                 // its accesses that may read weights
+  std::vector<std::uint32_t> known_;             // cached item per access; kNone: unknown
+  std::uint64_t ops_ = 0;                        // number of ops seen in all steps
+  std::vector<std::uint64_t> read_by_;           // per item: number of the last op reading it
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> items_;
 };
 

@@ -1,11 +1,10 @@
-// The reads of weights in the order of the ops: what any cache for a model's file would
-// have been asked for. Pure functions, any thread.
+// The sequence of weight reads in op order: the input of a simulated cache for the model
+// files. Pure functions, any thread.
 //
-// What a cache holds are items: whole weight tensors, or, as models larger than
-// memory want it, the parts that are read by themselves (a routed expert's slice,
-// a row of the embedding). A read is one op reading one item; that the weights
-// were repacked or copied at load makes no difference, it is the file's bytes
-// that a cache would hold.
+// A cache item is a complete weight tensor, or a part that is read separately (a routed
+// expert's slice, an embedding row), which suits models larger than memory. A read is one op
+// reading one item. Items are ranges of the model file, even if weights were repacked or
+// copied at load.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +21,25 @@ enum class Grain : std::uint8_t { Tensor, Part };
 
 struct ReuseItem {
   std::string tensor;
-  std::int32_t expert = -1;  // Grain::Part: of an expert's slice
+  std::int32_t expert = -1;  // Grain::Part: the expert of the slice; -1: not an expert slice
   FileRange file;            // its length is the item's size
   LayerId layer = kNoLayer;
   std::uint64_t reads = 0;
   friend bool operator==(const ReuseItem&, const ReuseItem&) = default;
 };
 
-// The reads in the order of the ops. 4 bytes a read.
+// The reads in op order; 4 bytes per read.
 struct ReadSequence {
-  std::vector<ReuseItem> items;      // in order of their first read
+  std::vector<ReuseItem> items;      // in order of first read
   std::vector<std::uint32_t> reads;  // indices into items
 
   std::uint64_t size(std::uint32_t item) const { return items[item].file.length; }
-  Bytes bytes() const;           // of all reads
-  Bytes distinct_bytes() const;  // of all items: with so much, only first reads remain
+  Bytes bytes() const;           // total size of all reads
+  Bytes distinct_bytes() const;  // total size of all items: the capacity that saves all rereads
 };
 
-// Of the steps `steps` (from, limit). With Grain::Part overlapping ranges are
-// items of their own: the row that an embedding reads, the whole of it that a
-// tied output reads.
+// The reads of the steps `steps`. With Grain::Part, overlapping ranges are separate items: the
+// row that an embedding reads, and the complete tensor that a tied output reads.
 std::expected<ReadSequence, TraceError> weight_reads(const SessionReader& reader, PageRange steps,
                                                      Grain grain,
                                                      const KeepGoing& keep_going = always);
