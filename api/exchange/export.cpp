@@ -23,13 +23,13 @@ constexpr FormatFacts kFormats[] = {
     {Format::Dot, "dot", ".dot", "text/vnd.graphviz; charset=utf-8"},
 };
 
-// Whether the steps can be read, their tokens (with those before the session's first step)
-// and their allocations.
+// Checks that the steps, their tokens (including those before the first step of the session)
+// and their allocations can be read.
 Written read_through(const SessionReader& reader, const ExportRange& range,
                      const KeepGoing& keep_going) {
   Written sound;
   AllocationId allocation{};
-  std::optional<std::uint32_t> token;  // the next one
+  std::optional<std::uint32_t> token;  // next token to check
   const auto look = [&](const Step& step) {
     if (!keep_going()) sound = std::unexpected(cancelled_error());
     if (sound && step.allocation != allocation) {

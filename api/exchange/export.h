@@ -1,4 +1,4 @@
-// Every format that a session can be exported to: one call, whatever it is.
+// Session export in all formats.
 #pragma once
 
 #include <cstdint>
@@ -29,33 +29,35 @@ enum class Format : std::uint8_t {
 
 struct FormatFacts {
   Format format;
-  std::string_view name;       // in parameters and options
-  std::string_view extension;  // of a file, with its dot
+  std::string_view name;       // as used in parameters and options
+  std::string_view extension;  // file extension with the dot
   std::string_view media_type;
 };
 std::span<const FormatFacts> formats();
 const FormatFacts& facts_of(Format format);
 std::optional<Format> format_named(std::string_view name);
-// Of what can be written as a folder of parts, too.
+// The part format, if the format can also be exported as a folder of parts.
 std::optional<PartForm> part_form_of(Format format);
 
 struct ExportOptions {
   Format format = Format::Parquet;
   ExportRange range{};
-  LogLevel level = LogLevel::Detailed;  // of Ndjson
+  LogLevel level = LogLevel::Detailed;  // for Ndjson
 };
 
-// What can be seen to be wrong before anything is made: no graph to draw, for one.
+// Checks the options before any output is written, for example whether there is a graph to
+// draw.
 Written check_export(const SessionReader& reader, const ExportOptions& options);
 
-// Before what is written as it is read: where some of the steps that are asked for is
-// damaged, ends the session before its damage, and returns as SessionReader::end_at_damage().
-// Costs what these steps cost, not what the session does.
+// For streamed exports: if any step in the requested range is damaged, truncates the session
+// before the damage and returns the result of SessionReader::end_at_damage(). The cost depends
+// on the requested steps, not on the session size.
 std::expected<std::optional<std::uint32_t>, TraceError> end_at_damage(
     SessionReader& reader, const ExportOptions& options, const KeepGoing& keep_going = always);
 
-// Streams: in memory are one step, a few templates and what the format collects (a
-// row group of Parquet). Cancelled when `keep_going` says so, asked before every step.
+// Streams the export. Memory holds one step, a few templates and what the format buffers (a
+// row group for Parquet). `keep_going` is checked before every step; if false, the export ends
+// with Cancelled.
 Written export_session(const SessionReader& reader, const ExportOptions& options,
                        const ByteSink& sink, const KeepGoing& keep_going = always);
 

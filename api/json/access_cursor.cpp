@@ -8,7 +8,7 @@ namespace tt {
 
 namespace {
 
-// FNV-1a of everything that decides which row follows another.
+// FNV-1a of everything that determines the order and selection of rows.
 std::uint64_t number_of(const std::string& session, const AccessQuery& query) {
   const auto number = [](const auto& value) {
     return value ? std::to_string(static_cast<std::int64_t>(*value)) : std::string("-");
@@ -51,13 +51,13 @@ std::expected<AccessPlace, Problem> parse_cursor(std::string_view text, const st
   if (!take(place.step.v) || !take(place.access) || !take(place.part) || !take(number, true)) {
     return std::unexpected(Problem{
         Fault::BadRequest,
-        "This is no cursor. Take \"next\" of the page before, as it is, or begin without one."});
+        "Invalid cursor. Pass \"next\" of the previous page unchanged, or start without one."});
   }
   if (number != number_of(session, query)) {
     return std::unexpected(
         Problem{Fault::BadRequest,
-                "The cursor belongs to another session, filter or order. Keep these from page to "
-                "page, or begin without a cursor."});
+                "The cursor belongs to another session, filter or order. Keep these unchanged "
+                "between pages, or start without a cursor."});
   }
   return place;
 }

@@ -1,6 +1,5 @@
-// The cursor of a list of accesses as clients have it: text to hand back with
-// the question that it came from. What is in it is nobody's business but ours;
-// a number says which session, filter and order it belongs to.
+// Opaque cursor text of a paged access list. Clients pass it back with the same query. It
+// contains the position of the next access and a hash of the session, filter and order.
 #pragma once
 
 #include <expected>
@@ -15,7 +14,7 @@ namespace tt {
 std::string cursor_text(const AccessPlace& place, const std::string& session,
                         const AccessQuery& query);
 
-// BadRequest: it belongs to another question, or is no cursor.
+// BadRequest if the text is not a cursor or belongs to another query.
 std::expected<AccessPlace, Problem> parse_cursor(std::string_view text, const std::string& session,
                                                  const AccessQuery& query);
 

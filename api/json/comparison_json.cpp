@@ -8,7 +8,7 @@ namespace tt {
 
 namespace {
 
-// What sums are compared in.
+// The compared measures.
 struct Figure {
   const char* name;
   double (*of)(const TraceSums&);
@@ -28,7 +28,7 @@ Json side_json(const std::optional<TraceSums>& sums) {
   return json;
 }
 
-// Right minus left, and right by left where there is something to divide by.
+// Right minus left, and right divided by left; null when left is 0.
 void add_difference(Json& json, const std::optional<TraceSums>& left,
                     const std::optional<TraceSums>& right) {
   const TraceSums none;

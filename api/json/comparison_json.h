@@ -1,4 +1,4 @@
-// Two sessions side by side, as JSON of openapi.yaml's Comparison.
+// Comparison of two sessions as JSON (Comparison in openapi.yaml).
 #pragma once
 
 #include "analysis/report/comparison.h"

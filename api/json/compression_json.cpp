@@ -14,7 +14,7 @@ Json sum_json(const Compression& sum) {
           {"ratio_f16", sum.ratio(kF16)}, {"ratio_f32", sum.ratio(kF32)}};
 }
 
-// Rows of sums, each beginning with what it is of.
+// Rows of sums, each with its key first.
 template <class Rows, class KeyJson>
 Json sums_json(const char* name, const Rows& rows, KeyJson key_json) {
   Json out = Json::array();

@@ -1,4 +1,4 @@
-// Sizes of weights as JSON, and the weights of a model's files as such sizes.
+// Weight sizes as JSON, and the weight sizes of a model's files.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Use of experts as JSON: counts and measures as in analysis/experts/experts.h and
+// Expert usage as JSON: counts and measures of analysis/experts/experts.h and
 // analysis/experts/expert_pinning.h.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tt {
 
-// {"routers": [...]}; empty: the model has no experts.
+// {"routers": [...]}; an empty list if the model has no experts.
 Json to_json(const std::vector<RouterUse>& routers);
 // The fields of the router, "pairs", and "tokens" in each of "used".
 Json to_json(const RouterDetail& detail);

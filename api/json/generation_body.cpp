@@ -17,15 +17,15 @@ namespace tt {
 
 namespace {
 
-// What a field takes, for the sentence in the error: none when the value was taken.
-using Refusal = std::optional<std::string>;
+// Describes the expected value for the error message; nullopt if the value was accepted.
+using FieldError = std::optional<std::string>;
 
 template <class Int>
-Refusal take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
+FieldError take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
   const auto least = static_cast<std::int64_t>(bounds.least);
   const auto most = static_cast<std::int64_t>(bounds.most);
   if (value.is_number_integer()) {
-    // Unsigned values beyond int64 wrap to negative ones otherwise.
+    // Unsigned values above the int64 range would wrap to negative ones.
     const bool huge = value.is_number_unsigned() &&
                       value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
     const auto number = value.get<std::int64_t>();
@@ -37,7 +37,7 @@ Refusal take_integer(const Json& value, Int& out, const NumberBounds& bounds) {
   return std::format("an integer from {} to {}", least, most);
 }
 
-Refusal take_number(const Json& value, float& out, const NumberBounds& bounds) {
+FieldError take_number(const Json& value, float& out, const NumberBounds& bounds) {
   if (value.is_number()) {
     const auto number = value.get<double>();
     if (number >= bounds.least && number <= bounds.most) {
@@ -48,67 +48,67 @@ Refusal take_number(const Json& value, float& out, const NumberBounds& bounds) {
   return std::format("a number from {} to {}", bounds.least, bounds.most);
 }
 
-Refusal take_bool(const Json& value, bool& out) {
+FieldError take_bool(const Json& value, bool& out) {
   if (!value.is_boolean()) return "true or false";
   out = value.get<bool>();
   return {};
 }
 
-Refusal take_text(const Json& value, std::string& out) {
+FieldError take_text(const Json& value, std::string& out) {
   if (!value.is_string()) return "a string";
   out = value.get<std::string>();
   return {};
 }
 
-Refusal take_rules(const Json& value, std::string& out, std::size_t most_bytes) {
+FieldError take_rules(const Json& value, std::string& out, std::size_t most_bytes) {
   if (take_text(value, out) || out.size() > most_bytes)
     return std::format("a string of at most {} bytes", most_bytes);
   return {};
 }
 
-Refusal take_name(const Json& value, std::string& out) {
-  if (take_text(value, out) || out.empty()) return "the id of a model";
+FieldError take_name(const Json& value, std::string& out) {
+  if (take_text(value, out) || out.empty()) return "a model id";
   return {};
 }
 
-Refusal take_stop(const Json& value, std::vector<std::string>& out) {
-  auto wanted = std::format("an array of at most {} non-empty strings", kMostStops);
-  if (!value.is_array() || value.size() > kMostStops) return wanted;
+FieldError take_stop(const Json& value, std::vector<std::string>& out) {
+  auto expected = std::format("an array of at most {} non-empty strings", kMostStops);
+  if (!value.is_array() || value.size() > kMostStops) return expected;
   for (const Json& item : value) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return wanted;
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) return expected;
     out.push_back(item.get<std::string>());
   }
   return {};
 }
 
-Refusal take_messages(const Json& value, std::vector<ChatMessage>& out) {
-  std::string wanted =
+FieldError take_messages(const Json& value, std::vector<ChatMessage>& out) {
+  std::string expected =
       "an array of {\"role\": \"system\" | \"user\" | \"assistant\", \"content\": \"text\"}";
-  if (!value.is_array()) return wanted;
+  if (!value.is_array()) return expected;
   for (const Json& item : value) {
     if (!item.is_object() || item.size() != 2 || !item.contains("role") ||
         !item.contains("content") || !item["role"].is_string() || !item["content"].is_string())
-      return wanted;
+      return expected;
     auto role = item["role"].get<std::string>();
-    if (role != "system" && role != "user" && role != "assistant") return wanted;
+    if (role != "system" && role != "user" && role != "assistant") return expected;
     out.push_back({.role = std::move(role), .content = item["content"].get<std::string>()});
   }
   return {};
 }
 
-Refusal take_tokens(const Json& value, std::vector<std::int32_t>& out) {
-  std::string wanted = "an array of token ids (integers from 0)";
-  if (!value.is_array()) return wanted;
+FieldError take_tokens(const Json& value, std::vector<std::int32_t>& out) {
+  std::string expected = "an array of token ids (integers from 0)";
+  if (!value.is_array()) return expected;
   out.reserve(value.size());
   for (const Json& item : value) {
     std::int32_t id = 0;
-    if (take_integer(item, id, kTokenBounds)) return wanted;
+    if (take_integer(item, id, kTokenBounds)) return expected;
     out.push_back(id);
   }
   return {};
 }
 
-Refusal take_level(const Json& value, Level& out) {
+FieldError take_level(const Json& value, Level& out) {
   for (const Level level : {Level::Off, Level::Minimal, Level::Detailed, Level::Verbose}) {
     if (value == to_text(level)) {
       out = level;
@@ -118,24 +118,24 @@ Refusal take_level(const Json& value, Level& out) {
   return R"("off", "minimal", "detailed" or "verbose")";
 }
 
-Refusal take_timing(const Json& value, bool& exact) {
+FieldError take_timing(const Json& value, bool& exact) {
   if (value != "fast" && value != "exact") return R"("fast" or "exact")";
   exact = value == "exact";
   return {};
 }
 
 template <class T>
-Refusal take_prompt(const Json& value, Prompt& out, Refusal (*take)(const Json&, T&)) {
+FieldError take_prompt(const Json& value, Prompt& out, FieldError (*take)(const Json&, T&)) {
   T prompt;
-  Refusal refusal = take(value, prompt);
+  FieldError error = take(value, prompt);
   out = std::move(prompt);
-  return refusal;
+  return error;
 }
 
-// One row per field: its name and how it is taken.
+// One entry per field: its name and its parser.
 struct Field {
   std::string_view name;
-  Refusal (*take)(const Json& value, GenerationBody& out);
+  FieldError (*take)(const Json& value, GenerationBody& out);
 };
 
 constexpr std::array kFields = {
@@ -213,28 +213,29 @@ std::string known_fields() {
 }  // namespace
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body) {
-  const auto refuse = [](Fault fault, std::string detail) {
+  const auto reject = [](Fault fault, std::string detail) {
     return std::unexpected(Problem{fault, std::move(detail)});
   };
-  // Parsed without exceptions; an array or a string is no request either.
+  // Parsed without exceptions. Arrays and strings are rejected too.
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object())
-    return refuse(Fault::BadJson, R"(Send a JSON object, for instance {"prompt": "Hello"}.)");
+    return reject(Fault::BadJson,
+                  R"(The body must be a JSON object, for example {"prompt": "Hello"}.)");
 
   GenerationBody out;
   int prompts = 0;
   for (const auto& [name, value] : json.items()) {
     const auto* field = std::ranges::find(kFields, std::string_view(name), &Field::name);
     if (field == kFields.end()) {
-      return refuse(Fault::BadRequest, std::format("There is no field \"{}\". The fields are {}.",
+      return reject(Fault::BadRequest, std::format("Unknown field \"{}\". The fields are {}.",
                                                    name, known_fields()));
     }
-    if (const Refusal wanted = field->take(value, out))
-      return refuse(Fault::BadRequest, std::format("\"{}\" takes {}.", name, *wanted));
+    if (const FieldError expected = field->take(value, out))
+      return reject(Fault::BadRequest, std::format("\"{}\" must be {}.", name, *expected));
     prompts += field < kFields.begin() + 3 ? 1 : 0;
   }
   if (prompts != 1)
-    return refuse(Fault::BadRequest, R"(Give exactly one of "prompt", "messages" and "tokens".)");
+    return reject(Fault::BadRequest, R"(Set exactly one of "prompt", "messages" and "tokens".)");
   return out;
 }
 

@@ -1,6 +1,5 @@
-// The body of POST /api/v1/generate as a value. What is unknown, of another
-// type or out of range is refused with the field's name and what it takes:
-// nothing is guessed and nothing ignored.
+// The parsed body of POST /api/v1/generate. Unknown fields, wrong types and values out of
+// range are rejected with the field's name and the expected value. Nothing is ignored.
 #pragma once
 
 #include <expected>
@@ -14,8 +13,8 @@ namespace tt {
 
 struct GenerationBody {
   GenerationRequest request;
-  std::string model;    // its id; empty: the loaded one
-  bool stream = false;  // answer with server-sent events
+  std::string model;    // model id; empty: the loaded model
+  bool stream = false;  // respond with server-sent events
 };
 
 std::expected<GenerationBody, Problem> parse_generation_body(std::string_view body);

@@ -1,4 +1,4 @@
-// Attention heads and KV caches as JSON: as in analysis/attention/heads.h and kv_use.h.
+// Attention heads and KV cache use as JSON, from analysis/attention/heads.h and kv_use.h.
 #pragma once
 
 #include "analysis/attention/heads.h"

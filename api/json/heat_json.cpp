@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// 7 rather than 7.0, as every other count and size has it.
+// Whole numbers are written as 7, not 7.0, like all other counts and sizes.
 bool is_count(double value) {
   constexpr double kExact = 9007199254740992.0;
   return value == std::floor(value) && std::abs(value) < kExact;
@@ -23,7 +23,7 @@ Json number(double value) {
   return value;
 }
 void append(std::string& out, double value) {
-  if (value == 0) {  // most cells of most pictures
+  if (value == 0) {  // the most frequent value
     out += '0';
     return;
   }
@@ -90,7 +90,8 @@ Json order_json(const ReadOrder& order) {
 
 }  // namespace
 
-// Cell by cell into the text: a Json of each would take four times the room.
+// Cells are appended to the text directly: a Json value per cell would need four times the
+// memory.
 std::string json_of(const Raster& raster) {
   std::string out = text_of(description(raster));
   out.back() = ',';

@@ -1,5 +1,5 @@
-// Heat maps, memory maps, timelines, breakdowns and the order of reads: as JSON,
-// and pictures as columns (api/columns.md), which a page can draw from in place.
+// Heat maps, memory maps, timelines, breakdowns and read order as JSON. Rasters also as binary
+// columns (api/columns.md), which the web UI reads in place.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace tt {
 
-// A picture as JSON, up to so many cells.
+// A raster as JSON; at most kMostJsonCells cells.
 inline constexpr std::uint64_t kMostJsonCells = std::uint64_t{1} << 23;
 std::string json_of(const Raster& raster);
-// "application/vnd.tensor-trace.columns": the same, its cells as 32-bit floats.
+// Media type of the binary form, with cells as 32-bit floats.
 inline constexpr const char* kColumnsType = "application/vnd.tensor-trace.columns";
 std::string columns_of(const Raster& raster);
 
-// With the rows of their page.
+// With the rows of the requested page.
 Json to_json(const Breakdown& breakdown);
 Json to_json(const HotCold& hot);
 Json to_json(const Sequentiality& order);

@@ -1,8 +1,8 @@
-// Values as the JSON of api/openapi.yaml: field names in snake_case, times in
-// nanoseconds since the session's start, sizes in bytes. Absent is null.
+// Values as JSON of api/openapi.yaml: field names in snake_case, times in nanoseconds since
+// the session start, sizes in bytes. Absent values are null.
 //
-// Strings from models and files are bytes and perhaps no UTF-8; text_of()
-// replaces what is invalid by U+FFFD, so nothing here throws.
+// Strings from models and files may be invalid UTF-8. text_of() replaces invalid bytes with
+// U+FFFD, so nothing here throws.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace tt {
 
-using Json = nlohmann::ordered_json;  // fields in the order of the documentation
+using Json = nlohmann::ordered_json;  // keeps the order of fields
 
 std::string text_of(const Json& json);
 
 Json text_or_null(const std::string& text);  // empty: null
-Json layer_json(LayerId layer);              // outside the layers: null
+Json layer_json(LayerId layer);              // outside of layers: null
 
 Json to_json(const JobStatus& status);
 
-// A page under the name of its rows, each as `row_json` says.
+// A page of rows; `row_json` converts one row.
 template <class Row, class RowJson>
 Json page_json(const char* name, const Page<Row>& page, RowJson row_json) {
   Json rows = Json::array();

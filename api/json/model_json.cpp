@@ -40,7 +40,7 @@ Json entry_json(const GgufEntry& entry) {
   return out;
 }
 
-// What a weight's name says.
+// Component derived from the weight's name.
 const char* component_text(const GgufTensor& tensor) {
   return to_text(component_of(tensor.name, TensorKind::Weight));
 }

@@ -1,4 +1,4 @@
-// Models and their files as JSON and CSV (api/openapi.yaml): values in, text out.
+// Models and their files as JSON and CSV (api/openapi.yaml).
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@ namespace tt {
 enum class ModelState : std::uint8_t { Available, Loading, Loaded, Unloading, Failed };
 const char* to_text(ModelState);
 
-// A model that this server has, loaded or not.
+// A model that this server knows, loaded or not.
 struct ModelEntry {
-  std::string id{};  // names it in paths
+  std::string id{};  // used in REST paths
   std::string name{};
-  std::string path{};       // of the first file
-  std::uint64_t bytes = 0;  // of all files
+  std::string path{};       // path of the first file
+  std::uint64_t bytes = 0;  // total of all files
   std::size_t files = 1;
   ModelState state = ModelState::Available;
   float load_progress = 0;            // 0..1
-  std::string error{};                // why it failed, and what to do
-  std::string warning{};              // the library does not behave as tested, or the file changed
-  std::optional<ModelFacts> facts{};  // once loaded
+  std::string error{};                // why loading failed and what to do
+  std::string warning{};              // llama.cpp behaves unexpectedly, or the file changed
+  std::optional<ModelFacts> facts{};  // set once loaded
 };
 
 Json to_json(const ModelEntry& model);
-// `model`: the one that is loaded or loading, or failed to; none: no such.
+// `model`: the model that is loaded, loading or failed to load; nullopt: none.
 Json health_json(const std::optional<ModelEntry>& model);
 
 Json to_json(const GgufIndex& index);
-// RFC 4180: name,file,offset,size,type,shape,layer,component and a line per
-// tensor. `file` is the index of its file, `shape` all four sizes ("64x256x1x1"),
-// `layer` empty outside of any.
+// RFC 4180 with the header name,file,offset,size,type,shape,layer,component and one line per
+// tensor. `file` is the index of the file, `shape` all four dimensions ("64x256x1x1"); `layer`
+// is empty for tensors outside of layers.
 std::string csv_of(const GgufIndex& index);
 
 }  // namespace tt

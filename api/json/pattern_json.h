@@ -1,5 +1,5 @@
-// access_pattern.json: the order in which a token reads the weights, how well it
-// holds, and what differs from token to token. docs/access-pattern.md.
+// access_pattern.json: the order in which a token reads the weights, how often that order is
+// the same, and what differs between tokens. See docs/access-pattern.md.
 #pragma once
 
 #include "analysis/weights/pattern.h"

@@ -1,5 +1,4 @@
-// What the interface says when it cannot do what was asked: RFC 9457
-// (application/problem+json), one table of codes.
+// Errors of the HTTP API: RFC 9457 (application/problem+json) with one table of codes.
 #pragma once
 
 #include <cstdint>
@@ -11,52 +10,52 @@
 
 namespace tt {
 
-// Every way in which a request can fail, as clients see it: `code` in the body
-// and in openapi.yaml. The table in problem.cpp gives each its status.
+// All error codes visible to clients: `code` in the body and in openapi.yaml. The table in
+// problem.cpp maps each to an HTTP status.
 enum class Fault {
-  BadJson,           // bad_json: the body is no JSON object
-  BadRequest,        // bad_request: a field or parameter is not what it should be
-  BadPrompt,         // bad_prompt: understood, but this model cannot take it
-  TooLong,           // too_long: more tokens than fit
+  BadJson,           // bad_json: the body is not a JSON object
+  BadRequest,        // bad_request: a field or parameter is invalid
+  BadPrompt,         // bad_prompt: valid, but unsupported by this model
+  TooLong,           // too_long: the prompt has too many tokens
   BodyTooLarge,      // body_too_large
   NotFound,          // not_found: no such route, session, step or request
   Damaged,           // session_damaged
   NotASession,       // not_a_session
-  NewerVersion,      // newer_version: the file was made by a later tensor-trace
+  NewerVersion,      // newer_version: written by a newer tensor-trace
   DiskFull,          // disk_full
-  StorageFailed,     // storage_failed: the system refused to read or write
-  SessionRunning,    // session_running: it is being recorded, so it stays as it is
-  SessionExists,     // session_exists: there is one of that id
-  SessionElsewhere,  // session_elsewhere: opened from a file that is not ours to change
-  QuotaReached,      // quota_reached: no room for more sessions
-  ModelLoading,      // model_loading: try again in a moment
+  StorageFailed,     // storage_failed: I/O error
+  SessionRunning,    // session_running: still being recorded, cannot be modified
+  SessionExists,     // session_exists: the id is already in use
+  SessionElsewhere,  // session_elsewhere: the file is outside the data directory, read-only
+  QuotaReached,      // quota_reached: the data quota leaves no room for more sessions
+  ModelLoading,      // model_loading: retry shortly
   ModelFailed,       // model_failed: the model could not be loaded
-  ModelDamaged,      // model_damaged: its files cannot be read as GGUF
+  ModelDamaged,      // model_damaged: not valid GGUF
   ModelNotLoaded,    // model_not_loaded: load it first
-  ModelBusy,         // model_busy: it works, and is not interrupted
-  ModelChanged,      // model_changed: its file is another one than was loaded
+  ModelBusy,         // model_busy: in use by a running request
+  ModelChanged,      // model_changed: the file changed after loading
   QueueFull,         // queue_full
   Stopping,          // stopping
-  BadQuery,          // bad_query: the statement is not understood
-  QueryRefused,      // query_refused: it would do more than read the session
-  QueryStopped,      // query_stopped: it took its time or memory
-  QueriesBusy,       // queries_busy: as many are running as may at a time
-  // The door's, before anything else sees the request:
-  NoKey,               // unauthorized: neither key nor cookie, or not the right one
-  TooManyAttempts,     // too_many_attempts: wrong keys, one after the other
-  TooManyConnections,  // too_many_connections: of all clients, or of this one
+  BadQuery,          // bad_query: SQL syntax or name error
+  QueryRefused,      // query_refused: the statement may only read the session
+  QueryStopped,      // query_stopped: time or memory limit exceeded
+  QueriesBusy,       // queries_busy: too many concurrent queries
+  // Reported by the HTTP front end before a route is called:
+  NoKey,               // unauthorized: API key or cookie missing or wrong
+  TooManyAttempts,     // too_many_attempts: repeated wrong keys
+  TooManyConnections,  // too_many_connections: in total or per client
   MethodNotAllowed,    // method_not_allowed
-  Timeout,             // timeout: the request's body did not come
-  BodyType,            // unsupported_media_type: the body is said to be something else
-  NotAcceptable,       // refused: another site's page, a foreign Host
-  Internal             // internal: ours to mend
+  Timeout,             // timeout: the request body did not arrive in time
+  BodyType,            // unsupported_media_type: wrong Content-Type
+  NotAcceptable,       // refused: cross-site request or unknown Host
+  Internal             // internal: a bug in the server
 };
 
 struct Problem {
   Fault fault = Fault::Internal;
-  std::string detail;  // for people: what to do
-  int status = 0;      // where another one than the fault's is right: 426, 431...
-  std::optional<std::uint32_t> position{};  // byte of the client's text that it is about
+  std::string detail;  // human-readable: what is wrong and what to do
+  int status = 0;      // nonzero: overrides the status of the code, such as 426 or 431
+  std::optional<std::uint32_t> position{};  // byte offset in the client's text
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
@@ -68,7 +67,7 @@ std::string text_of(const Problem& problem);  // the JSON body
 Problem problem_of(const TraceError& error);
 Problem problem_of(const SubmitError& error);
 
-// For a response that the HTTP library made by itself.
+// For error responses that the HTTP library creates itself.
 Problem problem_of_status(int status, std::string detail);
 
 }  // namespace tt

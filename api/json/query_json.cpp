@@ -74,7 +74,7 @@ std::unexpected<Problem> bad(std::string detail) {
   return std::unexpected(Problem{Fault::BadRequest, std::move(detail)});
 }
 
-// None: the field is absent, or null.
+// A missing field gives the default.
 std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* name,
                                                std::uint64_t usual, std::uint64_t most) {
   const auto found = body.find(name);
@@ -83,7 +83,7 @@ std::expected<std::uint64_t, Problem> count_in(const Json& body, const char* nam
     const auto number = found->get<std::uint64_t>();
     if (number >= 1 && number <= most) return number;
   }
-  return bad(std::format("\"{}\" is an integer from 1 to {}.", name, most));
+  return bad(std::format("\"{}\" must be an integer from 1 to {}.", name, most));
 }
 
 Json error_json(const sql::QueryError& error) { return Json::parse(text_of(problem_of(error))); }
@@ -118,15 +118,15 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
   const Json body = Json::parse(text, nullptr, false);
   if (!body.is_object())
     return std::unexpected(
-        Problem{Fault::BadJson, "The body is a JSON object: {\"sql\": \"SELECT ...\"}."});
+        Problem{Fault::BadJson, "The body must be a JSON object: {\"sql\": \"SELECT ...\"}."});
   for (const auto& [name, value] : body.items()) {
     if (name != "sql" && name != "limit" && name != "timeout_ms" && name != "format")
-      return bad(std::format("There is no field \"{}\" here: sql, limit, timeout_ms, format.",
+      return bad(std::format("Unknown field \"{}\". The fields are sql, limit, timeout_ms, format.",
                              name.substr(0, 40)));
   }
   QueryBody query;
   const auto sql = body.find("sql");
-  if (sql == body.end() || !sql->is_string()) return bad("\"sql\" is the statement, a string.");
+  if (sql == body.end() || !sql->is_string()) return bad("\"sql\" must be a string.");
   query.sql = sql->get<std::string>();
   const auto limit = count_in(body, "limit", kUsualQueryRows, kMostQueryRows);
   if (!limit) return std::unexpected(limit.error());
@@ -143,7 +143,7 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view text) {
       query.format = one;
       known = true;
     }
-    if (!known) return bad("\"format\" is one of json, ndjson, csv.");
+    if (!known) return bad("\"format\" must be json, ndjson or csv.");
   }
   return query;
 }

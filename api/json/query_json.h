@@ -1,5 +1,5 @@
-// SQL over a session, as clients send and get it: the body of POST .../query, and
-// the rows as JSON, NDJSON or CSV, written piece by piece.
+// SQL queries over a session: the body of POST .../query, and the rows as JSON, NDJSON or CSV,
+// written incrementally.
 #pragma once
 
 #include <chrono>
@@ -34,21 +34,22 @@ std::expected<QueryBody, Problem> parse_query_body(std::string_view body);
 
 Problem problem_of(const sql::QueryError& error);
 
-// Appends to a text what has to be said next.
+// Appends the next part of the response to a string.
 //
 //   json    {"columns": [...], "rows": [[...], ...], "more": false, "error": null}
 //   ndjson  one object per row, by the columns' names; an error as {"error": {...}}
 //   csv     a line of names, then the rows; NULL is an empty field, "" an empty text
 //
-// Blobs are lower case hexadecimal; in JSON, numbers that are none are null.
+// Blobs are lower-case hexadecimal. In JSON, numbers that are not finite are null.
 class QueryWriter {
  public:
   QueryWriter(QueryFormat format, std::vector<std::string> columns)
       : format_(format), columns_(std::move(columns)) {}
   void begin(std::string& out) const;
   void row(std::span<const sql::QueryValue> values, std::string& out);
-  // `more`: there are rows beyond the limit. `error`: the rows end there; null: they
-  // are all. False: this format cannot say it, and the answer has to break off.
+  // `more`: there are rows beyond the limit. `error`: the error that ended the rows, or null
+  // if complete. Returns false if the format cannot report the error; the response must then
+  // be aborted.
   bool end(bool more, const sql::QueryError* error, std::string& out) const;
 
  private:

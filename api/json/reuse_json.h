@@ -1,4 +1,4 @@
-// Reuse of weights as JSON: bytes and counts as in analysis/weights/reuse.h, curves by
+// Weight reuse as JSON: bytes and counts of analysis/weights/reuse.h, and hit curves by cache
 // capacity.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The server itself as the JSON of api/openapi.yaml.
+// Server information as JSON of api/openapi.yaml.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct ServerFacts {
   std::uint32_t cores = 0;
   std::uint64_t memory_bytes = 0;
   std::string data_dir;
-  std::uint64_t data_bytes = 0;  // of all sessions in data_dir, deleted ones included
+  std::uint64_t data_bytes = 0;  // of all sessions in data_dir, including deleted ones
   std::optional<std::uint64_t> data_quota_bytes;
-  std::uint64_t disk_free_bytes = 0;  // where data_dir is
-  std::string models_dir;             // empty: none
+  std::uint64_t disk_free_bytes = 0;  // of the file system of data_dir
+  std::string models_dir;             // empty: not set
   std::uint32_t models_loaded_limit = 1;
   std::uint32_t live_clients = 0;
   std::uint32_t queue_limit = 0;
 };
 Json to_json(const ServerFacts& facts);
 
-// Versions of this program, of what it speaks and of what it stands on.
+// Versions of this program, its protocols and its libraries.
 Json version_json(const LibraryVersions& libraries, const std::vector<std::string>& backends);
 
 }  // namespace tt

@@ -16,7 +16,7 @@ Json file_json(const ModelFile& file) {
           {"header_hash", file.header_hash}};
 }
 
-// The first file's path, the size of all (a split model has several).
+// The path of the first file and the total size (a split model has several files).
 Json model_json(const SessionInfo& info) {
   std::uint64_t size = 0;
   Json files = Json::array();
@@ -29,7 +29,7 @@ Json model_json(const SessionInfo& info) {
           {"files", std::move(files)}};
 }
 
-// Known when the session has ended.
+// Only known after the session has ended.
 void add_reuse(Json& out, const SessionInfo& info) {
   const std::string_view text = info.fact("result.reused_tokens");
   std::uint32_t tokens = 0;
@@ -40,7 +40,7 @@ void add_reuse(Json& out, const SessionInfo& info) {
 
 Problem bad_title(const char* what) {
   return {Fault::BadRequest,
-          std::string(what) + " Send {\"title\": \"...\"}, of 1 to 200 characters."};
+          std::string(what) + " Send {\"title\": \"...\"} with 1 to 200 characters."};
 }
 
 }  // namespace
@@ -94,15 +94,15 @@ std::expected<std::string, Problem> parse_title_body(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     return std::unexpected(
-        Problem{Fault::BadJson, "The body is no JSON object. Send {\"title\": \"...\"}."});
+        Problem{Fault::BadJson, "The body must be a JSON object. Send {\"title\": \"...\"}."});
   }
   for (const auto& [name, value] : json.items()) {
     if (name != "title")
-      return std::unexpected(bad_title(("There is no field \"" + name + "\" here.").c_str()));
+      return std::unexpected(bad_title(("Unknown field \"" + name + "\".").c_str()));
   }
   const auto title = json.find("title");
-  if (title == json.end()) return std::unexpected(bad_title("There is no title."));
-  if (!title->is_string()) return std::unexpected(bad_title("The title is no text."));
+  if (title == json.end()) return std::unexpected(bad_title("\"title\" is missing."));
+  if (!title->is_string()) return std::unexpected(bad_title("The title must be a string."));
   std::string text = title->get<std::string>();
   const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
   if (characters == 0) return std::unexpected(bad_title("The title is empty."));

@@ -1,4 +1,4 @@
-// Sessions as the JSON of api/openapi.yaml, and what a client may say of one.
+// Sessions as JSON of api/openapi.yaml, and the PATCH body.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace tt {
 
-// A session's file: what it says about itself, or why it cannot be read.
+// A session file: its overview, or why it cannot be read.
 struct SessionEntry {
   std::string id;
   std::uint64_t file_bytes = 0;
   std::optional<SessionOverview> overview;
-  std::string error;  // without an overview: what to do
+  std::string error;  // set if there is no overview: what is wrong and what to do
 };
 using SessionEntryPtr = std::shared_ptr<const SessionEntry>;
 

@@ -27,7 +27,7 @@ Json by_key(const std::map<Key, AccessSums>& sums) {
   return json;
 }
 
-// Most bytes first.
+// Sorted by bytes, descending.
 template <class Key>
 Json by_bytes(const std::map<Key, AccessSums>& sums, std::size_t most = SIZE_MAX) {
   std::vector<std::pair<Key, AccessSums>> sorted(sums.begin(), sums.end());

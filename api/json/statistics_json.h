@@ -1,5 +1,5 @@
-// A session's accesses counted, as `tt parse --stats --json` prints them and a run folder's
-// statistics.json has them (docs/exports.md).
+// Access statistics of a session, for `tt parse --stats --json` and statistics.json of a run
+// folder (docs/exports.md).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// Of the weights those with most bytes.
+// Includes the `most_weights` weights with the most bytes.
 Json to_json(const SessionStatistics& statistics, std::size_t most_weights);
 
 }  // namespace tt

@@ -12,7 +12,7 @@ namespace {
 Json number_or_null(std::int32_t v) { return v < 0 ? Json() : Json(v); }
 Json number_or_null(float v) { return std::isfinite(v) ? Json(v) : Json(); }
 
-// An index as a number; that of nothing as null.
+// kNone is null.
 template <class Id>
 Json id_json(Id id) {
   return id.v == kNone ? Json() : Json(id.v);
@@ -31,7 +31,7 @@ Json range_json(const FileRange& range) {
   return {{"index", range.file}, {"offset", range.offset}, {"length", range.length}};
 }
 
-// What both forms of a graph begin with.
+// Common first fields of both graph forms.
 Json head_json(const GraphPart& part) {
   return {{"step", part.step ? Json(part.step->v) : Json()},
           {"template", part.id.v},

@@ -1,5 +1,5 @@
-// What was recorded in a session, as JSON: tokens, templates, nodes, tensors,
-// steps, ops, accesses, graphs.
+// Recorded data of a session as JSON: tokens, templates, nodes, tensors, steps, ops, accesses,
+// graphs.
 #pragma once
 
 #include "analysis/accesses/access_table.h"
@@ -27,14 +27,14 @@ Json collapsed_json(const GraphPart& part);
 
 // {"total": n, "steps": [...]}
 Json to_json(const Page<Token>& tokens);
-Json to_json(const std::vector<TemplateRow>& templates);  // without a total
+Json to_json(const std::vector<TemplateRow>& templates);  // no total
 Json to_json(const NodeTable& nodes);
 Json to_json(const TensorTable& tensors);
 Json to_json(const Page<StepSummary>& steps);
 Json to_json(const OpTable& ops);
 Json to_json(const Page<AccessRow>& accesses);
 
-// {"next": cursor or null, "accesses": [...]}: each with its step.
+// {"next": cursor or null, "accesses": [...]}; each access has its step.
 Json accesses_json(const AccessPage& page, const std::string& session, const AccessQuery& query);
 
 }  // namespace tt

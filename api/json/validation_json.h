@@ -1,5 +1,6 @@
-// Whether a recording is what it says it is, as JSON:
-// {"passed": bool, "checks": [{"check", "verdict", "looked_at", "wrong", "summary", "evidence"}]}.
+// The result of validating a recording, as JSON:
+// {"passed": bool, "checks": [{"check", "verdict", "looked_at", "wrong", "summary",
+// "evidence"}]}.
 #pragma once
 
 #include "analysis/report/validation.h"

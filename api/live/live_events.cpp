@@ -36,10 +36,10 @@ using Understood = std::expected<void, std::string>;
 std::unexpected<std::string> refuse(std::string what) {
   return std::unexpected(std::move(what) +
                          R"( Send {"type": "subscribe", "session": an id or "*", "kinds": )"
-                         R"(["token", "step", "op", "routing", "progress"], and perhaps "from": )"
+                         R"(["token", "step", "op", "routing", "progress"], optional "from": )"
                          R"({"token": 0, "step": 0, "op": 0, "routing": 0}, "thin": "none" or )"
                          R"("latest"}, {"type": "unsubscribe", "session": ...} or )"
-                         R"({"type": "ack", "bytes": received so far}.)");
+                         R"({"type": "ack", "bytes": total received}.)");
 }
 
 template <class Fields>
@@ -49,23 +49,23 @@ auto* find(const Fields& fields, const std::string& name) {
 }
 
 Understood read_kinds(const Json& names, LiveKinds& kinds) {
-  if (!names.is_array()) return refuse("The kinds are missing.");
+  if (!names.is_array()) return refuse(R"("kinds" must be an array.)");
   for (const Json& name : names) {
     const auto* kind = name.is_string() ? find(kKinds, name.get<std::string>()) : nullptr;
-    if (kind == nullptr) return refuse("A kind is unknown.");
+    if (kind == nullptr) return refuse(R"("kinds" contains an unknown kind.)");
     kinds.*(kind->second) = true;
   }
   return {};
 }
 
 Understood read_position(const Json& numbers, LivePosition& at) {
-  if (!numbers.is_object()) return refuse("\"from\" is no position.");
+  if (!numbers.is_object()) return refuse(R"("from" must be an object.)");
   for (const auto& [name, number] : numbers.items()) {
     const auto* place = find(kPlaces, name);
-    if (place == nullptr) return refuse("\"from\" has a number too many.");
+    if (place == nullptr) return refuse(R"("from" contains an unknown field.)");
     if (!number.is_number_unsigned() ||
         number.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
-      return refuse("A position is made of whole numbers from 0 to 4294967295.");
+      return refuse(R"(Fields of "from" must be integers from 0 to 4294967295.)");
     at.*(place->second) = number.get<std::uint32_t>();
   }
   return {};
@@ -79,7 +79,7 @@ bool has_only(const Json& json, std::initializer_list<std::string_view> names) {
 Said subscribe_of(const Json& json) {
   Subscribe command;
   if (!has_only(json, {"type", "session", "kinds", "from", "thin"}))
-    return refuse("There is a field too many.");
+    return refuse("Unknown field.");
   command.session = json["session"].get<std::string>();
   if (auto read = read_kinds(json.value("kinds", Json()), command.kinds); !read)
     return std::unexpected(read.error());
@@ -88,16 +88,16 @@ Said subscribe_of(const Json& json) {
       return std::unexpected(read.error());
   }
   if (json.contains("thin")) {
-    if (json["thin"] != "none" && json["thin"] != "latest") return refuse("\"thin\" is not known.");
+    if (json["thin"] != "none" && json["thin"] != "latest") return refuse(R"("thin" is unknown.)");
     if (json["thin"] == "latest") command.thin = Thin::Latest;
   }
   return command;
 }
 
 Said acknowledge_of(const Json& json) {
-  if (!has_only(json, {"type", "bytes"})) return refuse("There is a field too many.");
+  if (!has_only(json, {"type", "bytes"})) return refuse("Unknown field.");
   const Json bytes = json.value("bytes", Json());
-  if (!bytes.is_number_unsigned()) return refuse("The bytes are missing.");
+  if (!bytes.is_number_unsigned()) return refuse(R"("bytes" must be an unsigned integer.)");
   return Acknowledge{bytes.get<std::uint64_t>()};
 }
 
@@ -105,14 +105,14 @@ Said acknowledge_of(const Json& json) {
 
 Said parse_live_command(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("type")) return refuse("That is no command.");
+  if (!json.is_object() || !json.contains("type")) return refuse("Not a command.");
   if (json["type"] == "ack") return acknowledge_of(json);
   if (json["type"] != "subscribe" && json["type"] != "unsubscribe")
-    return refuse("The type is unknown.");
+    return refuse(R"("type" is unknown.)");
   if (!json.contains("session") || !json["session"].is_string())
-    return refuse("The session is missing.");
+    return refuse(R"("session" must be a string.)");
   if (json["type"] == "subscribe") return subscribe_of(json);
-  if (!has_only(json, {"type", "session"})) return refuse("There is a field too many.");
+  if (!has_only(json, {"type", "session"})) return refuse("Unknown field.");
   return Unsubscribe{json["session"].get<std::string>()};
 }
 

@@ -1,4 +1,4 @@
-// Text messages of the live WebSocket (api/live.md), as the values they carry.
+// Text messages of the live WebSocket (api/live.md) and the values in them.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@
 
 namespace tt {
 
-// What a client wants to hear of a session; states and losses always come.
+// Kinds of records of a subscription. State and loss events are always sent.
 struct LiveKinds {
   bool token = false, step = false, op = false, routing = false, progress = false;
   bool of_steps() const { return step || op || routing; }
   friend bool operator==(const LiveKinds&, const LiveKinds&) = default;
 };
 
-// What of a session comes next: indices of a token and a step, and of that step
-// an op and a row of routing. The rest of an answer, which belongs to no token,
-// counts as the token after the last.
+// Position of the next record of a session: token index, step index, and within that step the
+// op index and routing row. Remaining answer text that belongs to no token has the index after
+// the last token.
 struct LivePosition {
   std::uint32_t token = 0, step = 0, op = 0, routing = 0;
   friend bool operator==(const LivePosition&, const LivePosition&) = default;
 };
 
-// What to do for a client that cannot keep up: send everything, later, or skip
-// to the newest whole step.
+// Policy for slow clients. None: send everything, later. Latest: skip to the newest complete
+// step.
 enum class Thin : std::uint8_t { None, Latest };
 
 struct Subscribe {
-  std::string session;  // an id, or "*": all, also those to come
+  std::string session;  // an id, or "*": all current and future sessions
   LiveKinds kinds;
-  std::optional<LivePosition> from{};  // none: what comes next
+  std::optional<LivePosition> from{};  // nullopt: start with new records
   Thin thin = Thin::None;
   friend bool operator==(const Subscribe&, const Subscribe&) = default;
 };
@@ -44,45 +44,45 @@ struct Unsubscribe {
   std::string session;
   friend bool operator==(const Unsubscribe&, const Unsubscribe&) = default;
 };
-// The bytes of all messages that the client received so far.
+// Total bytes of all messages that the client has received.
 struct Acknowledge {
   std::uint64_t bytes = 0;
   friend bool operator==(const Acknowledge&, const Acknowledge&) = default;
 };
 using LiveCommand = std::variant<Subscribe, Unsubscribe, Acknowledge>;
 
-// The error says what a command looks like.
+// The error describes the valid commands.
 std::expected<LiveCommand, std::string> parse_live_command(std::string_view text);
 
-// What a client did not get since it subscribed. Ops and routing: of how many steps.
+// Records that a client did not receive since it subscribed. `ops` and `routing` count steps.
 struct LiveLosses {
   std::uint64_t tokens = 0, steps = 0, ops = 0, routing = 0;
   friend bool operator==(const LiveLosses&, const LiveLosses&) = default;
 };
 
-// How a session is doing; also one that was recorded before this server ran.
+// State of a session; also of sessions recorded before this server started.
 struct LiveState {
   std::string_view state;  // "queued", "running", "done", "cancelled", "failed", "recovered"
   std::uint32_t position = 0;
   std::string_view error;
 };
 
-// `window`: how many bytes may be on the way unacknowledged.
+// `window`: maximum unacknowledged bytes.
 std::string hello_event(std::size_t window);
 std::string subscribed_event(const Subscribe& what, std::uint32_t number);
 std::string unsubscribed_event(std::string_view session);
-// `session` empty: about none.
+// `session` may be empty.
 std::string error_event(std::string_view code, std::string_view session, std::string_view detail);
 std::string state_event(std::string_view session, const LiveState& state);
 std::string state_event(const JobStatus& status);
 std::string progress_event(const JobStatus& status);
-// `text`: what the answer grows by.
+// `text`: the text that this token adds to the answer.
 std::string token_event(std::string_view session, const Token& token, std::string_view text);
-// The rest of an answer, which belongs to no token; `index`: how many tokens there are.
+// Remaining answer text that belongs to no token. `index`: the number of tokens.
 std::string text_event(std::string_view session, std::uint32_t index, std::string_view text);
 std::string step_event(std::string_view session, const StepSummary& step);
 std::string loss_event(std::string_view session, const LiveLosses& losses);
-// Sessions that a subscription to "*" had no room for.
+// Number of sessions that a subscription to "*" had no room for.
 std::string sessions_loss_event(std::uint64_t sessions);
 
 }  // namespace tt

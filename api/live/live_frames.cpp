@@ -30,7 +30,7 @@ constexpr std::size_t size_of(std::uint16_t kind, std::size_t rows) {
   return sizeof(Header) + (kind == kOps ? padded(4 * rows) + 16 * rows : 4 * padded(4 * rows));
 }
 
-// The columns one after another, each in a place of a multiple of 8 bytes.
+// Consecutive columns, each starting at a multiple of 8 bytes.
 class Columns {
  public:
   explicit Columns(std::size_t rows) : rows_(rows) {}
@@ -115,12 +115,12 @@ std::expected<LiveFrame, std::string> decode_live_frame(std::span<const std::byt
   Header header;
   if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
   if (bytes.size() < sizeof header || header.magic != kMagic)
-    return std::unexpected("a live frame begins with a header of 32 bytes and TTF1");
+    return std::unexpected("a live frame must start with a 32-byte header with magic TTF1");
   if (header.kind != kOps && header.kind != kRouting)
-    return std::unexpected(std::format("a live frame has the unknown kind {}", header.kind));
+    return std::unexpected(std::format("unknown live frame kind {}", header.kind));
   const std::size_t rows = header.rows;
   if (bytes.size() != size_of(header.kind, rows)) {
-    return std::unexpected(std::format("a live frame of {} rows has {} bytes instead of {}", rows,
+    return std::unexpected(std::format("a live frame of {} rows has {} bytes, expected {}", rows,
                                        bytes.size(), size_of(header.kind, rows)));
   }
   const bool complete = (header.flags & kComplete) != 0;

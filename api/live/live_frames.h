@@ -1,6 +1,6 @@
-// Binary frames of the live WebSocket (api/live.md): what a step has by the
-// thousand, as columns. Little-endian; the page reads the columns in place, so
-// each begins at a multiple of 8 bytes.
+// Binary frames of the live WebSocket (api/live.md) for bulk data of a step, stored as
+// columns. Little-endian. Columns start at multiples of 8 bytes so that the web UI can read
+// them in place.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace tt {
 inline constexpr std::uint32_t kMostFrameRows = 2048;
 inline constexpr std::size_t kMostFrameBytes = 32 + 20 * kMostFrameRows;
 
-// The ops of a step, also of the step in flight.
+// Ops of a step, running or recorded.
 struct OpsFrame {
-  std::uint32_t subscription = 0;  // the number that "subscribed" gave
+  std::uint32_t subscription = 0;  // `number` of the "subscribed" event
   StepId step;
-  OpId first;                  // the rows are ops first, first + 1, ...
-  bool complete = false;       // with this frame the step is over and every op was sent
-  bool withdrawn = false;      // forget the step's ops: their times turned out to be unusable
+  OpId first;                  // the rows are the ops first, first + 1, ...
+  bool complete = false;       // last frame of the step: all ops were sent
+  bool withdrawn = false;      // discard the ops of this step: their times are invalid
   std::vector<Ns> begin, end;  // per row
   friend bool operator==(const OpsFrame&, const OpsFrame&) = default;
 };
 
-// What one layer's router chose in a step.
+// Choices of one layer's router in a step.
 struct RoutingFrame {
   std::uint32_t subscription = 0;
   StepId step;
-  std::uint32_t first = 0;  // routing rows of the step before these, of all layers
-  bool complete = false;    // the step has no more
+  std::uint32_t first = 0;  // number of routing rows of the step before these, over all layers
+  bool complete = false;    // last frame of the step
   LayerId layer;
   std::vector<std::uint32_t> token, expert, rank;  // per row; token kNone: unknown
   std::vector<float> score;
@@ -44,7 +44,7 @@ struct RoutingFrame {
 std::vector<std::byte> encode(const OpsFrame& frame);
 std::vector<std::byte> encode(const RoutingFrame& frame);
 
-// The error says what is wrong with the bytes.
+// The error describes what is wrong with the bytes.
 using LiveFrame = std::variant<OpsFrame, RoutingFrame>;
 std::expected<LiveFrame, std::string> decode_live_frame(std::span<const std::byte> bytes);
 

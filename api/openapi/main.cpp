@@ -1,4 +1,4 @@
-// embed_openapi IN.yaml OUT.cpp: a part of the build, not of the product.
+// embed_openapi IN.yaml OUT.cpp: build tool, not installed.
 #include <format>
 #include <fstream>
 #include <iterator>
@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr const char* kSource = R"(// Made from openapi.yaml by embed_openapi.
+constexpr const char* kSource = R"(// Generated from openapi.yaml by embed_openapi.
 #include "api/openapi/openapi.h"
 
 namespace tt {{
@@ -32,14 +32,14 @@ int fail(const std::string& why) {
 int main(int argc, char** argv) {
   if (argc != 3) return fail("usage: embed_openapi IN.yaml OUT.cpp");
   std::ifstream in(argv[1], std::ios::binary);
-  if (!in) return fail(std::format("{} cannot be read", argv[1]));
+  if (!in) return fail(std::format("cannot read {}", argv[1]));
   auto document = tt::json_of_yaml(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!document) return fail(std::format("{}: {}", argv[1], document.error()));
 
   (*document)["info"]["version"] = tt::kVersion;
   const std::string json = document->dump();
-  if (json.contains(")contract\"")) return fail("the text contains the literal's end");
+  if (json.contains(")contract\"")) return fail("the document contains the raw string delimiter");
   std::ofstream out(argv[2], std::ios::binary);
   out << std::vformat(kSource, std::make_format_args(json));
-  return out.flush() ? 0 : fail(std::format("{} cannot be written", argv[2]));
+  return out.flush() ? 0 : fail(std::format("cannot write {}", argv[2]));
 }

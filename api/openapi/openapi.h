@@ -1,6 +1,6 @@
-// The contract (api/openapi.yaml) as the JSON text that /api/openapi.json serves:
-// the whole document with this build's version, made when the program was built,
-// so that it needs no file at run time. The text lives as long as the program.
+// The API specification (api/openapi.yaml) as JSON text, served as /api/openapi.json: the
+// whole document with the version of this build. Embedded at build time, so no file is needed
+// at run time. The text has static lifetime.
 #pragma once
 
 #include <string_view>

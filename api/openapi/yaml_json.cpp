@@ -24,7 +24,7 @@ std::optional<Number> number_of(std::string_view text) {
   return value;
 }
 
-// Words that from_chars takes for numbers and the contract may use as words.
+// Excludes words such as "inf" and "nan" that from_chars parses as numbers.
 bool begins_like_a_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
@@ -47,7 +47,7 @@ Result convert(const YAML::Node& node) {
     case YAML::NodeType::Null:
       return nullptr;
     case YAML::NodeType::Scalar:
-      // yaml-cpp's tag of a plain scalar is "?", of a quoted one or a block "!".
+      // yaml-cpp tags plain scalars with "?", quoted and block scalars with "!".
       return node.Tag() == "?" ? plain_scalar(node.Scalar()) : Json(node.Scalar());
     case YAML::NodeType::Sequence: {
       Json list = Json::array();
@@ -63,7 +63,7 @@ Result convert(const YAML::Node& node) {
       for (const auto& entry : node) {
         const std::string& key = entry.first.Scalar();
         if (map.contains(key)) {
-          return std::unexpected(std::format("line {}: \"{}\" stands twice in one map.",
+          return std::unexpected(std::format("line {}: \"{}\" is a duplicate key.",
                                              entry.first.Mark().line + 1, key));
         }
         Result value = convert(entry.second);

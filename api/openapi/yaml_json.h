@@ -1,6 +1,6 @@
-// YAML text as JSON, by the core schema of YAML 1.2: what is quoted is a string,
-// plain scalars are null, true, false and numbers where they look like it, keys
-// are always strings. The order of keys stays.
+// Converts YAML to JSON by the core schema of YAML 1.2: quoted scalars are strings, plain
+// scalars are null, true, false or numbers where they match, and keys are always strings. The
+// order of keys is kept.
 #pragma once
 
 #include <expected>
@@ -9,8 +9,8 @@
 
 namespace tt {
 
-// The error is one sentence with the line. A key that stands twice in a map is
-// one: parsers do not agree on which of the two holds.
+// The error is one sentence with the line number. Duplicate keys are an error: parsers
+// disagree on which one wins.
 std::expected<nlohmann::ordered_json, std::string> json_of_yaml(const std::string& text);
 
 }  // namespace tt

@@ -11,9 +11,9 @@ namespace tt {
 
 namespace {
 
-// What the templates see, and what --json prints.
+// The data for the templates and for --json.
 Json to_json(const Report& report, ReportFormat format) {
-  // A bar would end the cell of a Markdown table, a newline its row.
+  // A "|" would end the cell of a Markdown table, a newline the row.
   const auto cell_text = [&](std::string text) {
     std::ranges::replace(text, '\n', ' ');
     if (format != ReportFormat::Markdown) return text;
@@ -57,7 +57,7 @@ Json to_json(const Report& report, ReportFormat format) {
 }  // namespace
 
 std::string text_of(const Report& report, ReportFormat format) {
-  // Through text, which replaces what is no UTF-8.
+  // Converted through text to replace invalid UTF-8.
   const std::string json = tt::text_of(to_json(report, format));
   if (format == ReportFormat::JsonText) return json;
   const auto page = minja::Parser::parse(

@@ -1,5 +1,4 @@
-// A report as one HTML file without outside resources, as Markdown (without its
-// charts), and as JSON.
+// A report as a self-contained HTML file, as Markdown (without charts), and as JSON.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The end of a tensor's name tells more than its beginning.
+// Keeps the end: it is the distinctive part of a tensor name.
 std::string shortened(std::string_view label) {
   if (label.size() <= kLongestLabel) return escaped(label);
   return "\u2026" + escaped(label.substr(label.size() - kLongestLabel + 1));
@@ -71,7 +71,7 @@ std::string bars_svg(const BarChart& chart) {
   return svg + "</svg>";
 }
 
-// Where a value stands in the picture.
+// Maps values to pixels.
 struct Scale {
   double x_to = 0, y_to = 0;
   double x(double value) const { return kLeft + value / x_to * kPlotWidth; }
@@ -111,7 +111,7 @@ std::string lines_svg(const LineChart& chart) {
     for (const auto& [x, y] : chart.lines[i].points)
       svg += std::format("{:.1f},{:.1f} ", scale.x(x), scale.y(y));
     svg += "\"/>";
-    if (chart.lines.size() < 2) continue;  // the axis says it
+    if (chart.lines.size() < 2) continue;  // a single line is named by the axis
     const std::size_t place = kWidth - kLegend * (chart.lines.size() - i);
     svg += std::format(
         "<rect x=\"{}\" y=\"3\" width=\"12\" height=\"12\" class=\"c{}\"/><text x=\"{}\" "

@@ -1,6 +1,6 @@
-// Charts of a report as SVG text: no script, no font of their own, colours by
-// the classes c0, c1, ... of the page that they stand in. Each has a title that
-// a screen reader says. Pure functions; a chart without data is no text.
+// Report charts as SVG text: no script and no fonts; colours come from the classes c0, c1, ...
+// of the embedding page. Each chart has a title for screen readers. Pure functions. A chart
+// without data gives an empty string.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ struct Look {
   std::string_view shape, line, fill;
 };
 
-// The page's colours on a light ground (webui/src/css/base.css). In the order of Category.
+// Colours of the light theme of the web UI (webui/src/css/base.css). Indexed by Category.
 constexpr std::array<Look, 6> kLooks = {{{"box", "#1f6fd0", "#e3effd"},
                                          {"hexagon", "#1c8450", "#e0f5e8"},
                                          {"parallelogram", "#8a6a00", "#faf2d2"},
@@ -28,7 +28,7 @@ constexpr std::array<Look, 6> kLooks = {{{"box", "#1f6fd0", "#e3effd"},
                                          {"invhouse", "#b35a00", "#fdeedb"},
                                          {"ellipse", "#7741c9", "#efe6fc"}}};
 
-// Inside the quotes of a label, where a backslash and an ampersand begin escapes.
+// Escapes text inside a quoted label, where backslash and ampersand are special.
 std::string escaped(std::string_view bytes) {
   std::string out;
   for (const char c : Json::parse(text_of(Json(bytes))).get<std::string>()) {
@@ -74,7 +74,7 @@ std::string group_label(const NodeGroup& group) {
   return text;
 }
 
-// Boxes and edges of either kind, numbered as their maker numbers them.
+// Boxes and edges of either graph form; the caller assigns the numbers.
 class Drawing {
  public:
   explicit Drawing(const GraphPart& part) {

@@ -1,14 +1,14 @@
-// Graphs in DOT, the language of Graphviz: `dot -Tsvg` draws them.
+// Graphs in Graphviz DOT format, for example for `dot -Tsvg`.
 //
-// A box per tensor, and around those of one layer a cluster. What a box is to the
-// chosen layers is said by its colour, as on the page, and by its shape:
+// One box per tensor; the boxes of a layer form a cluster. The colour (as in the web UI) and
+// shape show the category relative to the selected layers:
 //
 //   layer blue, box              infrastructure green, hexagon
 //   input orange, house          output of the layers purple, ellipse
 //   embedding yellow, slanted    the model's output pink, octagon
 //
-// Edges between layers are dashed. A tensor's name may be any bytes; what is no
-// UTF-8 or no printable character is replaced.
+// Edges between layers are dashed. Invalid UTF-8 and unprintable characters in tensor names
+// are replaced.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@
 namespace tt {
 
 std::string to_dot(const GraphPart& part);
-// collapsed(): a box per layer, component and category.
+// collapsed(): one box per layer, component and category.
 std::string collapsed_dot(const GraphPart& part);
 
 }  // namespace tt

@@ -8,7 +8,7 @@ namespace tt {
 
 namespace {
 
-// C0, DEL, and of C1 the two bytes that UTF-8 makes of it.
+// C0, DEL, or the two UTF-8 bytes of a C1 character.
 std::size_t control_bytes(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;

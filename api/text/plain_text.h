@@ -1,4 +1,5 @@
-// Text from anywhere (files, requests, names) for a terminal or a log. Pure; any thread.
+// Makes untrusted text (from files, requests, names) safe for a terminal or log. Pure; any
+// thread.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace tt {
 
-// With every control character (C0, DEL, and C1 in UTF-8) as \x and its bytes in hex, so
-// that nothing is left that a terminal would obey, nor a line break; those in `kept` stay.
+// Escapes every control character (C0, DEL, and C1 in UTF-8) as \x and two hex digits per
+// byte, including line breaks. Characters in `kept` are not escaped.
 std::string plain_text(std::string_view text, std::string_view kept = {});
 
 }  // namespace tt

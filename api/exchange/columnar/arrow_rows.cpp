@@ -38,7 +38,7 @@ std::shared_ptr<arrow::Buffer> buffer_of(std::vector<Value>& values) {
   return arrow::Buffer::FromVector(std::exchange(values, {}));
 }
 
-// A bit per row of a byte per row.
+// Packs one byte per row into one bit per row.
 std::expected<std::shared_ptr<arrow::Buffer>, arrow::Status> bits_from(
     const std::vector<std::uint8_t>& bytes) {
   arrow::TypedBufferBuilder<bool> bits;

@@ -1,5 +1,5 @@
-// Rows as Arrow record batches: what Arrow files are made of, and the schema, which
-// Parquet files have, too. Texts are dictionaries, the same ones in every batch.
+// Rows as Arrow record batches, and the schema, which Parquet files use too. Text columns are
+// dictionary-encoded with the same dictionary in every batch.
 #pragma once
 
 #include <arrow/record_batch.h>
@@ -17,28 +17,28 @@
 
 namespace tt::exchange {
 
-// Of the columns, with the session's facts.
+// The schema of the columns, with the session metadata.
 std::expected<std::shared_ptr<arrow::Schema>, TraceError> arrow_schema(const SessionRows& rows,
                                                                        const StepColumns& columns);
 
-// Column by column, in memory for as many rows as are appended. One thread.
+// Collects rows column by column; memory grows with the appended rows. One thread.
 class ArrowRows {
  public:
   ArrowRows(const StepColumns& columns, std::shared_ptr<arrow::Schema> schema);
 
-  // A step as StepColumns has it.
+  // Appends a step in the form of StepColumns.
   void append(std::span<const SharedValues> step);
   std::size_t size() const { return size_; }
-  // What was appended; empty again afterwards.
+  // Returns the appended rows and resets the object.
   std::expected<std::shared_ptr<arrow::RecordBatch>, TraceError> take();
 
  private:
   struct Column {
     const AccessColumn* definition;
     std::shared_ptr<arrow::Array> dictionary;
-    std::vector<std::uint8_t> valid{};    // of a nullable one, a byte per row
+    std::vector<std::uint8_t> valid{};    // for nullable columns: one byte per row
     std::vector<std::uint64_t> wide{};    // 64-bit values
-    std::vector<std::uint32_t> narrow{};  // others, and places in the dictionary
+    std::vector<std::uint32_t> narrow{};  // other values, and dictionary indices
   };
   std::vector<Column> columns_;
   std::shared_ptr<arrow::Schema> schema_;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBatchRows = 64u << 10;
 
-// Arrow and Parquet throw in places; here that becomes a value.
+// Arrow and Parquet throw in some places; converts exceptions to errors.
 template <class Work>
 Written without_exceptions(Work work) {
   try {
@@ -28,7 +28,7 @@ Written without_exceptions(Work work) {
   }
 }
 
-// A file of steps' rows, whatever its format.
+// An output file of rows, of any format.
 class RowFile {
  public:
   virtual ~RowFile() = default;
@@ -89,7 +89,7 @@ class ArrowBatches final : public RowFile {
   std::shared_ptr<arrow::ipc::RecordBatchWriter> writer_;
 };
 
-// All rows into the file that `open` makes of their columns.
+// Writes all rows to the file returned by `open`.
 template <class Open>
 Written write_rows(SessionRows& rows, const KeepGoing& keep_going, Open open) {
   return without_exceptions([&]() -> Written {
@@ -109,12 +109,12 @@ Written write_rows(SessionRows& rows, const KeepGoing& keep_going, Open open) {
   });
 }
 
-// One part of a folder, being written.
+// A part that is being written.
 struct Part {
   std::unique_ptr<OutputFile> output;
   ByteSink sink;
   std::unique_ptr<RowFile> file;
-  std::filesystem::path folder;  // renamed when its last step is known
+  std::filesystem::path folder;  // renamed when the last step is known
   StepId first{};
   std::uint64_t rows = 0;
 };

@@ -1,4 +1,4 @@
-// Parquet and Arrow files of a session's accesses, written as they are derived.
+// Exports a session's accesses to Parquet and Arrow files, streaming.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@
 
 namespace tt::exchange {
 
-// Rows at least: a page ends with the step that fills it, a row group with that page.
+// Minimum rows. A page ends with the step that fills it, a row group with that page.
 struct ParquetSizes {
   std::size_t page_rows = 64u << 10;
   std::size_t group_rows = 1u << 20;
 };
 
-// One Parquet file (parquet_file.h says what is in memory).
+// One Parquet file. See parquet_file.h for memory use.
 Written export_parquet(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going,
                        const ParquetSizes& sizes = {});
 
-// An Arrow IPC stream, or with `file` the same with a footer for random access.
+// An Arrow IPC stream, or an Arrow IPC file (with a footer for random access).
 enum class ArrowForm : std::uint8_t { Stream, File };
 Written export_arrow(SessionRows& rows, ArrowForm form, const ByteSink& sink,
                      const KeepGoing& keep_going);
 
-// A folder that DuckDB (of Parquet), Spark and pyarrow take as one table, partitioned by
-// session and step range: FOLDER/session=ID/steps=A-B/part.parquet (or .arrow, a file with
-// a footer), each of the steps A to B. A part ends with the step that fills it to
-// `rows_per_part`. The session's column is the folder's name alone. FOLDER may hold other
-// sessions, not this one.
+// A partitioned data set that DuckDB (Parquet only), Spark and pyarrow read as one table,
+// partitioned by session and step range: FOLDER/session=ID/steps=A-B/part.parquet (or .arrow,
+// an Arrow IPC file), with the steps A to B inclusive. A part ends with the step that reaches
+// `rows_per_part`. The session column exists only as the folder name. FOLDER may contain other
+// sessions, but not this one.
 enum class PartForm : std::uint8_t { Parquet, Arrow };
 Written export_parts(const SessionReader& reader, ExportRange range, PartForm form,
                      const std::filesystem::path& folder, std::uint64_t rows_per_part,

@@ -17,7 +17,7 @@ namespace {
 using parquet::Encoding;
 
 constexpr std::string_view kMagic = "PAR1";
-constexpr std::size_t kMostStatistic = 4096;  // bytes of a text; as Arrow's own writer
+constexpr std::size_t kMostStatistic = 4096;  // maximum bytes of a text; same as in Arrow's writer
 
 std::shared_ptr<parquet::WriterProperties> properties() {
   return parquet::WriterProperties::Builder()
@@ -51,7 +51,7 @@ parquet::EncodedStatistics statistics_of(const PageEncoder& encoder,
 
 }  // namespace
 
-// Parquet throws in places, what Arrow says included; here that becomes a value.
+// Parquet throws in some places, also for Arrow errors; converts exceptions to errors.
 template <class Work>
 Written ParquetFile::without_exceptions(Work work) {
   try {

@@ -1,10 +1,10 @@
-// One Parquet file of steps' rows. In memory are the pages of a row group, encoded, and
-// what the steps of the page at hand do not have in common.
+// Writes one Parquet file. Memory holds the encoded pages of a row group, and the column
+// values of the current page that differ between its steps.
 //
-// Row groups and pages are put together here and not by Arrow's own writer, which looks
-// at every row: 40 columns of 100 million rows are 4 billion values, few of which are new
-// (StepColumns). A page of steps that say what those of the page before said is that page
-// once more. bench/exchange/export_bench says what it is worth.
+// Row groups and pages are assembled here instead of by Arrow's writer, which processes every
+// row: 40 columns of 100 million rows are 4 billion values, few of which are new
+// (StepColumns). If the steps of a page have the same values as those of the previous page,
+// the encoded page is reused. bench/exchange/export_bench measures the gain.
 #pragma once
 
 #include <arrow/type_fwd.h>
@@ -26,21 +26,21 @@ namespace tt::exchange {
 // One thread.
 class ParquetFile {
  public:
-  // `schema` has the fields of `columns`. Columns and sink outlive the file.
+  // `schema` has the fields of `columns`. Columns and sink must outlive the file.
   static std::expected<std::unique_ptr<ParquetFile>, TraceError> open(const StepColumns& columns,
                                                                       const arrow::Schema& schema,
                                                                       const ByteSink& sink,
                                                                       const ParquetSizes& sizes);
 
-  // A step as StepColumns has it.
+  // Appends a step in the form of StepColumns.
   Written write(std::span<const SharedValues> step);
   Written close();
 
  private:
   struct Column {
     PageEncoder encoder;
-    std::vector<SharedValues> steps{};  // of the page at hand
-    std::vector<SharedPage> pages{};    // of the row group at hand
+    std::vector<SharedValues> steps{};  // of the current page
+    std::vector<SharedPage> pages{};    // of the current row group
   };
   ParquetFile(const ByteSink& sink, const ParquetSizes& sizes)
       : sizes_(sizes), stream_(std::make_shared<SinkStream>(sink)) {}

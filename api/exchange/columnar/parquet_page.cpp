@@ -102,7 +102,7 @@ std::string PageEncoder::statistic(std::uint64_t bits) const {
   return text;
 }
 
-// 1 per value, 0 per null, with their size before them.
+// Definition levels: 1 per value, 0 per null, prefixed with their size.
 void PageEncoder::put_levels(PageScratch& scratch) {
   std::vector<std::uint8_t> valid;
   valid.reserve(valid_.size());
@@ -124,8 +124,8 @@ void PageEncoder::put_levels(PageScratch& scratch) {
   append(scratch.body, levels_.data(), levels_.size());
 }
 
-// The values that are no nulls, in the memory of `values`; their range by the order of
-// Ordered.
+// Collects the non-null values in the buffer `values`. Ordered is the type that determines the
+// minimum and maximum.
 template <class Ordered, class Value>
 std::span<const Value> PageEncoder::gather(std::vector<Value>& values, ParquetPage& page) const {
   if (values.size() < page.rows) values.resize(page.rows);
@@ -151,7 +151,7 @@ std::span<const Value> PageEncoder::gather(std::vector<Value>& values, ParquetPa
   return there;
 }
 
-// Parquet's whole numbers are signed, and unsigned ones the same bits.
+// Parquet integers are signed; unsigned values keep their bits.
 template <class Type, class Values>
 void PageEncoder::put_numbers(const Values& values, PageScratch& scratch) {
   using Number = typename Type::c_type;

@@ -1,5 +1,5 @@
-// Pages of a Parquet column, encoded from steps' values: what the steps of a page have
-// said before is not encoded again.
+// Encodes pages of a Parquet column from step values. A page with the same values as the
+// previous one is not encoded again.
 #pragma once
 
 #include <arrow/util/compression.h>
@@ -16,18 +16,19 @@
 
 namespace tt::exchange {
 
-// Values of consecutive rows as they stand in the file.
+// An encoded page of consecutive rows.
 struct ParquetPage {
   std::shared_ptr<arrow::Buffer> bytes;  // levels and values, compressed
   std::size_t uncompressed_bytes = 0;
   std::size_t rows = 0, nulls = 0;
-  // The least and the greatest, as StepValues has them; false: nulls alone, or floats.
+  // Minimum and maximum in the encoding of StepValues. has_range is false for pages of nulls
+  // and for floats.
   bool has_range = false;
   std::uint64_t least = 0, greatest = 0;
 };
 using SharedPage = std::shared_ptr<const ParquetPage>;
 
-// What a page is made in; one for all columns.
+// Scratch buffers, shared by all columns.
 struct PageScratch {
   std::vector<std::uint8_t> body, compressed;
   std::vector<std::int16_t> levels;
@@ -35,10 +36,10 @@ struct PageScratch {
   std::vector<std::uint64_t> wide;
 };
 
-// Those of one column, which outlives it. Whole numbers are DELTA_BINARY_PACKED: what
-// hardly changes from row to row is smaller as differences than as a dictionary. Texts are
-// RLE_DICTIONARY, all words of the column being the dictionary; flags and floats PLAIN.
-// What Parquet throws passes through. One thread.
+// Encodes the pages of one column, which must outlive it. Integers use DELTA_BINARY_PACKED:
+// slowly changing values are smaller as differences than with a dictionary. Texts use
+// RLE_DICTIONARY with all texts of the column in the dictionary. Flags and floats use PLAIN.
+// Throws Parquet exceptions. One thread.
 class PageEncoder {
  public:
   static constexpr auto kCompression = arrow::Compression::LZ4;
@@ -46,13 +47,13 @@ class PageEncoder {
 
   parquet::Encoding::type encoding() const { return encoding_; }
   std::size_t words() const { return column_->words.size(); }
-  // The words as a dictionary page has them, uncompressed. Null: not of a text.
+  // The uncompressed dictionary page. Null if the column is not a text column.
   std::shared_ptr<arrow::Buffer> dictionary() const;
-  // Whether `a` comes before `b`, and a value, as Parquet's statistics have it.
+  // Order and encoding of values for Parquet statistics.
   bool less(std::uint64_t a, std::uint64_t b) const;
   std::string statistic(std::uint64_t bits) const;
 
-  // Of the rows of `steps`, one step after the other.
+  // Encodes the rows of `steps` as one page.
   SharedPage encode(std::vector<SharedValues> steps, PageScratch& scratch);
 
  private:
@@ -65,9 +66,9 @@ class PageEncoder {
 
   const StepColumns::Column* column_;
   parquet::Encoding::type encoding_;
-  std::unique_ptr<parquet::Encoder> encoder_;  // of whole numbers and texts
+  std::unique_ptr<parquet::Encoder> encoder_;  // for integers and texts
   std::unique_ptr<arrow::util::Codec> codec_;
-  // Of the page before: its steps, which rows are no nulls, the same encoded, and all of it.
+  // Previous page: its steps, validity per row, encoded levels, and the page.
   std::vector<SharedValues> steps_;
   std::vector<std::uint8_t> valid_, levels_;
   SharedPage page_;

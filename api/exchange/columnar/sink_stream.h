@@ -1,4 +1,4 @@
-// A ByteSink as Arrow and Parquet write to it.
+// Adapts a ByteSink to an Arrow output stream.
 #pragma once
 
 #include <arrow/io/interfaces.h>
@@ -10,10 +10,10 @@
 
 namespace tt::exchange {
 
-// What Arrow says went wrong.
+// Converts an Arrow error.
 TraceError trace_error(const arrow::Status& status);
 
-// The sink outlives it; its own error is kept for who asked.
+// The sink must outlive it. The original error of the sink is kept for the caller.
 class SinkStream final : public arrow::io::OutputStream {
  public:
   explicit SinkStream(const ByteSink& sink) : sink_(sink) {}
@@ -23,7 +23,7 @@ class SinkStream final : public arrow::io::OutputStream {
   arrow::Status Write(const void* data, std::int64_t bytes) override;
   using arrow::io::OutputStream::Write;
 
-  // An error that the sink gave comes out as it went in.
+  // Returns the sink's original error if there was one, else the converted Arrow error.
   TraceError error(const arrow::Status& status) const;
   std::expected<void, TraceError> said(const arrow::Status& status) const;
 

@@ -1,5 +1,5 @@
-// Sessions from exports: a log (NDJSON) or a run folder becomes a .ttrace again.
-// What comes out equal and what is lost is in docs/exports.md.
+// Creates sessions from exports: a log (NDJSON) or a run folder is converted back to a .ttrace
+// file. docs/exports.md lists what is preserved and what is lost.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@ struct Imported {
   std::uint64_t accesses = 0, bytes = 0;
 };
 
-// A log with its kind under `event`, or under `type` as older ones have it. Lines of
-// other kinds are passed over. Damaged, with the line, when it is no log. In memory
-// is one step. `session`: where the .ttrace is written; it must not exist.
+// Imports a log. The event kind is in `event`, or in `type` in older logs. Unknown kinds are
+// skipped. Returns Damaged, with the line number, if the file is not a log. Memory holds one
+// step. `session`: path of the .ttrace file; it must not exist.
 std::expected<Imported, TraceError> import_log(const std::filesystem::path& log,
                                                const std::filesystem::path& session,
                                                const KeepGoing& keep_going = always);
 
-// What is read of a run folder.
+// The files of a run folder that the import reads.
 inline constexpr std::string_view kMetadata = "trace_metadata.json", kConstants = "accesses.csv",
                                   kRecords = "tensor_access.bin";
 inline constexpr std::array kImportedFiles = {kMetadata, kConstants, kRecords};

@@ -39,7 +39,7 @@ ImportedRow row_from(const Json& json) {
   row.operation_type = text_in(json, "operation_type", "NONE");
   row.device = text_in(json, "device");
   row.layer = layer_in(json, "layer_id");
-  // Our own rows leave out a layer that is none; others may not tell the op's at all.
+  // Our exports omit op_layer_id only if there is no layer; other logs may never have it.
   const bool ours = json.contains("extent");
   row.op_layer = ours || json.contains("op_layer_id") ? layer_in(json, "op_layer_id") : row.layer;
   row.write = flag_in(json, "write");

@@ -1,4 +1,4 @@
-// What importers have in common: rows and steps from the JSON of exports.
+// Shared by the importers: parses rows and steps from exported JSON.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace tt::exchange {
 
-// A row from its columns, as access_columns() names them; what is absent or of
-// another type is as if it were null.
+// Parses a row from its columns, named as in access_columns(). Missing columns and wrong types
+// are treated as null.
 ImportedRow row_from(const Json& columns);
 
-// The fields of step_begin, and of step_end; both may be in one object.
+// Parse the fields of step_begin and of step_end. Both may be in one object.
 void begin_step_from(const Json& json, Step& step);
 void end_step_from(const Json& json, Step& step);
-std::vector<Token> tokens_from(const Json& json);  // of the list under "tokens"
+std::vector<Token> tokens_from(const Json& json);  // the list in "tokens"
 
 TraceError damaged(const std::filesystem::path& file, std::uint64_t line, const std::string& what);
 

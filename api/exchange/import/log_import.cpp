@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kLongestLine = 64u << 20;
 
-// Reads up to the line's end; false at the end of the file. A line that is too
-// long comes cut off, and is no JSON then.
+// Reads one line; returns false at the end of the file. An overlong line is truncated and is
+// then invalid JSON.
 bool read_line(std::istream& in, std::string& line) {
   line.clear();
   for (int c = in.get(); c != std::char_traits<char>::eof(); c = in.get()) {
@@ -38,7 +38,7 @@ class LogImport {
     std::ifstream in(log_, std::ios::binary);
     if (!in) {
       return std::unexpected(
-          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be read."});
+          TraceError{TraceError::Kind::NotFound, log_.string() + " cannot be opened."});
     }
     std::string line;
     while (read_line(in, line)) {
@@ -46,7 +46,7 @@ class LogImport {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       const Json entry = Json::parse(line, nullptr, false);
       if (!entry.is_object())
-        return std::unexpected(damaged(log_, line_, "This is no line of a log: no JSON object."));
+        return std::unexpected(damaged(log_, line_, "Not a log: the line is not a JSON object."));
       const std::string event = text_in(entry, "event", text_in(entry, "type"));
       if (event == "step_begin" && !keep_going()) return std::unexpected(cancelled_error());
       if (const Written taken = take(event, entry); !taken) return std::unexpected(taken.error());
@@ -85,9 +85,10 @@ class LogImport {
 
   Written start(const Json& entry) {
     if (builder_) {
-      return std::unexpected(damaged(log_, line_, "A second session begins. Import one a time."));
+      return std::unexpected(damaged(
+          log_, line_, "The log contains a second session. Import one session at a time."));
     }
-    // The log's own id is in `id`, in older ones in `session` or `session_id`.
+    // The id is in `id`; older logs have it in `session` or `session_id`.
     info_ = session_from(entry);
     const std::string id =
         info_.id.empty() ? text_in(entry, "session_id", text_in(entry, "session")) : info_.id;
@@ -122,7 +123,7 @@ class LogImport {
     return {};
   }
 
-  // What tells one step from the next in a log that does not say where steps begin.
+  // Identifies the step of a row in a log without step_begin.
   static std::int64_t step_told(const Json& entry) {
     return number_in<std::int64_t>(entry, "step", number_in<std::int64_t>(entry, "token_id"));
   }
@@ -130,9 +131,8 @@ class LogImport {
   Written row(const Json& entry) {
     if (const auto size = entry.find("size_bytes");
         size == entry.end() || !size->is_number() || *size < 0) {
-      return std::unexpected(damaged(log_, line_,
-                                     "A tensor_log says under \"size_bytes\" how many bytes were "
-                                     "touched. This one does not."));
+      return std::unexpected(
+          damaged(log_, line_, "A tensor_log must have a non-negative number \"size_bytes\"."));
     }
     if (step_ && untold_step_ && step_told(entry) != *untold_step_) {
       if (const Written ended = end_step(); !ended) return ended;
@@ -149,19 +149,19 @@ class LogImport {
     ImportedRow row = row_from(entry);
     if (!entry.contains("op")) row.op = static_cast<std::uint32_t>(step_->rows.size());
     if (!step_->rows.empty() && row.op < step_->rows.back().op)
-      return std::unexpected(damaged(log_, line_, "Ops of a step come in their order."));
+      return std::unexpected(damaged(log_, line_, "The ops of a step must be in order."));
     if (!token_told_ && tells(entry, "token_id")) {
       step_->step.first_token = number_in<std::uint32_t>(entry, "token_id");
       token_told_ = true;
     }
     if (legacy_ && row.begin) take_times(row);
-    if (row.size_bytes > 0) ++imported_.accesses;  // else nothing was touched
+    if (row.size_bytes > 0) ++imported_.accesses;  // 0: nothing was accessed
     imported_.bytes += row.size_bytes;
     step_->rows.push_back(std::move(row));
     return {};
   }
 
-  // Of a step that says at most when it began: it goes on for as long as its rows do.
+  // For a step without an end time: the step lasts as long as its rows.
   void take_times(const ImportedRow& row) {
     Step& step = step_->step;
     const Ns begin{*row.begin};
@@ -175,7 +175,7 @@ class LogImport {
     step.end = std::max(step.end, Ns{row.end.value_or(begin.v)});
   }
 
-  // The step's own end counts, whatever its rows say of how long their ops took.
+  // The step end takes precedence over op ends computed from rows.
   void bound_ops() {
     Step& step = step_->step;
     step.end = std::max({step.begin, step.end, last_op_begin_.value_or(step.begin)});
@@ -198,9 +198,9 @@ class LogImport {
     if (!builder_) {
       return std::unexpected(TraceError{
           TraceError::Kind::Damaged,
-          log_.string() + " has neither session_start nor tensor_log: it is no log of a session."});
+          log_.string() + " is not a session log: it has neither session_start nor tensor_log."});
     }
-    // A log that breaks off is of a session that did.
+    // A truncated log means that the session was interrupted.
     if (!ended_) info_.state = SessionState::Recovered;
     if (info_.state == SessionState::Running) info_.state = SessionState::Recovered;
     if (steps_without_token_count_ > 0)
@@ -217,12 +217,12 @@ class LogImport {
   LossCounters losses_;
   std::optional<SessionBuilder> builder_;
   std::optional<ImportedStep> step_;
-  std::optional<std::int64_t> untold_step_;       // of a step that no step_begin began
-  bool legacy_ = false;                           // the step does not say when its first op began
-  bool begin_told_ = false, token_told_ = false;  // of the step
-  std::optional<Ns> last_op_begin_;               // that a row of it told
-  std::uint32_t next_token_ = 0;                  // behind the last step's
-  std::uint64_t steps_without_token_count_ = 0;   // which may have evaluated more than one
+  std::optional<std::int64_t> untold_step_;       // step without a step_begin
+  bool legacy_ = false;                           // the step has no first_op_ns
+  bool begin_told_ = false, token_told_ = false;  // of the current step
+  std::optional<Ns> last_op_begin_;               // latest op begin of its rows
+  std::uint32_t next_token_ = 0;                  // after the tokens of the last step
+  std::uint64_t steps_without_token_count_ = 0;   // they may have evaluated more than one token
   bool ended_ = false;
   Imported imported_;
 };

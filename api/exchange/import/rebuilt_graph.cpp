@@ -1,16 +1,15 @@
-// How rows become a graph that makes them again.
+// Converts rows to a graph that produces the same accesses.
 //
-// An op's name decides by which rule its accesses are derived (docs/byte-rules.md),
-// and the rule of MUL_MAT, say, would read what it finds among its sources. So the
-// node with the op's name has no sources and an empty output: by any rule it touches
-// nothing. Beside it, in the same op, stands a node that does no work by its name,
-// NONE, but counts as computed: it reads each of its sources once and writes its
-// output. Its sources are flat tensors of exactly the bytes that were touched.
+// The op name determines the byte rule of its accesses (docs/byte-rules.md); the rule of
+// MUL_MAT, for example, would read whatever it finds in its sources. So the node with the op's
+// name gets no sources and an empty output: it accesses nothing under any rule. The same op
+// gets a second node named NONE that counts as computed. It reads each of its sources once and
+// writes its output. Its sources are flat tensors of exactly the accessed size.
 //
-// What varies from step to step is left to the rules that have lists for it: the
-// experts of MUL_MAT_ID, the rows of GET_ROWS and ADD_ID, the cells of
-// FLASH_ATTN_EXT. Their lists are tensors whose elements have no bytes, so that
-// reading the list is no access of its own; where it was one, it has a row.
+// What varies per step is left to the rules that use lists: the experts of MUL_MAT_ID, the
+// rows of GET_ROWS and ADD_ID, the cells of FLASH_ATTN_EXT. The list tensors have elements of
+// zero bytes, so reading a list is not an access; if it was one originally, it has its own
+// row.
 #include "api/exchange/import/rebuilt_graph.h"
 
 #include <algorithm>
@@ -26,12 +25,12 @@ namespace {
 constexpr std::int64_t kManyCells = std::int64_t{1} << 31;
 constexpr std::int64_t kManyExperts = std::int64_t{1} << 16;
 
-// Cells are listed one by one; where a step has more than these, the row is as if it
-// touched all of a view of its bytes.
+// Cells are listed individually. If a step has more cells than this, the row is treated as an
+// access to all of a view of its size.
 constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
 
-// Rows of one op that one access of the template makes: one row, or those of the
-// experts or rows of a weight.
+// Rows of one op that are produced by one access of the template: a single row, or the rows of
+// the experts or matrix rows of a weight.
 struct Group {
   enum class Kind : std::uint8_t { Fixed, Experts, Rows, Cells } kind = Kind::Fixed;
   std::span<const ImportedRow> rows;
@@ -87,8 +86,8 @@ std::vector<std::string_view> words_of(std::string_view name) {
   return words;
 }
 
-// Whether an op of that name can have such a group, and where its tensor and its
-// list stand among the sources.
+// The source indices of the tensor and of its list if an op of that name can have such a
+// group.
 struct Places {
   std::size_t tensor = 0, list = 0;
 };
@@ -145,7 +144,7 @@ class Rebuild {
     t.nb = {1, stride1, stride2, stride2 * n2};
   }
 
-  // Of as many bytes as were touched, over as long a stretch of the file.
+  // A tensor of exactly the accessed bytes that spans the same file range.
   TensorId fixed(const ImportedRow& row) {
     const std::uint64_t n = row.size_bytes, length = row.range.length;
     const auto key = std::tuple(row.tensor, row.tensor_name, n, row.range.file, row.range.offset,
@@ -170,7 +169,7 @@ class Rebuild {
     }
     return empty_;
   }
-  // A list that an access follows; its elements have no bytes.
+  // A list that selects what is accessed; its elements have zero bytes.
   TensorId list(SlotKind kind, std::int64_t columns, LayerId layer, SlotValues values) {
     Tensor t;
     t.name = std::string("imported ") + to_text(kind);
@@ -197,12 +196,12 @@ class Rebuild {
     graph().nodes.push_back(std::move(node));
   }
 
-  // Every expert at its rank, in a table with a line per token: as many lines as the
-  // rank that most experts have needs. What is left over names no expert.
+  // Each expert in the column of its rank, one line per token; the rank with the most experts
+  // determines the number of lines. Unused entries are -1.
   TensorId experts(const Group& group, std::vector<TensorId>& sources) {
     const ImportedRow& first = group.rows.front();
     const std::uint64_t unit = first.size_bytes;
-    // The session's own number may be anything.
+    // The value in the session metadata is untrusted.
     std::int64_t used = std::clamp<std::int64_t>(session_.n_experts_used, 1, kMostRanks);
     std::map<std::int32_t, std::size_t> lines;
     std::size_t most = 0;
@@ -235,7 +234,7 @@ class Rebuild {
       t.file = {first.range.file, base, experts * unit};
     }
     sources[0] = add(std::move(t), first.address == 0 ? 0 : first.address - before);
-    // Where no score is known the slot stays, so that every step has the same graph.
+    // The slot is kept even without scores so that all steps have the same graph.
     if (!scored) scores.floats.clear();
     list(SlotKind::ExpertScores, used, first.op_layer, std::move(scores));
     return list(SlotKind::Experts, used, first.op_layer, std::move(ids));
@@ -308,7 +307,7 @@ class Rebuild {
       } else {
         const ImportedRow& keys = group.rows.front();
         sources[1] = cells(keys);
-        // The values of the same attention follow their keys and share the mask.
+        // The V cells of the same attention follow the K cells and share the mask.
         const ImportedRow* values = g + 1 < groups.size() ? &groups[g + 1].rows.front() : nullptr;
         if (values != nullptr && groups[g + 1].kind == Group::Kind::Cells &&
             cells_in(*values) == cells_in(keys)) {
@@ -329,7 +328,7 @@ class Rebuild {
                            .layer = rows.empty() ? kNoLayer : rows[0].op_layer});
   }
 
-  // The fingerprint of an imported graph is a hash of all that it holds.
+  // The fingerprint of an imported graph is a hash of its whole content.
   void finish() {
     std::uint64_t hash = 0xcbf29ce484222325u;
     const auto number = [&](std::uint64_t v) {

@@ -1,4 +1,4 @@
-// A graph whose accesses are given rows: see session_builder.h. Pure.
+// Rebuilds a graph that produces the given rows as accesses; see session_builder.h. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace tt::exchange {
 
 struct RebuiltGraph {
-  GraphTemplate graph;                   // with a fingerprint of all that it holds
+  GraphTemplate graph;                   // the fingerprint covers the whole graph
   std::vector<std::uint64_t> addresses;  // per tensor
   std::vector<SlotValues> slots;         // of this step
 };
 
-// Steps of the same structure give equal graphs: what varies from step to step
-// (experts, rows of a matrix, cells of the cache) is in the slots.
+// Steps of the same structure give equal graphs. What varies per step (experts, matrix rows,
+// cache cells) is in the slots.
 RebuiltGraph rebuilt_graph(const ImportedStep& step, const SessionInfo& session);
 
 }  // namespace tt::exchange

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An op's times follow one another: one without a row ends where the next begins.
+// Ops are consecutive: an op without a row ends where the next one begins.
 std::vector<Ns> op_ends(const ImportedStep& step, std::size_t ops) {
   std::vector<Ns> ends(std::min<std::size_t>(step.ops_run, ops));
   std::size_t row = step.rows.size();
@@ -34,7 +34,7 @@ TraceError damaged_step(const Step& step, const std::string& what) {
   return {TraceError::Kind::Damaged, std::format("Step {} {}", step.id.v, what)};
 }
 
-// Whether a step costs what its rows cost, and not what they say.
+// Limits the cost of a step to a multiple of its rows, whatever counts it declares.
 std::expected<void, TraceError> check_size(const Step& step, const ImportedStep& imported) {
   std::uint64_t ops = imported.ops;
   std::int64_t ranks = 1;
@@ -44,10 +44,11 @@ std::expected<void, TraceError> check_size(const Step& step, const ImportedStep&
   }
   if (ops > kOpsWithoutRows + kOpsPerRow * imported.rows.size()) {
     return std::unexpected(damaged_step(
-        step, std::format("says it has {} ops, and has {} accesses.", ops, imported.rows.size())));
+        step, std::format("declares {} ops but has only {} accesses.", ops, imported.rows.size())));
   }
   if (ranks > kMostRanks) {
-    return std::unexpected(damaged_step(step, std::format("says a token has {} experts.", ranks)));
+    return std::unexpected(
+        damaged_step(step, std::format("declares {} experts per token.", ranks)));
   }
   return {};
 }
@@ -68,10 +69,10 @@ std::expected<SessionBuilder, TraceError> SessionBuilder::create(const fs::path&
   std::error_code none;
   if (fs::exists(path, none)) {
     return std::unexpected(TraceError{
-        TraceError::Kind::Exists, path.string() + " exists. Choose another name, or remove it."});
+        TraceError::Kind::Exists, path.string() + " exists. Choose another name or remove it."});
   }
   const fs::path making = path.string() + "-making";
-  fs::remove(making, none);  // of an import that was killed
+  fs::remove(making, none);  // left by a killed import
   auto writer = SessionWriter::create(making, info);
   if (!writer) return std::unexpected(writer.error());
   return SessionBuilder(path, info, *std::move(writer));
@@ -105,11 +106,11 @@ std::expected<void, TraceError> SessionBuilder::add_step(const ImportedStep& imp
   step.id = StepId{steps_++};
   const std::uint64_t last_token = std::uint64_t{step.first_token} + step.n_tokens;
   if (last_token > tokens_) {
-    // The log does not tell the tokens themselves; that they were there it does.
+    // The log lacks these tokens, but the step shows that they existed.
     untold_ += last_token - tokens_;
     if (untold_ > kMostUntoldTokens) {
       return std::unexpected(
-          damaged_step(step, std::format("evaluates token {}; {} of those before it are not told.",
+          damaged_step(step, std::format("evaluates token {}; {} tokens before it are missing.",
                                          last_token - 1, untold_)));
     }
     std::vector<Token> unknown(last_token - tokens_);

@@ -1,7 +1,7 @@
-// A session file made from exported rows. Graphs are not in an export, so they are
-// rebuilt from what was touched: each op becomes nodes that make exactly its
-// accesses again. Accesses, bytes, times, tokens, experts and file ranges come out
-// equal; shapes, edges and views do not (docs/exports.md has the list).
+// Builds a session file from exported rows. Exports contain no graphs, so graphs are rebuilt
+// from the accesses: each op becomes nodes that produce exactly the same accesses. Accesses,
+// bytes, times, tokens, experts and file ranges are preserved; shapes, edges and views are not
+// (see docs/exports.md).
 #pragma once
 
 #include <cmath>
@@ -20,31 +20,31 @@
 
 namespace tt::exchange {
 
-// What no model has, and a file may say: it would cost what it says.
-inline constexpr std::int32_t kMostRanks = 1024;              // experts of a token
-inline constexpr std::uint64_t kMostUntoldTokens = 1u << 16;  // in all
-inline constexpr std::uint64_t kOpsWithoutRows = 4096;        // of a step, and
+// Limits against untrusted files whose numbers would cause large allocations.
+inline constexpr std::int32_t kMostRanks = 1024;              // experts per token
+inline constexpr std::uint64_t kMostUntoldTokens = 1u << 16;  // in total
+inline constexpr std::uint64_t kOpsWithoutRows = 4096;        // per step, plus
 inline constexpr std::uint64_t kOpsPerRow = 64;
-inline constexpr std::size_t kMostStepRows = 4u << 20;  // importers hold them
+inline constexpr std::size_t kMostStepRows = 4u << 20;  // rows of one step are held in memory
 
-// One access as an export has it; the fields are its columns.
+// One access of an export; the fields are its columns.
 struct ImportedRow {
   std::uint32_t op = 0;
   std::string operation_type = "NONE";
   std::string device;
   LayerId op_layer = kNoLayer;
   bool write = false;
-  std::uint32_t tensor = kNone;  // kNone: told by the name alone
+  std::uint32_t tensor = kNone;  // kNone: identified by name only
   std::string tensor_name, tensor_type;
   TensorKind kind = TensorKind::Intermediate;
-  std::uint64_t tensor_bytes = 0;  // 0: not told
-  std::uint64_t address = 0;       // 0: not told; with an expert, of its slice
+  std::uint64_t tensor_bytes = 0;  // 0: unknown
+  std::uint64_t address = 0;       // 0: unknown; with an expert, of its slice
   LayerId layer = kNoLayer;
   Component component = Component::Other;
   Role role = Role::None;
   Source source = Source::Compute;
   FileRange range;
-  std::optional<std::uint64_t> tensor_file_offset{};  // where rows and experts count from
+  std::optional<std::uint64_t> tensor_file_offset{};  // base offset of rows and experts
   std::uint64_t size_bytes = 0;
   Extent extent = Extent::All;
   std::uint64_t unit_bytes = 0;
@@ -53,17 +53,17 @@ struct ImportedRow {
   std::optional<std::int64_t> begin{}, end{};  // of the op
 };
 
-// A step and its accesses, by op, as they were made. `step` has what it says of
-// itself; template, allocation, op ends and slots are the builder's.
+// A step and its accesses, ordered by op. The builder sets the template, allocation, op ends
+// and slots of `step`; its other fields are taken as given.
 struct ImportedStep {
   Step step;
-  std::uint32_t ops = 0;      // of its graph, at least; ops without an access have no row
-  std::uint32_t ops_run = 0;  // with a time; 0: without times
+  std::uint32_t ops = 0;      // minimum op count of its graph; ops without accesses have no rows
+  std::uint32_t ops_run = 0;  // ops with times; 0: no times
   std::optional<std::int64_t> last_op_end{};
   std::vector<ImportedRow> rows;
 };
 
-// One thread. Nothing is left at `path` unless finish() went well.
+// One thread. No file remains at `path` unless finish() succeeds.
 class SessionBuilder {
  public:
   static std::expected<SessionBuilder, TraceError> create(const std::filesystem::path& path,
@@ -72,7 +72,7 @@ class SessionBuilder {
   SessionBuilder& operator=(SessionBuilder&&) = delete;
   ~SessionBuilder();
 
-  // In order; tokens before the steps that evaluate them.
+  // Call in order; add tokens before the steps that evaluate them.
   std::expected<void, TraceError> add_tokens(std::vector<Token> tokens);
   std::expected<void, TraceError> add_step(const ImportedStep& step);
   std::expected<void, TraceError> finish(const SessionInfo& info, const LossCounters& losses);
@@ -85,10 +85,10 @@ class SessionBuilder {
   std::filesystem::path path_, making_;
   SessionInfo info_;
   std::unique_ptr<SessionWriter> writer_;
-  std::unordered_map<std::uint64_t, TemplateId> templates_;  // by what they hold
+  std::unordered_map<std::uint64_t, TemplateId> templates_;  // by content hash
   std::unordered_map<std::uint64_t, AllocationId> allocations_;
   std::uint32_t steps_ = 0, tokens_ = 0;
-  std::uint64_t untold_ = 0;  // of the tokens
+  std::uint64_t untold_ = 0;  // unknown tokens
 };
 
 }  // namespace tt::exchange

@@ -8,7 +8,7 @@
 namespace tt::exchange {
 namespace {
 
-// A letter's five rows from the top, an octal digit each: 4 is the left dot of three.
+// Glyphs of 3 x 5 dots: five rows from the top, one octal digit each; 4 is the left dot.
 constexpr unsigned kDigits[] = {075557, 026227, 071747, 071717, 055711,
                                 074717, 074757, 071111, 075757, 075717};
 constexpr unsigned kLetters[] = {025755, 065656, 034443, 065556, 074647, 074644, 034553,

@@ -1,4 +1,4 @@
-// A small picture: boxes of one colour, and words; and as PNG.
+// A small image with filled boxes and text; PNG output.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,22 @@ struct Box {
   std::uint32_t x = 0, y = 0, width = 0, height = 0;  // y downwards
 };
 
-// White at first. What lies beyond its edges is not painted.
+// Initially white. Drawing outside of the edges is clipped.
 class Picture {
  public:
   Picture(std::uint32_t width, std::uint32_t height)
       : width_(width), height_(height), pixels_(std::size_t{width} * height, kWhite) {}
 
   static constexpr Colour kWhite{255, 255, 255}, kInk{60, 60, 60};
-  // Of a word's box: kLetterWidth each, the last one's gap included.
+  // Text size: kLetterWidth per character, including the gap.
   static constexpr std::uint32_t kLetterWidth = 8, kLetterHeight = 10;
 
   void fill(const Box& box, Colour colour);
-  // Upper left corner. Letters of any case, digits and . , : / % + -; else a gap.
+  // Draws text; x and y are the upper left corner. Supports letters (case-insensitive), digits
+  // and . , : / % + -; other characters are blank.
   void write(std::uint32_t x, std::uint32_t y, std::string_view words);
 
-  // RGB, 8 bits each. Io: libpng has no memory.
+  // RGB, 8 bits per channel. Returns Io if libpng runs out of memory.
   std::expected<std::string, TraceError> png() const;
 
  private:

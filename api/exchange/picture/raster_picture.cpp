@@ -12,8 +12,8 @@ namespace {
 
 constexpr Colour kLeast{222, 235, 247}, kMost{8, 48, 107};
 constexpr std::uint32_t kTick = 4;            // pixels
-constexpr std::uint32_t kBetweenLabels = 14;  // of rows, at least
-constexpr std::uint64_t kTicks = 5;           // of an axis of numbers, at most
+constexpr std::uint32_t kBetweenLabels = 14;  // minimum distance of row labels
+constexpr std::uint64_t kTicks = 5;           // maximum ticks of a numeric axis
 
 std::uint32_t width_of(std::string_view words) {
   return static_cast<std::uint32_t>(words.size()) * Picture::kLetterWidth;
@@ -25,7 +25,7 @@ std::string number_text(Axis axis, std::int64_t number) {
   return std::to_string(number);
 }
 
-// Calls `label(where, words)`, `where` being a share of the axis, from 0 to 1.
+// Calls `label(where, words)`; `where` is the position on the axis from 0 to 1.
 template <class Label>
 void for_each_label(const RasterAxis& axis, std::uint32_t most, Label label) {
   if (!axis.rows.empty()) {
@@ -34,13 +34,13 @@ void for_each_label(const RasterAxis& axis, std::uint32_t most, Label label) {
       label((static_cast<double>(i) + 0.5) / static_cast<double>(n), axis.rows[i]);
     return;
   }
-  // Ranges of damaged files may be longer than a signed number.
+  // Ranges of damaged files may exceed a signed integer.
   const std::uint64_t length =
       static_cast<std::uint64_t>(axis.range.to) - static_cast<std::uint64_t>(axis.range.from);
   const std::uint64_t ticks = std::min(kTicks, length);
   for (std::uint64_t i = 0; i <= ticks && ticks > 0; ++i) {
     const std::uint64_t at = length / ticks * i + length % ticks * i / ticks;
-    // Time and bytes have an end; of what is counted, the end is one too many.
+    // Time and byte axes label their end; for counts the end is exclusive and not labelled.
     if (at == length && axis.axis != Axis::Time && !is_bytes(axis.axis)) continue;
     label(static_cast<double>(at) / static_cast<double>(length),
           number_text(axis.axis,

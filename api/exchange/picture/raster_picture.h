@@ -1,4 +1,4 @@
-// A raster as a picture with its axes: docs/exports.md says where its pixels are.
+// Draws a raster with axes; docs/exports.md describes the pixel layout.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace tt::exchange {
 
-// Of the picture, and of the plot in it; y's first row is the lowest. Column px of the
-// plot shows column px * n / kPlotWidth of the raster's n, and so do rows.
+// Size of the image, and the plot area in it. The first row of y is at the bottom. Plot column
+// px shows raster column px * n / kPlotWidth of n columns; rows likewise.
 inline constexpr std::uint32_t kPictureWidth = 1400, kPictureHeight = 720;
 inline constexpr Box kPlot{.x = 100, .y = 40, .width = 1280, .height = 640};
 
-// White is nothing; else between two blues, in proportion to the largest cell.
+// White for 0; otherwise a blue interpolated linearly by value / largest.
 Colour colour_of(double value, double largest);
 
 Picture picture_of(const Raster& raster, std::string_view title);

@@ -43,7 +43,7 @@ Cell address(const RowScope& scope, const ExportRow& row) {
   return at == 0 ? Cell(kNull) : count(at);
 }
 
-// The part of an attention that a weight or a result belongs to.
+// The attention part (Q, K, V, QKV, O) of a weight or result.
 Cell qkv(Role role) {
   switch (role) {
     case Role::Q:
@@ -78,7 +78,7 @@ using R = const ExportRow&;
 using enum CellType;
 using enum Varies;
 
-constexpr AccessColumn kColumns[] = {
+constexpr AccessColumn kAccessColumns[] = {
     {"session", Text, PerStep, "", false,
      [](S s, R) -> Cell { return std::string_view(s.session->id); }},
     {"step", UInt32, PerStep, "", false, [](S s, R) { return count(s.step->id.v); }},
@@ -161,7 +161,7 @@ constexpr AccessColumn kColumns[] = {
 
 }  // namespace
 
-std::span<const AccessColumn> access_columns() { return kColumns; }
+std::span<const AccessColumn> access_columns() { return kAccessColumns; }
 
 std::uint64_t address_of(const RowScope& scope, const ExportRow& row) {
   const std::uint32_t tensor = row.access.tensor.v;

@@ -1,9 +1,9 @@
-// The exported access row: one table of columns that CSV, JSON, the log, Parquet
-// and Arrow all write, in this order. What each means is in docs/exports.md.
+// The exported access row: one table of columns, in this order, for CSV, JSON, the log,
+// Parquet and Arrow. docs/exports.md documents each column.
 //
-// A column says how far its value reaches (Varies), so that a writer asks once per
-// step or once per template's access and only copies from there: most of a row is
-// the same in every step.
+// Each column declares how its value varies (Varies), so that a writer evaluates it once per
+// step or once per access of a template and copies it otherwise: most of a row is the same in
+// every step.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@
 
 namespace tt::exchange {
 
-// A template and what its rows take from it.
+// A template and the data that its rows need.
 struct RowTemplate {
   std::shared_ptr<const DerivedGraph> derived;
-  std::vector<std::string> op_names;  // per op; of a fused one "RMS_NORM+MUL"
-  std::vector<HeadGeometry> heads;    // per access; count 0: not divided by heads
+  std::vector<std::string> op_names;  // per op; for fused ops "RMS_NORM+MUL"
+  std::vector<HeadGeometry> heads;    // per access; count 0: not divided into heads
 };
 
 // One access of one step.
 struct ExportRow {
   StepAccess access;
-  std::uint32_t part = 0;  // which row of the template's access it is, from 0
-  std::int32_t head = -1;  // with rows per head; -1: the access of all heads
+  std::uint32_t part = 0;  // row index within the template's access, from 0
+  std::int32_t head = -1;  // with rows per head; -1: access of all heads
 };
 
-// What the rows of a step have in common. `step` and `addresses` are absent where
-// only cells are asked for that do not depend on them.
+// Data shared by the rows of a step. `step` and `addresses` may be absent if only cells that
+// do not use them are evaluated.
 struct RowScope {
   const SessionInfo* session = nullptr;
   const RowTemplate* graph = nullptr;
@@ -45,10 +45,10 @@ struct RowScope {
 };
 
 enum class CellType : std::uint8_t { Text, Flag, Int32, UInt32, Int64, UInt64, Float };
-// PerRow: of the row and of where its tensor lies; PerTime: and of when its op ran.
+// PerRow: depends on the row and on the tensor address. PerTime: also on the op times.
 enum class Varies : std::uint8_t { PerStep, PerAccess, PerRow, PerTime };
 
-// Monostate: null. Texts live as long as the scope, and may be no UTF-8.
+// Monostate: null. Texts live as long as the scope and may be invalid UTF-8.
 using Cell =
     std::variant<std::monostate, bool, std::int64_t, std::uint64_t, float, std::string_view>;
 
@@ -58,19 +58,20 @@ struct AccessColumn {
   Varies varies;
   const char* unit;
   bool nullable;
-  // PerStep: of the row only what any row has; PerAccess: only access.access.
+  // A PerStep column may use only row fields that every row has; a PerAccess column only
+  // access.access.
   Cell (*cell)(const RowScope& scope, const ExportRow& row);
 };
 
-// Shared by every format; never changes while the program runs.
+// Shared by all formats; constant.
 std::span<const AccessColumn> access_columns();
 
-// Of the tensor's data as the op sees it, of an expert's slice, of a head's rows; 0: not
-// recorded.
+// Address of the accessed data: the tensor as the op sees it, the expert slice, or the rows of
+// a head. 0: not recorded.
 std::uint64_t address_of(const RowScope& scope, const ExportRow& row);
 
-// The words that a text column may hold in a step, whatever the template: phases,
-// timings, the session's id. Texts of other columns come from the templates.
+// All values that PerStep text columns can have: phases, timings, the session id. Texts of
+// other columns come from the templates.
 std::vector<std::string> words_of_steps(const SessionInfo& session);
 
 }  // namespace tt::exchange

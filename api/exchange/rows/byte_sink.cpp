@@ -13,9 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostMaking = 100;  // others that are being made, or were when they were killed
+constexpr int kMostMaking = 100;  // concurrent or abandoned temporary files
 
-// NAME-new, where there is one NAME-new2...
+// NAME-new, NAME-new2, ...
 fs::path making(const fs::path& path, int attempt) {
   return path.string() + (attempt == 1 ? "-new" : std::format("-new{}", attempt));
 }
@@ -97,15 +97,15 @@ std::expected<OutputFolder, TraceError> OutputFolder::create(const fs::path& pat
   std::error_code failed;
   if (fs::exists(path, failed)) {
     return std::unexpected(TraceError{
-        TraceError::Kind::Exists, path.string() + " exists. Choose another name, or remove it."});
+        TraceError::Kind::Exists, path.string() + " exists. Choose another name or remove it."});
   }
-  // "run/" is "run".
+  // "run/" is the same as "run".
   const fs::path target = path.has_filename() ? path : path.parent_path();
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), failed);
   for (int attempt = 1; !failed && attempt <= kMostMaking; ++attempt) {
     fs::path made = making(target, attempt);
     if (fs::create_directory(made, failed)) return OutputFolder(target, std::move(made));
-    if (fs::exists(made)) failed.clear();  // what is there is not ours
+    if (fs::exists(made)) failed.clear();  // created by another process: try the next name
   }
   if (!failed) failed = std::make_error_code(std::errc::file_exists);
   return std::unexpected(error_of(path, failed));

@@ -1,4 +1,4 @@
-// Where an export's bytes go: a file, a client's connection, a test's string.
+// Destination of an export: a file, a client connection, a string in tests.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace tt::exchange {
 
-// Takes all of `bytes`, or says why not; then the export ends with that error.
+// Writes all of `bytes` or returns an error, which ends the export.
 using ByteSink = std::function<std::expected<void, TraceError>(std::string_view bytes)>;
 
-// Collects small writes for a sink. What is left is written by flush() alone.
+// Buffers small writes to a sink. The remaining bytes are written only by flush().
 class BufferedSink {
  public:
   explicit BufferedSink(const ByteSink& sink) : sink_(sink) { text_.reserve(kFlushAt + 4096); }
-  // For appending; full() soon after.
+  // Append here, then call flush_if_full().
   std::string& text() { return text_; }
   std::expected<void, TraceError> flush_if_full() {
     return text_.size() < kFlushAt ? std::expected<void, TraceError>{} : flush();
@@ -36,10 +36,10 @@ class BufferedSink {
   std::string text_;
 };
 
-// A file that is there whole or not at all: written beside itself as NAME-new (or -new2...
-// where somebody has that name) and renamed by commit(), which replaces a file that is
-// there; behind a link, the file that it leads to. Without commit() nothing is left. What
-// is no file (a terminal, a pipe, /dev/null) is written as it is. One thread.
+// Writes a file atomically: to NAME-new (or NAME-new2, ... if that exists), renamed by
+// commit(), which replaces an existing file. Symbolic links are followed. Without commit() the
+// temporary file is removed. Anything that is not a regular file (terminal, pipe, /dev/null)
+// is written directly. One thread.
 class OutputFile {
  public:
   static std::expected<OutputFile, TraceError> create(const std::filesystem::path& path);
@@ -56,15 +56,15 @@ class OutputFile {
  private:
   OutputFile(std::filesystem::path path, std::filesystem::path making, int file)
       : path_(std::move(path)), making_(std::move(making)), file_(file) {}
-  std::filesystem::path path_, making_;  // making_ is empty where it is written as it is
+  std::filesystem::path path_, making_;  // making_ is empty when writing directly
   int file_;                             // descriptor; -1: closed
 };
 
-// All of it in one call.
+// Writes a whole file atomically.
 std::expected<void, TraceError> write_file(const std::filesystem::path& path,
                                            std::string_view text);
 
-// The same for a folder, which must not exist; those that it lies in are made.
+// The same for a folder, which must not exist. Missing parent folders are created.
 class OutputFolder {
  public:
   static std::expected<OutputFolder, TraceError> create(const std::filesystem::path& path);
@@ -72,7 +72,7 @@ class OutputFolder {
   OutputFolder& operator=(OutputFolder&&) = delete;
   ~OutputFolder();
 
-  // Where its files are written meanwhile.
+  // Temporary path to write the files to.
   const std::filesystem::path& path() const { return making_; }
   std::expected<void, TraceError> commit();
 
@@ -82,7 +82,7 @@ class OutputFolder {
   std::filesystem::path path_, making_;
 };
 
-// What errno says of a path, for people.
+// Error message from errno for a path.
 TraceError system_error(const std::filesystem::path& path);
 
 }  // namespace tt::exchange

@@ -1,5 +1,5 @@
-// What a session says about itself, as the JSON of exports, and back: the log's
-// session_start and trace_metadata.json have it.
+// Session metadata as the JSON of exports, and back: used in session_start of the log and in
+// trace_metadata.json.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,19 @@
 namespace tt::exchange {
 
 Json to_json(const SessionInfo& info);
-// The session of `rows`, with "range" when it is not whole.
+// Metadata of the session of `rows`; with "range" if the export is partial.
 std::expected<Json, TraceError> session_facts(const SessionRows& rows);
 
-// Takes what it knows and leaves out what it does not; fields of another type are
-// as if they were not there. The state is never Running.
+// Parses session metadata. Unknown fields are ignored; fields of a wrong type are treated as
+// missing. The state is never Running.
 SessionInfo session_from(const Json& json);
 LossCounters losses_from(const Json& json);
 
-// An id that can name a file: that of the session, which may come from anybody, else
-// `otherwise` as far as it can.
+// An id that is safe as a file name: `id` (untrusted) if valid, else `otherwise` with invalid
+// characters replaced.
 std::string usable_id(const std::string& id, const std::string& otherwise);
 
-// A field, or `otherwise` when it is absent, of another type, or a number that does
-// not fit.
+// The value of a field, or `otherwise` if it is missing, has a wrong type, or is out of range.
 std::string text_in(const Json& json, const char* name, std::string otherwise = {});
 template <class Number>
 Number number_in(const Json& json, const char* name, Number otherwise = {}) {
@@ -42,7 +41,7 @@ Number number_in(const Json& json, const char* name, Number otherwise = {}) {
       const auto number = found->template get<std::int64_t>();
       return std::in_range<Number>(number) ? static_cast<Number>(number) : otherwise;
     }
-    // As far as a double tells whole numbers apart.
+    // Only integers that a double represents exactly.
     const double number = found->template get<double>();
     constexpr double kExact = 9007199254740992.0;
     if (!(number > -kExact && number < kExact)) return otherwise;
@@ -54,7 +53,7 @@ Number number_in(const Json& json, const char* name, Number otherwise = {}) {
 }
 bool flag_in(const Json& json, const char* name, bool otherwise = false);
 
-// The value whose to_text() is `word`; `otherwise` when none is.
+// The enum value whose to_text() is `word`; `otherwise` if none matches.
 template <class Enum>
 Enum enum_from(std::string_view word, Enum last, Enum otherwise) {
   for (int i = 0; i <= static_cast<int>(last); ++i)

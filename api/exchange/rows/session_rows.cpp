@@ -27,12 +27,14 @@ RowTemplate row_template_of(std::shared_ptr<const DerivedGraph> derived,
 
 std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps) {
   if (range.last && *range.last < range.first) {
-    return std::format("The first step, {}, comes after the last, {}.", range.first.v,
+    return std::format("The first step {} is after the last step {}.", range.first.v,
                        range.last->v);
   }
   if (range.first.v == 0 || range.first.v < steps) return std::nullopt;
-  if (steps == 0) return std::format("There is no step {}: the session has none.", range.first.v);
-  return std::format("There is no step {}: the session has 0 to {}.", range.first.v, steps - 1);
+  if (steps == 0)
+    return std::format("Step {} does not exist: the session has no steps.", range.first.v);
+  return std::format("Step {} does not exist: the session has steps 0 to {}.", range.first.v,
+                     steps - 1);
 }
 
 std::expected<SessionRows, TraceError> SessionRows::open(const SessionReader& reader,
@@ -72,7 +74,7 @@ Written SessionRows::for_each_template(
   return {};
 }
 
-// A read of a whole weight as one row per head, where bytes are told apart by head.
+// Splits the read of a whole weight into one row per head.
 void SessionRows::add_heads(const RowTemplate& graph, const StepAccess& access) {
   const HeadGeometry& heads = graph.heads[access.access];
   for (std::uint32_t head = 0; head < heads.count; ++head) {

@@ -1,5 +1,5 @@
-// A session step by step, each with its accesses as rows: what every export walks.
-// In memory is one step and the few templates that were used last.
+// Iterates over the steps of a session, each with its accesses as rows; used by every export.
+// Memory holds one step and the most recently used templates.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ namespace tt::exchange {
 
 struct ExportRange {
   StepId first{0};
-  std::optional<StepId> last{};  // none: the last there is now
-  // One row per head where a weight of Q, K, V or O is read as a whole and each
-  // byte belongs to one head: the same bytes in more rows.
+  std::optional<StepId> last{};  // nullopt: the latest recorded step
+  // One row per head if a Q, K, V or O weight is read as a whole and each byte belongs to
+  // exactly one head: the same bytes in more rows.
   bool per_head = false;
 };
 
-// What is wrong with this range of a session that has so many steps now; none. A last
-// step that is yet to come is not wrong.
+// Describes what is wrong with this range for a session of `steps` steps; nullopt if valid. A
+// last step that is not recorded yet is allowed.
 std::optional<std::string> range_complaint(const ExportRange& range, std::uint32_t steps);
 
 struct StepRows {
-  RowScope scope;  // scope.graph is null for a step without a template: no rows then
+  RowScope scope;  // scope.graph is null for a step without a template: no rows
   std::span<const ExportRow> rows;
   std::uint32_t done = 0, steps = 0;  // this is step `done` of `steps` in the range, from 1
 };
 
 using Written = std::expected<void, TraceError>;
 
-// One thread. The reader outlives it.
+// One thread. The reader must outlive it.
 class SessionRows {
  public:
   static std::expected<SessionRows, TraceError> open(const SessionReader& reader,
@@ -45,12 +45,12 @@ class SessionRows {
   const SessionInfo& session() const { return session_; }
   const SessionReader& reader() const { return *reader_; }
   StepId first() const { return first_; }
-  std::uint32_t steps() const { return steps_; }  // of the range
+  std::uint32_t steps() const { return steps_; }  // number of steps in the range
 
-  // What text columns can hold: all templates are read once.
+  // Reads all templates once, for the possible values of text columns.
   Written for_each_template(const std::function<void(TemplateId, const RowTemplate&)>& row);
 
-  // `step` ends the walk with its error. Cancelled when `keep_going` says so.
+  // An error of `step` ends the iteration. Returns Cancelled if `keep_going` returns false.
   Written for_each_step(const std::function<Written(const StepRows&)>& step,
                         const KeepGoing& keep_going = always);
 
@@ -66,7 +66,7 @@ class SessionRows {
   StepId first_{};
   std::uint32_t steps_ = 0;
   bool per_head_ = false;
-  std::map<TemplateId, std::shared_ptr<const RowTemplate>> templates_;  // a few
+  std::map<TemplateId, std::shared_ptr<const RowTemplate>> templates_;  // cache
   std::shared_ptr<const RowTemplate> current_;
   Allocation allocation_;
   std::vector<ExportRow> rows_;

@@ -33,7 +33,7 @@ void add_word(Column& column, std::string_view bytes) {
   column.places.try_emplace(to_valid_utf8(bytes), 0);
 }
 
-// In order, so that the least and the greatest place are those of the words.
+// Sorted, so that the minimum and maximum index are those of the texts.
 void sort_words(Column& column) {
   for (const auto& [word, place] : column.places) column.words.push_back(word);
   std::ranges::sort(column.words);
@@ -51,7 +51,7 @@ void add_words(Column& column, const RowScope& scope) {
   }
 }
 
-// Of the same access.
+// Compares two rows of the same access.
 bool same_row(const ExportRow& a, const ExportRow& b) {
   const StepAccess &x = a.access, &y = b.access;
   return x.touched == y.touched && x.range == y.range && x.expert == y.expert && x.rank == y.rank &&
@@ -122,7 +122,7 @@ void StepColumns::per_access(std::size_t column, const StepRows& step) {
   set(column, made_);
 }
 
-// Made anew for `rows`; the others are as they were in the step before.
+// Recomputes the values of `rows`; the others are copied from the previous step.
 void StepColumns::per_row(std::size_t column, const StepRows& step,
                           std::span<const std::uint32_t> rows) {
   const Column& of = columns_[column];

@@ -1,6 +1,6 @@
-// The columns of the access row as numbers, a step at a time: what Arrow and Parquet
-// are made of. Most of a column is the same from step to step; then it is the same
-// object, so that a writer need not look at its rows again.
+// The columns of the access row as integers, one step at a time; used for Arrow and Parquet.
+// If a column is equal to that of the previous step, the same object is returned, so that a
+// writer does not have to process its rows again.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace tt::exchange {
 
-// What a column says of the rows of one step.
+// Values of one column for the rows of one step.
 struct StepValues {
-  // Numbers in two's complement; of a float its bits; of a text its place in `words`; of
-  // a flag 0 or 1. A null's is 0.
+  // Integers in two's complement; floats as their bits; texts as their index in `words`; flags
+  // as 0 or 1. 0 for null.
   std::vector<std::uint64_t> bits;
-  std::vector<std::uint8_t> valid;  // of a nullable column, 0: null; else empty
+  std::vector<std::uint8_t> valid;  // for nullable columns, 0: null; else empty
   friend bool operator==(const StepValues&, const StepValues&) = default;
 };
 using SharedValues = std::shared_ptr<const StepValues>;
@@ -32,16 +32,16 @@ class StepColumns {
  public:
   struct Column {
     const AccessColumn* definition;
-    std::vector<std::string> words;                         // of a text, all it may be, ascending
-    std::unordered_map<std::string, std::uint32_t> places;  // in `words`
+    std::vector<std::string> words;                         // for texts: all values, sorted
+    std::unordered_map<std::string, std::uint32_t> places;  // index in `words`
   };
 
-  // Reads all templates once, for their texts. `with_session` false: without the
-  // column `session`, as in a folder that has it in its name.
+  // Reads all templates once to collect their texts. `with_session` false: omits the column
+  // `session`, for folders that contain it in their name.
   static std::expected<StepColumns, TraceError> make(SessionRows& rows, bool with_session);
 
   std::span<const Column> columns() const { return columns_; }
-  // Per column; valid until the next call. `step` has rows.
+  // One entry per column; valid until the next call. `step` must have rows.
   std::span<const SharedValues> of(const StepRows& step);
 
  private:
@@ -53,16 +53,16 @@ class StepColumns {
   void compare(const StepRows& step);
 
   std::vector<Column> columns_;
-  std::vector<SharedValues> values_;  // per column, of the step at hand
-  // Of that step: its template, rows and addresses.
+  std::vector<SharedValues> values_;  // per column, of the current step
+  // Template, rows and addresses of the current step.
   std::shared_ptr<const DerivedGraph> graph_;
   std::vector<ExportRow> rows_;
   std::vector<std::uint64_t> addresses_;
-  // Whether its rows are of the same accesses as those of the step before, and which of
-  // them say something else.
+  // Whether the rows have the same accesses as those of the previous step, and which rows have
+  // changed values.
   bool same_accesses_ = false;
   std::vector<std::uint32_t> changed_, all_;
-  StepValues made_;  // reused
+  StepValues made_;  // reused buffer
 };
 
 }  // namespace tt::exchange

@@ -1,5 +1,4 @@
-// The tracks of a timeline, numbered as they come up. Private to the exporters of
-// timelines.
+// Timeline tracks, numbered in order of first use. Private to the timeline exporters.
 #pragma once
 
 #include <array>
@@ -20,8 +19,8 @@ inline constexpr std::array<const char*, 4> kTrackGroups = {"steps", "layers", "
 
 struct Track {
   TrackGroup group{};
-  std::uint32_t number = 0;  // of all tracks, from 1, in the order in which they came up
-  bool is_new = false;       // it has to be introduced
+  std::uint32_t number = 0;  // track number, from 1, in order of first use
+  bool is_new = false;       // first use: write its descriptor
 };
 
 class Tracks {

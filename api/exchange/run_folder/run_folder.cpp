@@ -22,7 +22,7 @@
 namespace tt::exchange {
 namespace {
 
-// A record's fields, one after the other: the order is the layout.
+// The fields of a record in file order.
 template <class Record, class Field>
 void for_each_field(Record& record, Field field) {
   field(record.timestamp_ns);
@@ -45,11 +45,11 @@ static_assert(std::endian::native == std::endian::little);
 
 TraceError does_not_fit(const char* what, std::int64_t value) {
   return {TraceError::Kind::Io,
-          std::format("{} {} does not fit a record of the run folder. Export to parquet or csv.",
+          std::format("{} {} does not fit into a run folder record. Export to parquet or csv.",
                       what, value)};
 }
 
-// Numbers of names, in the order in which they came.
+// Assigns indices to names in order of first use.
 class Names {
  public:
   std::uint32_t of(const std::string& name) {
@@ -65,8 +65,8 @@ class Names {
   std::vector<std::string> list_;
 };
 
-// What a template's records name: its first line of accesses.csv, and per access the
-// numbers of its words.
+// Indices for the records of a template: its first line in accesses.csv and the name indices
+// per access.
 struct Numbers {
   std::uint32_t first_line = 0;
   std::vector<std::uint32_t> tensors, operation_types;
@@ -133,7 +133,7 @@ class RunFolder {
     std::string names;
     for (std::string name : names_.list()) {
       for (char& c : name)
-        if (c == '\n' || c == '\r') c = ' ';  // a line each
+        if (c == '\n' || c == '\r') c = ' ';  // one line per name
       names += name + '\n';
     }
     if (Written done = write_text("tensor_names.txt", names); !done) return done;
@@ -153,7 +153,7 @@ class RunFolder {
     return text;
   }
 
-  // tensor_access.bin, and trace_metadata.json, whose steps are written beside it.
+  // tensor_access.bin and trace_metadata.json; the steps are written to both in parallel.
   Written write_records(const KeepGoing& keep_going) {
     auto metadata = OutputFile::create(folder_ / "trace_metadata.json");
     if (!metadata) return std::unexpected(metadata.error());
@@ -169,7 +169,7 @@ class RunFolder {
                          {"session", *std::move(facts)},
                          {"operation_types", operation_types_.list()}};
     text.text() = text_of(header);
-    text.text().pop_back();  // the object goes on
+    text.text().pop_back();  // continue the object
     text.text() += ",\n\"steps\":[";
     bool first = true;
     std::uint32_t shown = 0;
@@ -239,7 +239,7 @@ class RunFolder {
     if (tensor.layer.v > kMost || tensor.layer.v < -1)
       return std::unexpected(does_not_fit("Layer", tensor.layer.v));
     if (numbers.operation_types[access.access] > UINT16_MAX)
-      return std::unexpected(does_not_fit("Kind of op", numbers.operation_types[access.access]));
+      return std::unexpected(does_not_fit("Op type", numbers.operation_types[access.access]));
     return AccessRecord{
         .timestamp_ns = step.op_begin(access.op).v,
         .size_bytes = access.touched.v,

@@ -1,13 +1,13 @@
-// A session as a folder of plain files, for tools that know nothing of us:
+// Exports a session as a folder of plain files for other tools:
 //
-//   trace_metadata.json   what the session says of itself, its steps and tokens
-//   tensor_names.txt      a name per line; records count lines from 0
-//   accesses.csv          what is the same for an access in every step; a line each
-//   tensor_access.bin     a record of 64 bytes per access, as they were made
+//   trace_metadata.json   session metadata, steps and tokens
+//   tensor_names.txt      one name per line; records refer to lines from 0
+//   accesses.csv          constant fields of each access; one line each
+//   tensor_access.bin     64-byte records, one per access, in order
 //   gguf_structure.csv    the weights: name, file, offset, size, type, layer, component
 //   analysis/             statistics.json, heatmap_token_layer.png, timeline_offset.png
 //
-// docs/exports.md has the layout of all of them.
+// docs/exports.md describes the layout.
 #pragma once
 
 #include <array>
@@ -19,34 +19,34 @@
 
 namespace tt::exchange {
 
-// Among the names of formats (export.h), in parameters and options.
+// Name of this format in parameters and options (compare export.h).
 inline constexpr std::string_view kRunFolder = "folder";
 
 inline constexpr std::size_t kRecordBytes = 64;
 
-// A record, little-endian, as it stands in the file.
+// A record of tensor_access.bin, little-endian.
 struct AccessRecord {
-  std::int64_t timestamp_ns = 0;  // begin of the op; of the step without times
+  std::int64_t timestamp_ns = 0;  // begin of the op, or of the step if there are no op times
   std::uint64_t size_bytes = 0;
   std::uint64_t file_offset = UINT64_MAX;  // UINT64_MAX: not in a file
   std::uint64_t tensor_ptr = 0;            // 0: not recorded
   std::uint32_t step = 0;
   std::uint32_t token_id = 0;
-  std::uint32_t access = 0;  // line of accesses.csv, from 0 behind its header
+  std::uint32_t access = 0;  // line of accesses.csv, from 0 after the header
   std::uint32_t tensor = 0;  // line of tensor_names.txt, from 0
-  float routing_score = 0;   // NaN: none
+  float routing_score = 0;   // NaN: not recorded
   std::int16_t expert_id = -1;
   std::int16_t expert_rank = -1;
   std::int16_t attention_head = -1;  // -1: all heads
   std::int16_t layer_id = -1;
-  std::uint16_t operation_type = 0;  // in "operation_types" of trace_metadata.json
+  std::uint16_t operation_type = 0;  // index in "operation_types" of trace_metadata.json
   std::uint16_t flags = 0;           // bit 0: write; 1-3: phase; 4-7: memory source
 };
 std::array<char, kRecordBytes> bytes_of(const AccessRecord& record);
 AccessRecord record_from(std::span<const char, kRecordBytes> bytes);
 
-// `folder` must not exist. Nothing is left of it after an error. Io where a number
-// does not fit its field (a layer of 40,000).
+// `folder` must not exist. It is removed after an error. Returns Io if a number does not fit
+// its field (for example layer 40,000).
 Written export_run_folder(const SessionReader& reader, ExportRange range,
                           const std::filesystem::path& folder,
                           const KeepGoing& keep_going = always);

@@ -16,24 +16,24 @@
 namespace tt::exchange {
 namespace {
 
-// What is held as long as an import takes, and, of one step, as long as that.
+// Memory limits: held for the whole import, and per step (kMostNames).
 constexpr std::uint64_t kMostConstantsText = 128u << 20;
 constexpr std::size_t kMostConstants = 1u << 20;
-constexpr std::size_t kMostNames = 256u << 20;  // bytes in the rows of a step
+constexpr std::size_t kMostNames = 256u << 20;  // bytes of names in the rows of a step
 
 std::expected<std::string, TraceError> whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return std::unexpected(
-        TraceError{TraceError::Kind::NotFound, path.string() + " cannot be read."});
+        TraceError{TraceError::Kind::NotFound, path.string() + " cannot be opened."});
   std::error_code none;
   if (std::filesystem::file_size(path, none) > kMostConstantsText)
     return std::unexpected(
-        damaged(path, 1, std::format("It has more than {} MiB.", kMostConstantsText >> 20)));
+        damaged(path, 1, std::format("The file is larger than {} MiB.", kMostConstantsText >> 20)));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// A field of accesses.csv as the JSON that a log would have.
+// Converts a field of accesses.csv to the JSON value of a log.
 Json json_of(CellType type, const std::string& field) {
   switch (type) {
     case CellType::Text:
@@ -47,14 +47,14 @@ Json json_of(CellType type, const std::string& field) {
   }
 }
 
-// The constant part of every access, by line.
+// The constant fields of every access, by line.
 std::expected<std::vector<ImportedRow>, TraceError> constants_in(
     const std::filesystem::path& path) {
   const auto text = whole(path);
   if (!text) return std::unexpected(text.error());
-  if (text->empty()) return std::unexpected(damaged(path, 1, "The line of names is missing."));
+  if (text->empty()) return std::unexpected(damaged(path, 1, "The header line is missing."));
   std::string_view rest = *text;
-  std::vector<const AccessColumn*> columns;  // null: none of ours
+  std::vector<const AccessColumn*> columns;  // null: unknown column
   for (const auto& name : take_csv_line(rest)) {
     const auto found = std::ranges::find_if(
         access_columns(), [&](const AccessColumn& column) { return name == column.name; });
@@ -64,10 +64,12 @@ std::expected<std::vector<ImportedRow>, TraceError> constants_in(
   while (!rest.empty()) {
     if (rows.size() == kMostConstants)
       return std::unexpected(
-          damaged(path, rows.size() + 2, std::format("More than {} lines.", kMostConstants)));
+          damaged(path, rows.size() + 2,
+                  std::format("The file has more than {} lines.", kMostConstants)));
     const auto fields = take_csv_line(rest);
     if (fields.size() != columns.size())
-      return std::unexpected(damaged(path, rows.size() + 2, "Not as many fields as names."));
+      return std::unexpected(
+          damaged(path, rows.size() + 2, "The number of fields does not match the header."));
     Json json = Json::object();
     for (std::size_t c = 0; c < columns.size(); ++c)
       if (columns[c] != nullptr && fields[c])
@@ -98,7 +100,7 @@ class FolderImport {
     records_.open(folder_ / kRecords, std::ios::binary);
     if (!records_) {
       return std::unexpected(TraceError{TraceError::Kind::NotFound,
-                                        (folder_ / kRecords).string() + " cannot be read."});
+                                        (folder_ / kRecords).string() + " cannot be opened."});
     }
     SessionInfo info = session_from(metadata->at("session"));
     info.id = usable_id(info.id, session_.stem().string());
@@ -113,7 +115,7 @@ class FolderImport {
     if (!steps) return std::unexpected(steps.error());
     if (next_) {
       return std::unexpected(damaged(folder_ / kRecords, number_,
-                                     "This record is of a step that the metadata does not have."));
+                                     "The step of this record is not in the metadata."));
     }
     if (std::vector<Token> tokens = tokens_from(*metadata); !tokens.empty()) {
       if (Written added = builder->add_tokens(std::move(tokens)); !added)
@@ -152,7 +154,7 @@ class FolderImport {
       const AccessRecord& record = *next_;
       if (record.access >= constants_.size())
         return std::unexpected(damaged(folder_ / kRecords, number_,
-                                       "The record names a line that accesses.csv does not have."));
+                                       "The record refers to a missing line of accesses.csv."));
       const ImportedRow& constant = constants_[record.access];
       names += constant.operation_type.size() + constant.device.size() +
                constant.tensor_name.size() + constant.tensor_type.size();
@@ -164,7 +166,8 @@ class FolderImport {
       ImportedRow row = constant;
       row.size_bytes = record.size_bytes;
       row.address = record.tensor_ptr;
-      // Experts and rows of a matrix have places of their own; others the access's.
+      // Experts, heads and matrix rows have their own file range; other records use the range
+      // of the access.
       const bool own_place = record.expert_id >= 0 || record.attention_head >= 0 ||
                              (row.extent == Extent::Rows && record.size_bytes == row.unit_bytes);
       if (record.file_offset == UINT64_MAX) {
@@ -179,7 +182,7 @@ class FolderImport {
       row.begin = record.timestamp_ns;
       if (!step.rows.empty() && row.op < step.rows.back().op)
         return std::unexpected(
-            damaged(folder_ / kRecords, number_, "Records of a step come by op."));
+            damaged(folder_ / kRecords, number_, "The records of a step must be ordered by op."));
       ++imported_.accesses;
       imported_.bytes += row.size_bytes;
       step.rows.push_back(std::move(row));

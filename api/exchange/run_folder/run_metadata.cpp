@@ -11,11 +11,11 @@ namespace tt::exchange {
 namespace {
 
 TraceError no_metadata(const std::filesystem::path& path) {
-  return damaged(path, 1, "This is no metadata of a run folder.");
+  return damaged(path, 1, "Not the metadata of a run folder.");
 }
 
-// The file's text in pieces, without blanks between words: each element of its list "steps",
-// and all else. It counts brackets and quotes alone; whether a piece is JSON its reader finds.
+// Splits the file's text, without whitespace between tokens, into the elements of its list
+// "steps" and everything else. It only counts brackets and quotes; the caller parses the JSON.
 class Pieces {
  public:
   using Take = std::function<Written(const std::string& step)>;
@@ -25,7 +25,7 @@ class Pieces {
     std::ifstream file(path_, std::ios::binary);
     if (!file) {
       return std::unexpected(
-          TraceError{TraceError::Kind::NotFound, path_.string() + " cannot be read."});
+          TraceError{TraceError::Kind::NotFound, path_.string() + " cannot be opened."});
     }
     std::streambuf& text = *file.rdbuf();
     constexpr int kEnd = std::char_traits<char>::eof();
@@ -36,8 +36,7 @@ class Pieces {
   }
 
  private:
-  // The list of steps is the value of a key of the whole: depth 1. Its elements begin
-  // and end at depth 2.
+  // The list of steps is the value of a key at depth 1. Its elements start and end at depth 2.
   Written add(char c) {
     const bool of_text = in_text_ || c == '"';
     if (!of_text && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) return {};
@@ -51,7 +50,7 @@ class Pieces {
     if (piece.size() == kMostMetadataText)
       return std::unexpected(
           damaged(path_, 1,
-                  std::format("A step, or what is beside them, has more than {} MiB of text.",
+                  std::format("A step, or the text outside of the steps, is larger than {} MiB.",
                               kMostMetadataText >> 20)));
     piece += c;
     if (!of_text && (c == '{' || c == '[')) {
@@ -106,7 +105,7 @@ Written for_each_step_in(const std::filesystem::path& path,
                          const std::function<Written(const Json&)>& step) {
   const Pieces::Take take = [&](const std::string& text) -> Written {
     const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object()) return std::unexpected(damaged(path, 1, "A step is no object."));
+    if (!json.is_object()) return std::unexpected(damaged(path, 1, "A step is not an object."));
     return step(json);
   };
   return Pieces(path, take).rest().transform([](const std::string&) {});

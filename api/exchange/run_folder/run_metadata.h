@@ -1,5 +1,5 @@
-// trace_metadata.json of a run folder, which grows with its session: never held whole. Private
-// to the import.
+// Reads trace_metadata.json of a run folder incrementally, because its size grows with the
+// session. Private to the import.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@
 
 namespace tt::exchange {
 
-// Of the file's text: all that is beside the steps, and of each step alone.
+// Maximum text size of a single step, and of everything outside of the steps.
 inline constexpr std::size_t kMostMetadataText = 16u << 20;
 
-// What stands beside the steps, with "steps" an empty list. Damaged when it is no such file.
+// The metadata without steps ("steps" is an empty list). Damaged if the file is not run folder
+// metadata.
 std::expected<Json, TraceError> metadata_in(const std::filesystem::path& path);
 
-// One step after the other; the first error of `step` ends it.
+// Calls `step` for each step; stops at its first error.
 Written for_each_step_in(const std::filesystem::path& path,
                          const std::function<Written(const Json&)>& step);
 

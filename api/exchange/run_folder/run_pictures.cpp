@@ -21,7 +21,7 @@ constexpr RunPicture kPictures[] = {
     {"timeline_offset.png", "bytes touched, time by offset in the files", Axis::Time, Axis::File},
 };
 
-// What of the axis the steps stand for. None: no step.
+// Axis range that the steps cover. Empty if there are no steps.
 Stretch<std::int64_t> extent_of(const SessionIndex& index, Stretch<std::uint64_t> steps,
                                 Axis axis) {
   Stretch<std::int64_t> all{INT64_MAX, INT64_MIN};

@@ -1,4 +1,4 @@
-// The two pictures of a run folder. Private to it.
+// The two images of a run folder. Private to the export.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace tt::exchange {
 
-// heatmap_token_layer.png and timeline_offset.png, into `folder`, which is there. Of
-// `steps`, which the index has.
+// Writes heatmap_token_layer.png and timeline_offset.png to the existing `folder`, for
+// `steps`, which must be in the index.
 Written write_run_pictures(const SessionIndex& index, Stretch<std::uint64_t> steps,
                            const std::filesystem::path& folder, const KeepGoing& keep_going);
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPart = 256u << 10;  // of a file in memory at a time
+constexpr std::size_t kPart = 256u << 10;  // read buffer size
 constexpr std::uint64_t kAskEvery = 16u << 20;
 constexpr std::size_t kMostEntries = 1000;
 
@@ -35,17 +35,17 @@ struct FreeReader {
 
 TraceError said_by(archive* library, TraceError::Kind kind) {
   const char* const text = archive_error_string(library);
-  return {kind, text == nullptr ? "The archive cannot be made." : text};
+  return {kind, text == nullptr ? "The archive cannot be processed." : text};
 }
 
 // ---------------------------------------------------------------------------
-// Out
+// Writing
 
 class TarWriter {
  public:
   TarWriter(const ByteSink& sink, std::int64_t changed_utc_s)
       : sink_(sink), changed_(changed_utc_s), writer_(archive_write_new()) {}
-  // What was not closed is cut off, not filled up with zeros.
+  // An archive that was not closed stays truncated; it is not padded to look complete.
   ~TarWriter() {
     if (!closed_) archive_write_fail(writer_.get());
   }
@@ -117,13 +117,13 @@ class TarWriter {
 };
 
 // ---------------------------------------------------------------------------
-// In
+// Reading
 
 std::unexpected<TraceError> refused(std::string why) {
   return std::unexpected(TraceError{TraceError::Kind::Damaged, std::move(why)});
 }
 
-// What is said to people of a name that anybody may have chosen.
+// Quotes an untrusted name for messages.
 std::string shown(std::string_view name) {
   constexpr std::size_t kMost = 60;
   std::string text(name.substr(0, kMost));
@@ -158,12 +158,12 @@ class TarReader {
         return entries == 0 ? no_tar() : damaged_archive();
       if (entries == kMostEntries)
         return refused(std::format(
-            "The archive has more than {} entries. Send one run folder alone.", kMostEntries));
+            "The archive has more than {} entries. Send a single run folder.", kMostEntries));
       if (Written taken = take(entry); !taken) return taken;
     }
     for (const std::string_view name : names_) {
       if (!taken_from_.contains(name))
-        return refused(std::format("The archive has no {}: it is no run folder.", name));
+        return refused(std::format("The archive has no {}: it is not a run folder.", name));
     }
     return {};
   }
@@ -179,10 +179,11 @@ class TarReader {
     if (archive_entry_filetype(entry) != AE_IFREG || wanted == names_.end()) return {};
     const std::string parent = path.parent_path().string();
     if (!taken_from_.empty() && taken_from_.begin()->second != parent)
-      return refused(std::format("The archive has files of two run folders: {} is not beside {}.",
-                                 shown(name), taken_from_.begin()->first));
+      return refused(
+          std::format("The archive has files of two run folders: {} is not in the folder of {}.",
+                      shown(name), taken_from_.begin()->first));
     if (!taken_from_.emplace(*wanted, parent).second)
-      return refused(std::format("The archive has {} twice.", shown(name)));
+      return refused(std::format("The archive contains {} twice.", shown(name)));
     return copy(*wanted);
   }
 
@@ -190,21 +191,22 @@ class TarReader {
     const fs::path path(name);
     if (path.is_absolute() || std::ranges::contains(path, fs::path("..")))
       return refused(
-          std::format("The archive has the entry {}, which leads out of its folder.", shown(name)));
+          std::format("The archive entry {} is outside of the folder.", shown(name)));
     const auto type = archive_entry_filetype(entry);
     const bool link =
         archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr;
     if (link || (type != AE_IFREG && type != AE_IFDIR))
       return refused(std::format(
-          "The entry {} is neither a file nor a folder. Pack it without links.", shown(name)));
+          "The archive entry {} is neither a file nor a folder. Pack it without links.",
+          shown(name)));
     if (archive_entry_sparse_count(entry) > 0)
       return refused(
-          std::format("The file {} is packed as a sparse one. Pack it whole.", shown(name)));
+          std::format("The entry {} is a sparse file. Pack it as a plain file.", shown(name)));
     const auto begins = static_cast<std::uint64_t>(archive_read_header_position(reader_.get()));
     const auto bytes =
         static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
     if (archive_entry_size(entry) < 0 || begins > archive_bytes_ || bytes > archive_bytes_ - begins)
-      return refused(std::format("The archive ends before {} does: it is not whole.", shown(name)));
+      return refused(std::format("The archive is truncated: it ends inside {}.", shown(name)));
     return {};
   }
 
@@ -230,10 +232,10 @@ class TarReader {
   static Written no_tar() {
     return std::unexpected(TraceError{
         TraceError::Kind::NotASession,
-        "This is no tar archive. Send a run folder as `tar -cf` packs it, not compressed."});
+        "Not a tar archive. Pack the run folder with `tar -cf`, without compression."});
   }
   Written damaged_archive() {
-    return refused(std::format("The archive is damaged or not whole: {}.",
+    return refused(std::format("The archive is damaged or truncated: {}.",
                                said_by(reader_.get(), TraceError::Kind::Damaged).message));
   }
 
@@ -242,7 +244,7 @@ class TarReader {
   const MayGoOn& may_go_on_;
   const KeepGoing& keep_going_;
   std::uint64_t archive_bytes_ = 0, written_ = 0, asked_at_ = 0;
-  std::map<std::string_view, std::string> taken_from_;  // the folder, by name
+  std::map<std::string_view, std::string> taken_from_;  // folder in the archive, by file name
   std::vector<char> part_;
   std::unique_ptr<archive, FreeReader> reader_;
 };
@@ -267,7 +269,8 @@ Written write_tar(const fs::path& folder, const std::string& top, std::int64_t c
     const std::string name = top + "/" + path.lexically_relative(folder).string();
     const auto type = fs::symlink_status(path, failed).type();
     if (type != fs::file_type::directory && type != fs::file_type::regular)
-      return std::unexpected(TraceError{TraceError::Kind::Io, path.string() + " is no file."});
+      return std::unexpected(
+          TraceError{TraceError::Kind::Io, path.string() + " is not a regular file."});
     const Written added = type == fs::file_type::directory ? tar.add_folder(name + "/")
                                                            : tar.add_file(path, name, keep_going);
     if (!added) return added;

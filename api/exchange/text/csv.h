@@ -1,4 +1,5 @@
-// Reads the CSV that we write (RFC 4180). A field with nothing is null, "" is empty.
+// Reads CSV as written by the exports (RFC 4180). An empty field is null; "" is an empty
+// string.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace tt::exchange {
 
-// The first line, which is taken off `text`. More fields than kMostCsvFields are left out.
+// Parses the first line and removes it from `text`. Fields after the first kMostCsvFields are
+// dropped.
 inline constexpr std::size_t kMostCsvFields = 1000;
 std::vector<std::optional<std::string>> take_csv_line(std::string_view& text);
 

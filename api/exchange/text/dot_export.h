@@ -1,4 +1,5 @@
-// The graph of a session as DOT. One: Graphviz draws one graph of a file well.
+// Exports one graph of a session as DOT, because Graphviz renders only one graph per file
+// well.
 #pragma once
 
 #include "api/exchange/rows/byte_sink.h"
@@ -6,11 +7,11 @@
 
 namespace tt::exchange {
 
-// The last step of the range whose graph was recorded. NotFound: none.
+// The last step of the range that has a recorded graph. NotFound if there is none.
 std::expected<StepId, TraceError> step_to_draw(const SessionRows& rows,
                                                const KeepGoing& keep_going = always);
 
-// All layers of that graph (api/text/graph_dot.h); `tt graph` draws parts.
+// Exports all layers of that graph (api/text/graph_dot.h); `tt graph` exports parts.
 Written export_dot(const SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
 
 }  // namespace tt::exchange

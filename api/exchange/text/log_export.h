@@ -1,5 +1,5 @@
-// The log: one JSON object a line, each with its kind under `event`: session_start,
-// step_begin, tensor_log, step_end, session_end. docs/exports.md has the fields.
+// The log: one JSON object per line with its kind in `event`: session_start, step_begin,
+// tensor_log, step_end, session_end. docs/exports.md lists the fields.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tt::exchange {
 
-// Minimal: no tensor_log. Detailed: one for every access. Verbose: with the value
+// Minimal: no tensor_log. Detailed: one tensor_log per access. Verbose: also the value
 // statistics of the op's output at its write.
 enum class LogLevel : std::uint8_t { Minimal, Detailed, Verbose };
 

@@ -35,7 +35,7 @@ Json step_end_json(const Step& step, const StepTotals& totals) {
 
 namespace {
 
-// A token may be half a character: then its bytes are told, too.
+// A token may be an incomplete UTF-8 character: then its bytes are written as hex.
 Json token_json(const Token& token) {
   Json json = tt::to_json(token);
   if (is_utf8(token.text)) return json;

@@ -1,4 +1,4 @@
-// A step as the JSON of the log and of the run folder.
+// A step as JSON for the log and the run folder.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,15 @@ struct StepTotals {
   void add_to(Json& json) const;
 };
 
-// What is known before the step's accesses, and behind them. `graph` may be null.
+// The fields before and after the accesses of a step. `graph` may be null.
 Json step_begin_json(const Step& step, const RowTemplate* graph);
 Json step_end_json(const Step& step, const StepTotals& totals);
 
-// Tokens up to those that `step` evaluates, from number `shown` on, which moves on:
-// every token comes once, before or with the step that evaluates it.
+// Tokens from index `shown` up to those that `step` evaluates; advances `shown`. Every token
+// is written once, before or with the step that evaluates it.
 std::expected<Json, TraceError> new_tokens(const SessionReader& reader, const Step& step,
                                            std::uint32_t& shown);
-// Those that no step evaluated: the last one that was generated, as a rule. None
-// where the rows are of some steps only.
+// Tokens that no step evaluated, usually the last generated one. Empty for a partial range.
 std::expected<Json, TraceError> other_tokens(const SessionRows& rows, std::uint32_t shown);
 
 }  // namespace tt::exchange

@@ -13,7 +13,7 @@ namespace {
 
 std::string csv_text(std::string_view bytes) {
   std::string text = to_valid_utf8(bytes);
-  // An empty text is quoted: nothing at all is null.
+  // An empty string is quoted; an unquoted empty field is null.
   if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {

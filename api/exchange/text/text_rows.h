@@ -1,5 +1,5 @@
-// Rows as text: CSV and JSON. Cells that are the same in every step are written
-// out once per template.
+// Formats rows as CSV or JSON. Cells that are constant per template are formatted once per
+// template.
 #pragma once
 
 #include <string>
@@ -13,13 +13,12 @@ namespace tt::exchange {
 
 enum class TextStyle : std::uint8_t { Csv, Json };
 
-// One thread. A row of Csv: "a,b,c\n", null is empty, texts are quoted where they
-// have to be (RFC 4180). Of Json: the fields "name":value,... of an object, without
-// its braces; nulls are left out.
+// One thread. Csv: a row is "a,b,c\n"; null is empty, texts are quoted if needed (RFC 4180).
+// Json: a row is the fields "name":value,... of an object without braces; nulls are omitted.
 class TextRows {
  public:
   explicit TextRows(TextStyle style) : style_(style) {}
-  // What all rows of the step share; before its rows.
+  // Sets the data shared by the rows of a step; call before its rows.
   void begin_step(const RowScope& scope);
   void append(std::string& to, const ExportRow& row);
 
@@ -29,15 +28,15 @@ class TextRows {
   TextStyle style_;
   RowScope scope_{};
   const RowTemplate* graph_ = nullptr;
-  std::shared_ptr<const DerivedGraph> derived_;          // keeps the address of graph_ unique
+  std::shared_ptr<const DerivedGraph> derived_;          // held so that its address is not reused
   std::vector<std::string> step_pieces_;                 // per column
   std::vector<std::vector<std::string>> access_pieces_;  // per column, per access
 };
 
-// A cell as a field of a CSV; null is nothing.
+// Appends a cell as a CSV field; null is empty.
 void append_csv(std::string& to, const Cell& cell);
 
-// The names as the first line of a CSV.
+// The CSV header line.
 std::string csv_header();
 
 Written export_csv(SessionRows& rows, const ByteSink& sink, const KeepGoing& keep_going);
