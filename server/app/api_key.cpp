@@ -24,7 +24,7 @@ constexpr std::size_t kLongest = 256;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-// Null when it cannot be opened; errno says why.
+// Returns null and sets errno on failure.
 File open_file(const std::filesystem::path& path, int flags, const char* mode) {
   const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
   return {fd < 0 ? nullptr : fdopen(fd, mode), &std::fclose};
@@ -38,8 +38,9 @@ bool is_key(std::string_view text) {
 }
 
 std::string not_a_key(std::string_view where) {
-  return std::format("{} is not usable: a key is {} to {} visible ASCII characters without blanks.",
-                     where, kShortest, kLongest);
+  return std::format(
+      "{} is not valid: a key must be {} to {} visible ASCII characters without spaces.", where,
+      kShortest, kLongest);
 }
 
 std::expected<ApiKey, std::string> make_file(const std::filesystem::path& path) {
@@ -47,20 +48,20 @@ std::expected<ApiKey, std::string> make_file(const std::filesystem::path& path) 
   const std::string key = random_secret();
   if (!file || std::fputs((key + "\n").c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
     return std::unexpected(
-        std::format("The key file {} cannot be made: {}.", path.string(), reason()));
+        std::format("The key file {} cannot be created: {}.", path.string(), reason()));
   }
-  return ApiKey{.key = key, .notice = std::format("a key was made in {}", path.string())};
+  return ApiKey{.key = key, .notice = std::format("created the key file {}", path.string())};
 }
 
 }  // namespace
 
 std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
   if (!options.key.empty() && !options.file.empty()) {
-    return std::unexpected("A key and a key file were given; give one of them.");
+    return std::unexpected("Both a key and a key file are set. Set only one of them.");
   }
   if (options.file.empty()) {
     if (options.key.empty() || is_key(options.key)) return ApiKey{.key = options.key, .notice = {}};
-    return std::unexpected(not_a_key("The key that was given"));
+    return std::unexpected(not_a_key("The API key"));
   }
   const File file = open_file(options.file, O_RDONLY, "r");
   if (!file && errno == ENOENT) return make_file(options.file);
@@ -74,7 +75,7 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
   constexpr std::string_view kBlank = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
   text = text.substr(0, text.find_last_not_of(kBlank) + 1);
-  // A full buffer: what is behind it was not seen.
+  // A full buffer means the file may continue past what was read.
   if (got == buffer.size() || !is_key(text)) {
     return std::unexpected(not_a_key(std::format("The key in {}", options.file.string())));
   }
@@ -82,7 +83,7 @@ std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options) {
   const bool open_to_all = fstat(fileno(file.get()), &facts) == 0 && (facts.st_mode & 0044) != 0;
   return ApiKey{.key = std::string(text),
                 .notice = open_to_all
-                              ? std::format("other users of this machine can read the key in {}",
+                              ? std::format("other users of this machine can read the key file {}",
                                             options.file.string())
                               : ""};
 }

@@ -1,4 +1,4 @@
-// Where the key comes from that programs have to show (door.h).
+// Loads the API key that clients must send (frontend.h).
 #pragma once
 
 #include <expected>
@@ -8,18 +8,18 @@
 namespace tt {
 
 struct ApiKeyOptions {
-  std::string key;             // as given; empty: none
-  std::filesystem::path file;  // empty: none
+  std::string key;             // empty: not set
+  std::filesystem::path file;  // empty: not set
 };
 
 struct ApiKey {
-  std::string key;     // empty: none was given
-  std::string notice;  // what the person who started the server should know
+  std::string key;     // empty: not set
+  std::string notice;  // message for the operator; empty: none
 };
 
-// A file that is not there is made, for its owner only, with a random key in it.
-// A key is 16 to 256 visible ASCII characters; in a file blank space around it
-// does not count. The error is a sentence, and never holds a key.
+// If the key file does not exist, it is created with mode 0600 and a random key. A key is 16
+// to 256 visible ASCII characters; whitespace around it in a file is ignored. The error is a
+// complete sentence and never contains the key.
 std::expected<ApiKey, std::string> load_api_key(const ApiKeyOptions& options);
 
 }  // namespace tt

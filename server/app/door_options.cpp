@@ -9,7 +9,7 @@ DoorOptions door_options(const ServerOptions& options) {
   DoorOptions door;
   door.rules.cors_origins = options.cors_origins;
   door.rules.https = options.public_url.starts_with("https:");
-  // A session's file, its log, or its run folder.
+  // Import formats: session file, log, run folder archive.
   for (const char* type :
        {"application/octet-stream", "application/x-ndjson", "application/x-tar"}) {
     door.rules.other_bodies.push_back(
@@ -23,7 +23,7 @@ DoorOptions door_options(const ServerOptions& options) {
   }
   door.max_connections = options.max_connections;
   door.max_connections_per_peer = options.max_connections / 2;
-  // Whoever is behind a proxy, or asks from elsewhere, has a network in between.
+  // Clients behind a proxy or on another address are reached over a network.
   const bool loopback = options.host == "localhost" || is_loopback_address(options.host);
   door.websocket_deflate = !loopback || !options.public_url.empty();
   door.max_websockets = options.max_live_clients;

@@ -1,4 +1,4 @@
-// The door as this server needs it: its limits, its rules, how refusals look.
+// Builds the HTTP front end options (limits, rules, rejection format) from the server options.
 #pragma once
 
 #include "server/app/server_options.h"
@@ -6,7 +6,7 @@
 
 namespace tt {
 
-// options.api_key.key is the key itself (load_api_key()).
+// options.api_key.key must be the loaded key (load_api_key()).
 DoorOptions door_options(const ServerOptions& options);
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// tt-server: a model, its sessions, and one address to watch them at.
+// tt-server: runs models, records sessions and serves the API and the web UI on one address.
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,7 +36,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A step quieter than the library says: what matters of it, this program says itself.
+// Maps library messages one level down: this program logs the important events itself.
 tt::LogLevel level_of(tt::LibraryLine kind) {
   switch (kind) {
     case tt::LibraryLine::Debug:
@@ -50,19 +50,20 @@ tt::LogLevel level_of(tt::LibraryLine kind) {
   return tt::LogLevel::Warning;
 }
 
-// False when the folder cannot be used; says so.
+// Creates the session folder and recovers unfinished sessions. Returns false, after logging
+// the error, when the folder cannot be used.
 bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) {
-    log.error("the folder for sessions cannot be made; choose another with --data-dir",
+    log.error("the session folder cannot be created; choose another with --data-dir",
               {{"folder", folder.string()}, {"reason", failed.message()}});
     return false;
   }
   if (access(folder.c_str(), W_OK) != 0) {
     log.warn(
-        "the folder for sessions cannot be written: what is there can be read, new answers "
-        "are not recorded; choose another with --data-dir",
+        "the session folder is not writable: existing sessions can be read, new ones are not "
+        "recorded; choose another with --data-dir",
         {{"folder", folder.string()}, {"reason", std::strerror(errno)}});
     return true;
   }
@@ -73,7 +74,7 @@ bool prepare_folder(const std::filesystem::path& folder, const tt::Log& log) {
   }
   tt::WorkFolder::remove_abandoned(folder);
   for (const auto& session : *recovered) {
-    log.info("recovered a session that an earlier run left unfinished",
+    log.info("recovered a session that an earlier run did not finish",
              {{"session", session.path.stem().string()}, {"steps", session.steps}});
   }
   return true;
@@ -104,29 +105,29 @@ void tell_change(const tt::ModelEntry& model, const tt::Log& log) {
   }
 }
 
-// Where to look, on stdout; with a login link when a key is asked for.
+// Prints the URL to stdout, with a login link when a key is required.
 void print_address(const std::string& url, tt::Door& door) {
   std::println("{}{}", url, door.make_login_path());
   std::fflush(stdout);
 }
 
-// What a server that others can reach should not leave unsaid.
+// Logs how access to the server is protected.
 void tell_about_key(const tt::ServerOptions& options, bool asks, const tt::Log& log) {
   const bool given = !options.api_key.key.empty();
   if (asks && !given) {
     log.info(
-        "a key is asked for, since this address is not loopback; none was given, so only login "
-        "links let in. --api-key-file or TT_API_KEY sets one for programs");
+        "an API key is required because this address is not loopback; none is set, so only login "
+        "links give access. Set a key for programs with --api-key-file or TT_API_KEY");
   }
-  if (asks) log.info("the link above works once, for 10 minutes; SIGUSR1 prints another one");
+  if (asks) log.info("the link above works once, within 10 minutes; send SIGUSR1 for another");
   if (!asks && (!options.public_url.empty() || !options.allowed_hosts.empty())) {
     log.warn(
-        "whoever reaches the proxy in front reaches everything here: no key is asked for on a "
-        "loopback address without --api-key-file or TT_API_KEY");
+        "anyone who can reach the reverse proxy has full access: on a loopback address no key is "
+        "required unless --api-key-file or TT_API_KEY is set");
   }
 }
 
-// `url` is what the server is called by.
+// `url` is the public URL.
 void run_until_stopped(tt::StopSignals& signals, const std::string& url, tt::Door& door) {
   for (;;) {
     const tt::Signal signal = signals.wait(24h);
@@ -238,10 +239,10 @@ int main(int argc, char** argv) {
 
   run_until_stopped(signals, url, door);
   tt::tell_service_manager("STOPPING=1");
-  log.info("stopping; a second signal ends at once");
+  log.info("stopping; a second signal exits immediately");
   signals.insist(5s);
   shelf.stop();   // finishes the running session's file
-  hub.stop();     // what it told is on its way to the clients
-  door.stop(2s);  // within the 5 s, with room for the file
+  hub.stop();     // queues its last messages for the clients
+  door.stop(2s);  // shorter than the 5 s above, so that the file can be finished
   return 0;
 }

@@ -16,9 +16,9 @@ namespace tt {
 
 namespace {
 
-constexpr double kMostDays = 100'000;  // in ns they fit 64 bits
+constexpr double kMostDays = 100'000;  // converted to ns, it fits in 64 bits
 
-// $XDG_DATA_HOME/tensor-trace/sessions, or what stands for it.
+// $XDG_DATA_HOME/tensor-trace/sessions, or its fallback from the XDG specification.
 std::filesystem::path usual_data_dir() {
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data != nullptr && *data == '/')
@@ -29,15 +29,16 @@ std::filesystem::path usual_data_dir() {
   return "sessions";
 }
 
-// To an origin as browsers write it; what it is not is a mistake.
+// Validator: normalizes `text` to an origin as browsers send it, or returns an error.
 std::string to_origin(std::string& text) {
   const auto origin = parse_origin(text);
-  if (!origin) return "must be an origin like https://name or http://name:8080, not '" + text + "'";
+  if (!origin)
+    return "must be an origin such as https://name or http://name:8080, not '" + text + "'";
   text = *origin;
   return "";
 }
 
-// Whoever may list processes may read their arguments.
+// Other users can see the arguments of a process.
 void hide_key(int argc, char** argv) {
   constexpr std::string_view kName = "--api-key";
   for (int i = 1; i < argc; ++i) {
@@ -61,11 +62,12 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   options.data_dir = usual_data_dir();
   options.page = installation.webui;
 
-  CLI::App app("Runs a model and shows, live and afterwards, what it does to memory.", "tt-server");
+  CLI::App app("Runs a model and shows its memory accesses, live and from recordings.",
+               "tt-server");
   app.set_version_flag("--version", std::string("tt-server ") + kVersion);
   app.add_option("sessions", options.sessions,
-                 "Session files (.ttrace) and folders of them to show, too. They are only read; "
-                 "with them no model is loaded unless --model names one")
+                 "Additional session files (.ttrace), or folders with session files, opened "
+                 "read-only. If any is given, no model is loaded unless --model is set")
       ->check(existing_path())
       ->type_name("FILE");
   app.option_defaults()->group("Model");
@@ -73,81 +75,81 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
   bool no_model = false;
   auto* model = app.get_option("--model");
   model->description(
-      "GGUF file to load at the start (default: the small bundled one; none with --models-dir or "
-      "with "
-      "session files)");
+      "GGUF file to load at startup (default: the bundled model; none if --models-dir or session "
+      "files are given)");
   app.add_option("--models-dir", options.models_dir,
-                 "Folder of more models: every .gguf below it can be loaded by request")
+                 "Folder with further models: every .gguf file below it can be loaded on request")
       ->check(existing_folder())
       ->type_name("DIR");
   app.add_option("--models-max", options.models_max,
-                 "Most models in memory; loading one more unloads the one idle for longest")
+                 "Maximum number of loaded models; loading another unloads the longest idle one")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  app.add_flag("--no-model", no_model, "Load no model at the start")->excludes(model);
+  app.add_flag("--no-model", no_model, "Do not load a model at startup")->excludes(model);
   app.option_defaults()->group("Context");
   add_context_options(app, options.context);
   app.option_defaults()->group("Server");
   app.add_option("--host", options.host,
-                 "Address to listen on; on others than loopback everybody is asked for a key")
+                 "Address to listen on; non-loopback addresses require an API key")
       ->capture_default_str();
-  app.add_option("--port", options.port, "Port to listen on; 0: any free one")
+  app.add_option("--port", options.port, "Port to listen on; 0 selects a free port")
       ->check(whole_number(0, 65535))
       ->capture_default_str();
   app.add_option("--allowed-host", options.allowed_hosts,
-                 "Further names that a request may call this server by, as behind a proxy")
+                 "Additional accepted values of the Host header, for example behind a proxy")
       ->delimiter(',')
       ->type_name("NAME");
   app.add_option("--api-key", options.api_key.key,
-                 "Key that programs send (Authorization: Bearer KEY), 16 characters or more; give "
-                 "it by TT_API_KEY or --api-key-file, for other users can see arguments. Without "
-                 "one nobody is asked on loopback, and elsewhere only login links let in")
+                 "API key that programs send (Authorization: Bearer KEY), at least 16 characters. "
+                 "Prefer TT_API_KEY or --api-key-file: other users can see arguments. Without a "
+                 "key, loopback needs no login, and other addresses accept only login links")
       ->type_name("KEY");
   auto* key = app.get_option("--api-key");
   app.add_option("--api-key-file", options.api_key.file,
-                 "File that holds the key; made, with a random one, if it is not there")
+                 "File with the API key; created with a random key if it does not exist")
       ->excludes(key)
       ->type_name("FILE");
   app.add_option("--public-url", options.public_url,
-                 "Address under which a proxy shows this server, like https://trace.example; see "
+                 "URL of this server behind a reverse proxy, such as https://trace.example; see "
                  "docs/behind-a-proxy.md")
       ->transform(CLI::Validator(&to_origin, ""))
       ->type_name("URL");
   app.add_option("--cors-origins", options.cors_origins,
-                 "Other sites whose pages may use the interface, like https://notes.example,...; "
-                 "may be repeated (default: none)")
+                 "Origins whose pages may use the API, such as https://notes.example,...; may be "
+                 "repeated (default: none)")
       ->transform(CLI::Validator(&to_origin, ""))
       ->delimiter(',')
       ->type_name("ORIGIN");
   app.add_option("--max-connections", options.max_connections,
-                 "HTTP connections at a time; one client may have half of them")
+                 "Maximum number of HTTP connections; one client can use at most half of them")
       ->check(whole_number(2, 100'000))
       ->capture_default_str();
   app.add_option("--max-live-clients", options.max_live_clients,
-                 "WebSockets at a time; one client may have half of them")
+                 "Maximum number of WebSockets; one client can use at most half of them")
       ->check(whole_number(2, 10'000))
       ->capture_default_str();
-  app.add_option("--data-dir", options.data_dir, "Folder of the recorded sessions")
+  app.add_option("--data-dir", options.data_dir, "Folder for recorded sessions")
       ->type_name("DIR")
       ->capture_default_str();
   app.add_option("--keep-days", options.keep_days,
-                 "Remove sessions so many days after they ended (default: never)")
+                 "Remove sessions this many days after they ended (default: never)")
       ->check(number_above_zero(kMostDays))
       ->type_name("DAYS");
   app.add_option("--keep-bytes", options.keep_bytes,
-                 "Remove the oldest sessions when all have more than this, as 20G (default: never)")
+                 "Remove the oldest sessions when their total size exceeds this, such as 20G "
+                 "(default: never)")
       ->transform(size_in_bytes(Units::Of1024))
       ->type_name("SIZE");
   app.add_option("--disk-reserve", options.disk_reserve,
-                 "Free space on the disk of --data-dir below which nothing is recorded "
+                 "Minimum free space on the disk of --data-dir; below it nothing is recorded "
                  "(default: 256M)")
       ->transform(size_in_bytes(Units::Of1024))
       ->type_name("SIZE");
   app.add_option("--max-import", options.max_import,
-                 "Largest session file that is taken in over HTTP (default: 16G)")
+                 "Maximum size of an imported session file (default: 16G)")
       ->transform(size_in_bytes(Units::Of1024))
       ->type_name("SIZE");
-  app.add_option("--path", options.page, "Folder of the built page (default: the installed one)")
+  app.add_option("--path", options.page, "Folder of the built web UI (default: the installed one)")
       ->check(existing_folder())
       ->type_name("DIR");
   const std::map<std::string, LogLevel> levels = {{"trace", LogLevel::Trace},
@@ -156,10 +158,11 @@ std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                   {"warning", LogLevel::Warning},
                                                   {"error", LogLevel::Error}};
   app.add_option("--log-level", options.log.level,
-                 "Least that is said on stderr: trace, debug, info (default), warning or error")
+                 "Minimum level of log messages: trace, debug, info (default), warning or error")
       ->type_name("LEVEL")
       ->transform(choice(levels));
-  app.add_flag("--log-json", options.log.json, "Say it as one JSON object a line");
+  app.add_flag("--log-json", options.log.json,
+               "Write each log message as a JSON object on one line");
   name_environment(app);
 
   const auto exit_code = parse(app, arguments_of(argc, argv));

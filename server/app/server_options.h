@@ -1,4 +1,4 @@
-// The command line of tt-server as a value.
+// Command line options of tt-server.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 namespace tt {
 
 struct ServerOptions {
-  ModelOptions model;                           // without a path: none is loaded at the start
-  std::filesystem::path models_dir;             // folder of others; empty: none
-  std::size_t models_max = 1;                   // most of them at a time
-  std::vector<std::filesystem::path> sessions;  // files and folders that are only read
+  ModelOptions model;                           // empty path: no model is loaded at startup
+  std::filesystem::path models_dir;             // folder with further models; empty: none
+  std::size_t models_max = 1;                   // maximum number of loaded models
+  std::vector<std::filesystem::path> sessions;  // files and folders opened read-only
   ContextOptions context;
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8080;  // 0: any free one
+  std::uint16_t port = 8080;  // 0: any free port
   std::filesystem::path data_dir;
   std::optional<double> keep_days;
-  std::optional<std::uint64_t> keep_bytes;  // the quota
-  std::uint64_t disk_reserve = 256u << 20;  // bytes of the disk that stay free
-  std::uint64_t max_import = 16ull << 30;   // bytes of a file that is sent to be imported
-  std::filesystem::path page;               // folder of the built one
+  std::optional<std::uint64_t> keep_bytes;  // quota for all sessions
+  std::uint64_t disk_reserve = 256u << 20;  // minimum free disk space, bytes
+  std::uint64_t max_import = 16ull << 30;   // maximum size of an import, bytes
+  std::filesystem::path page;               // folder of the built web UI
   std::vector<std::string> allowed_hosts;
   ApiKeyOptions api_key;
   std::string public_url;                 // an origin (parse_origin()); empty: none
@@ -39,10 +39,10 @@ struct ServerOptions {
   LogOptions log;
 };
 
-// Reads arguments and environment. The error is the exit code: 0 after --help
-// and --version, 2 after a mistake; what there was to say has been printed. A
-// key is overwritten where it was given, so that neither the list of processes
-// nor a child of this one has it.
+// Parses the arguments and the environment. On error returns the exit code: 0 after --help and
+// --version, 2 for invalid usage; the output has already been printed. An API key is
+// overwritten in argv and removed from the environment, so that neither the process list nor
+// child processes contain it.
 std::expected<ServerOptions, int> parse_server_options(int argc, char** argv,
                                                        const Installation& installation);
 

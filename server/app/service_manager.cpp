@@ -18,7 +18,7 @@ bool tell_service_manager(std::string_view state) {
   if (path.empty() || path.size() >= sizeof address.sun_path) return false;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  if (path.front() == '@') address.sun_path[0] = '\0';  // not a file: an abstract name
+  if (path.front() == '@') address.sun_path[0] = '\0';  // abstract socket name, not a file
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());

@@ -1,13 +1,12 @@
-// Tells systemd how far the service is: sd_notify(3) without its library.
+// Reports the service state to systemd: sd_notify(3) without libsystemd.
 #pragma once
 
 #include <string_view>
 
 namespace tt {
 
-// Sends `state` ("READY=1", "STOPPING=1") to the socket that the service
-// manager named in NOTIFY_SOCKET. False when there is none or it does not take
-// it, which is nothing that the service need mind.
+// Sends `state` ("READY=1", "STOPPING=1") to the socket named by NOTIFY_SOCKET. Returns false
+// when the variable is not set or sending fails; the caller can ignore this.
 bool tell_service_manager(std::string_view state);
 
 }  // namespace tt

@@ -49,8 +49,8 @@ void StopSignals::insist(std::chrono::seconds patience) {
   signal(SIGINT, second_signal);
   signal(SIGTERM, second_signal);
   signal(SIGALRM, [](int) {
-    constexpr std::string_view kText = "tt-server: did not end in time, ended at once\n";
-    // A stderr that is not read may be why, and is not to hold this up, too.
+    constexpr std::string_view kText = "tt-server: did not stop in time, exiting now\n";
+    // A blocked stderr may be the cause; writing to it must not block here.
     pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
     if (poll(&room, 1, 0) == 1) {
       [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());

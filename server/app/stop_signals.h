@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGUSR1 as something that main waits for. Make it before
-// any thread: they inherit that the signals are not theirs.
+// Lets main wait synchronously for SIGINT, SIGTERM and SIGUSR1. Create it before any thread
+// starts: threads inherit the blocked signal mask.
 #pragma once
 
 #include <chrono>
@@ -8,18 +8,18 @@
 namespace tt {
 
 enum class Signal : std::uint8_t {
-  None,      // the time is over
+  None,      // timeout
   Stop,      // SIGINT, SIGTERM
   NewLogin,  // SIGUSR1: print a login link
 };
 
 class StopSignals {
  public:
-  StopSignals();  // also: a client that goes away is no signal (SIGPIPE)
-  // The first that arrives within the time.
+  StopSignals();  // also ignores SIGPIPE
+  // Returns the first signal that arrives within `time`.
   Signal wait(std::chrono::milliseconds time);
-  // From here on the next signal (program/second_signal.h) ends the process at once, and so
-  // does time.
+  // After this call the next signal (program/second_signal.h), or the end of the timeout,
+  // terminates the process immediately.
   void insist(std::chrono::seconds patience);
 };
 

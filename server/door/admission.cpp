@@ -11,8 +11,8 @@ namespace tt {
 namespace {
 
 struct Authority {
-  std::string host;  // lower case, no brackets, no final dot
-  std::string port;  // digits; empty when none was given
+  std::string host;  // lower case, without brackets and final dot
+  std::string port;  // digits; empty: not specified
 };
 
 std::string lower(std::string_view text) {
@@ -73,7 +73,7 @@ bool is_loopback(const IpAddress& ip) {
 
 struct Origin {
   std::string scheme;
-  Authority authority;  // its port filled in
+  Authority authority;  // port always set
 };
 
 std::string_view default_port(std::string_view scheme) {

@@ -1,5 +1,4 @@
-// What the door tells about each request that it has answered, for logs and
-// metrics.
+// Record of a completed request, for logs and metrics.
 #pragma once
 
 #include <chrono>
@@ -9,15 +8,15 @@
 namespace tt {
 
 struct Answered {
-  std::string request_id;            // in the answer's X-Request-Id, too
+  std::string request_id;            // also in the X-Request-Id response header
   std::string peer;                  // numeric address
-  std::string method;                // empty, as the path, when the request was no HTTP
-  std::string path;                  // as sent, without the query, which may hold a secret
-  std::string route;                 // pattern that matched; empty: the door answered, or none did
-  int status = 0;                    // 0: it could not be answered
-  std::chrono::milliseconds time{};  // from its head to the end of the answer
-  std::uint64_t bytes = 0;           // of the answer, head included
-  std::string note;                  // why, of a refusal; else what the handler left (kNoteForLog)
+  std::string method;                // empty, as is the path, when the request was not HTTP
+  std::string path;                  // as sent, without the query, which may contain a secret
+  std::string route;                 // matched pattern; empty: none, or answered by the front end
+  int status = 0;                    // 0: no response could be sent
+  std::chrono::milliseconds time{};  // from the request head to the end of the response
+  std::uint64_t bytes = 0;           // of the response, including the head
+  std::string note;                  // reason of a rejection, or set by the handler (kNoteForLog)
 };
 
 }  // namespace tt

@@ -33,14 +33,14 @@ door::WebSocketOptions websocket_options(const DoorOptions& options) {
 }  // namespace
 
 std::string BoundAddress::url() const {
-  // Bound to every address: the one that works from here.
+  // Bound to all addresses: use loopback.
   if (host == "0.0.0.0") return std::format("http://127.0.0.1:{}", port);
   if (host == "::") return std::format("http://[::1]:{}", port);
   if (host.contains(':')) return std::format("http://[{}]:{}", host, port);
   return std::format("http://{}:{}", host, port);
 }
 
-// In the order of their making; each is ended by stop() before those above it.
+// In order of construction; stop() ends them in reverse order.
 struct Door::Parts {
   Parts(DoorOptions from, WebSocketHandler& handler)
       : options(std::move(from)),
@@ -52,7 +52,7 @@ struct Door::Parts {
   door::HttpServer http;
   door::WebSocketService websockets;
   door::WorkerPool workers;
-  std::unique_ptr<door::Access> access;  // made by start(), as the next
+  std::unique_ptr<door::Access> access;  // created by start(), as is the next member
   std::unique_ptr<door::Doorman> doorman;
 };
 
@@ -70,7 +70,7 @@ std::expected<BoundAddress, DoorError> Door::start(const std::string& host, std:
   if (!listener) return std::unexpected(listener.error());
   const BoundAddress address{listener->local.host, listener->local.port};
 
-  // Whoever else reaches this address has to show something.
+  // On a non-loopback address authentication is required.
   if (parts.options.key.empty() && !is_loopback_address(address.host)) {
     parts.options.key = random_secret();
   }
@@ -131,7 +131,7 @@ void Door::stop(std::chrono::milliseconds grace) {
   Parts& parts = *parts_;
   if (!parts.doorman) return;
   const auto deadline = std::chrono::steady_clock::now() + grace;
-  parts.doorman->stop();  // from here on nothing new comes
+  parts.doorman->stop();  // no new connections or requests after this
   parts.http.begin_stop();
   parts.websockets.begin_stop();
   if (!parts.workers.wait_idle(deadline)) parts.http.cut_off();

@@ -1,5 +1,5 @@
-// What requests the door lets in. What it says of paths is compared with the
-// path as sent, so another spelling of one gets the stricter treatment.
+// Rules for accepting requests. Paths are compared as sent, without normalization, so another
+// spelling of a path gets the stricter rules.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tt {
 
-// A path whose requests have another body than JSON; of several types a rule each.
+// A path that accepts bodies other than JSON; one rule per media type.
 struct BodyRule {
   std::string path;
   std::string type;  // media type; empty: any
@@ -18,19 +18,19 @@ struct BodyRule {
 struct DoorRules {
   std::string websocket_path = "/api/v1/live";  // upgrades of other paths: 404
 
-  // Who is not known may GET these, and its handler can tell (is_stranger).
+  // Paths that unauthenticated clients may GET; the handler can check is_stranger().
   std::vector<std::string> open_paths = {"/api/v1/health"};
   std::string login_path = "/login";  // GET with ?code=
 
-  // Pages of other sites that may use the interface, as parse_origin() gives
-  // them. None: only our own page, and programs.
+  // Origins whose pages may use the API, in the form of parse_origin(). Empty: only pages of
+  // this server, and programs.
   std::vector<std::string> cors_origins;
 
-  // A proxy in front shows this server over https: cookies say so.
+  // A reverse proxy serves this server over https: cookies get the Secure attribute.
   bool https = false;
 
-  // A body is application/json, which no HTML form can send, up to so large;
-  // larger: 413, of another type: 415.
+  // By default a body must be application/json, which no HTML form can send, of at most this
+  // size. Larger: 413; another type: 415.
   std::uint64_t max_body_bytes = 16u << 20;
   std::vector<BodyRule> other_bodies;
 };

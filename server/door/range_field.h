@@ -1,10 +1,10 @@
-// The Range of a request, as handlers see it: under another name. Under its own
-// the HTTP library would cut every answer by it, JSON as well, and refuse what it
-// cannot read; most answers have no parts, so there it means nothing (RFC 9110).
+// Name under which handlers see the Range header. It is renamed because cpp-httplib would
+// apply Range to every response, including JSON, and reject malformed values; most responses
+// do not support ranges and ignore the header (RFC 9110).
 #pragma once
 
 namespace tt {
 
-inline constexpr const char* kRangeField = "Parts";  // as long as "Range"
+inline constexpr const char* kRangeField = "Parts";  // same length as "Range"
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// Why the door answers a request itself instead of letting it in.
+// Rejection of a request by the HTTP front end, before it reaches a handler.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 namespace tt {
 
 enum class RefusalReason : std::uint8_t {
-  Malformed,           // 400: not HTTP as it should be
-  NoKey,               // 401: who asks is not known
-  Foreign,             // 403: another site's page, a name that is not ours
-  NotFound,            // 404: an upgrade of another path
+  Malformed,           // 400: not valid HTTP
+  NoKey,               // 401: not authenticated
+  Foreign,             // 403: page of another site, or unknown Host
+  NotFound,            // 404: WebSocket upgrade of another path
   MethodNotAllowed,    // 405
-  Timeout,             // 408: the body did not come in time
+  Timeout,             // 408: the body was not received in time
   BodyTooLarge,        // 413
-  BodyType,            // 415: a body of a type that is not taken
-  UpgradeRequired,     // 426: another version of WebSocket
-  TooManyAttempts,     // 429: wrong keys
+  BodyType,            // 415: unsupported media type
+  UpgradeRequired,     // 426: unsupported WebSocket version
+  TooManyAttempts,     // 429: too many wrong keys
   HeadTooLarge,        // 431
   TooManyConnections,  // 503
 };
@@ -26,15 +26,15 @@ int status_of(RefusalReason reason);
 
 struct Refusal {
   RefusalReason reason = RefusalReason::Malformed;
-  std::string why;          // one sentence: what to do
-  int retry_after_s = 0;    // 0: not told
-  bool for_person = false;  // a browser shows it as a page
-  // The same request once more will do: a browser leaves the cookie out when a
-  // page of another site led it here.
+  std::string why;          // one sentence for the client
+  int retry_after_s = 0;    // 0: not sent
+  bool for_person = false;  // the client is a browser that shows a page
+  // Repeating the request may succeed: a browser omits the cookie on a navigation from a page
+  // of another site.
   bool reload = false;
 };
 
-// A response's body as the door's user wants refusals to look.
+// Body of the response to a rejected request.
 struct RefusalBody {
   std::string type;  // Content-Type
   std::string text;

@@ -14,7 +14,7 @@ std::string random_secret(std::size_t bytes) {
   std::vector<unsigned char> random(bytes);
   for (std::size_t at = 0; at < random.size();) {
     const ssize_t got = getrandom(&random[at], random.size() - at, 0);
-    // Linux has it since 2014; to go on with a guessable secret is no choice.
+    // Available on Linux since 2014. Never continue with a guessable secret.
     if (got < 0 && errno != EINTR) std::abort();
     at += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
   }
@@ -25,7 +25,7 @@ std::string random_secret(std::size_t bytes) {
 
 bool is_secret(std::string_view secret, std::string_view given) {
   if (secret.empty()) return false;
-  // Volatile: the compiler may not end the loop when the outcome is clear.
+  // Volatile: the compiler must not end the loop early.
   volatile unsigned difference = secret.size() == given.size() ? 0u : 1u;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto a = static_cast<unsigned char>(given[i]);

@@ -1,5 +1,4 @@
-// Secrets: where they come from, and how one is compared with what a stranger
-// sent.
+// Generates secrets and compares them in constant time.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +7,11 @@
 
 namespace tt {
 
-// `bytes` bytes of the system's randomness, in hexadecimal.
+// `bytes` random bytes of the operating system, in hexadecimal.
 std::string random_secret(std::size_t bytes = 32);
 
-// Whether they are equal. The time it takes depends on the length of `given`
-// alone, which whoever sent it knows. An empty secret equals nothing.
+// Returns true when both are equal. The time depends only on the length of `given`, which the
+// sender knows. An empty secret never matches.
 bool is_secret(std::string_view secret, std::string_view given);
 
 }  // namespace tt

@@ -10,9 +10,9 @@ namespace tt {
 
 namespace {
 
-// Whether the entity tags of an If-None-Match field, "a", W/"b"..., hold `tag`.
-// Weak and strong are the same here (RFC 9110, 13.1.2). '*' matches nothing: the
-// answer to this very target may still be a problem.
+// Returns true when the entity tags of an If-None-Match field ("a", W/"b", ...) contain `tag`.
+// Uses weak comparison (RFC 9110, 13.1.2). '*' never matches: the response for this target may
+// still be an error.
 bool holds_tag(std::string_view tags, std::string_view tag) {
   for (std::size_t at = 0; at < tags.size();) {
     const std::size_t open = tags.find('"', at);
@@ -44,7 +44,7 @@ bool unchanged(const httplib::Request& request, httplib::Response& response,
     response.set_header("Cache-Control", "no-store");
     return false;
   }
-  // With the target in it, a tag of one answer is never taken for another's.
+  // Includes the target, so that a tag of one resource never matches another.
   const std::string etag =
       std::format("\"{}-{:x}\"", *tag, std::hash<std::string>{}(request.target));
   response.set_header("Cache-Control", "private, no-cache");
@@ -60,7 +60,7 @@ void answer(httplib::Response& response, const Problem& problem) {
   response.status = status_of(problem);
   response.set_header("Cache-Control", "no-store");
   if (response.status == 503) response.set_header("Retry-After", "2");
-  // A detail of 4xx may quote what the client sent, which is not for the log.
+  // The detail of a 4xx may quote client input, which must not reach the log.
   std::string note = code_of(problem.fault);
   if (response.status >= 500) note += ": " + problem.detail;
   response.user_data.set(kNoteForLog, std::move(note));

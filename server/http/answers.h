@@ -1,4 +1,4 @@
-// How handlers answer: values and problems in, HTTP out.
+// Writes HTTP responses from JSON values, problems, text and files.
 #pragma once
 
 #include <httplib.h>
@@ -14,33 +14,33 @@
 
 namespace tt {
 
-// An answer is not kept by anyone, unless unchanged() has said otherwise of it.
+// Responses are sent with Cache-Control: no-store, unless unchanged() has set caching headers.
 void answer(httplib::Response& response, const Json& json, int status = 200);
 void answer(httplib::Response& response, const Problem& problem);
-// What is no JSON: DOT, CSV.
+// A response that is not JSON: DOT, CSV.
 struct TextAnswer {
   std::string text;
   const char* type = "text/plain; charset=utf-8";
 };
 void answer(httplib::Response& response, const TextAnswer& text);
 
-// First in every handler of a GET about a session, when its parameters are
-// understood:
+// Conditional GET. Call it first in every GET handler for a session, after the parameters are
+// parsed:
 //
 //   if (unchanged(request, response, sessions.tag(id))) return;
 //
-// True: the client has this very answer already; 304 is said, nothing is left to
-// do. Else the answer will carry an ETag. `tag` names the state of what the
-// answer is about (SessionStore::tag()); without one it may be another the next
-// moment, and is not kept.
+// Returns true when the client already has this response: the status is set to 304 and the
+// handler returns. Otherwise the response gets an ETag. `tag` identifies the state of the
+// resource (SessionStore::tag()). Without a tag the response may change at any time and is not
+// cached.
 //
-// SameBytes::Yes where equal tags mean equal bytes. Answers may be compressed or
-// not, and are the same then in other bytes; files may be asked for in parts.
+// SameBytes::Yes: equal tags mean equal bytes (strong ETag), as range requests for files
+// require. Other responses may be compressed or not, so their bytes differ (weak ETag).
 enum class SameBytes : bool { No, Yes };
 bool unchanged(const httplib::Request& request, httplib::Response& response,
                const std::optional<std::string>& tag, SameBytes same = SameBytes::No);
 
-// 304 to a client that has it (If-None-Match).
+// Sends 304 when If-None-Match contains the ETag of the file.
 void answer(const httplib::Request& request, httplib::Response& response, const StaticFile& file);
 
 }  // namespace tt

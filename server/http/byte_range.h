@@ -1,4 +1,4 @@
-// The Range of a request for bytes (RFC 9110, 14.2), one at a time.
+// Parses the Range header of a request (RFC 9110, 14.2). Supports one byte range.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ struct ByteRange {
 
 struct NoSuchRange {};
 
-// What `field` asks for of `size` bytes. All of them where it asks for several
-// ranges, or for none that it says how to: it may be ignored then.
+// Returns the range of a resource of `size` bytes that `field` selects. Returns the whole
+// resource when the field is malformed, has another unit or lists several ranges: such a field
+// may be ignored. Error: the range is not satisfiable.
 std::expected<ByteRange, NoSuchRange> byte_range(std::string_view field, std::uint64_t size);
 
 }  // namespace tt

@@ -9,7 +9,7 @@ namespace tt {
 
 namespace {
 
-// Of UTF-8: every byte but those that continue one.
+// Counts the code points of UTF-8 text: all bytes except continuation bytes.
 std::size_t characters_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
@@ -18,15 +18,15 @@ std::size_t characters_of(std::string_view text) {
 }  // namespace
 
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t most) {
+    const httplib::Request& request, const char* name, std::uint64_t max) {
   if (!request.has_param(name)) return std::nullopt;
   const std::string text = request.get_param_value(name);
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || value > most) {
+  if (parsed.ec != std::errc{} || parsed.ptr != end || value > max) {
     return std::unexpected(Problem{
-        Fault::BadRequest, std::format("\"{}\" takes a whole number from 0 to {}.", name, most)});
+        Fault::BadRequest, std::format("\"{}\" must be a whole number from 0 to {}.", name, max)});
   }
   return value;
 }
@@ -40,27 +40,28 @@ std::expected<std::optional<double>, Problem> percent_parameter(const httplib::R
   const auto parsed = std::from_chars(text.data(), end, value, std::chars_format::fixed);
   if (parsed.ec != std::errc{} || parsed.ptr != end || !(value >= 0 && value <= 100)) {
     return std::unexpected(
-        Problem{Fault::BadRequest, std::format("\"{}\" takes a number from 0 to 100.", name)});
+        Problem{Fault::BadRequest, std::format("\"{}\" must be a number from 0 to 100.", name)});
   }
   return value;
 }
 
 std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
-                                             const char* to, std::uint64_t most) {
-  const auto begin = number_parameter(request, from, most);
+                                             const char* to, std::uint64_t max) {
+  const auto begin = number_parameter(request, from, max);
   if (!begin) return std::unexpected(begin.error());
-  const auto end = number_parameter(request, to, most);
+  const auto end = number_parameter(request, to, max);
   if (!end) return std::unexpected(end.error());
   if (*begin && *end && **end < **begin) {
-    return std::unexpected(Problem{
-        Fault::BadRequest, std::format("\"{}\" is {} and \"{}\" {}: it ends before it begins.",
-                                       from, **begin, to, **end)});
+    return std::unexpected(
+        Problem{Fault::BadRequest,
+                std::format("\"{}\" is {} and \"{}\" is {}: the end is before the start.", from,
+                            **begin, to, **end)});
   }
   return Ends{.from = *begin, .to = *end};
 }
 
 std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count) {
+    const httplib::Request& request, const char* name, std::uint64_t max, std::size_t count) {
   std::vector<std::uint64_t> numbers;
   if (!request.has_param(name)) return numbers;
   const std::string text = request.get_param_value(name);
@@ -68,12 +69,11 @@ std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
     const char *begin = word.data(), *end = begin + word.size();
     std::uint64_t value = 0;
     const auto parsed = std::from_chars(begin, end, value);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || value > most || numbers.size() == count) {
+    if (parsed.ec != std::errc{} || parsed.ptr != end || value > max || numbers.size() == count) {
       return std::unexpected(Problem{
           Fault::BadRequest,
-          std::format(
-              "\"{}\" takes at most {} whole numbers from 0 to {}, with commas between them.", name,
-              count, most)});
+          std::format("\"{}\" must be at most {} comma-separated whole numbers from 0 to {}.", name,
+                      count, max)});
     }
     numbers.push_back(value);
   }
@@ -81,11 +81,11 @@ std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
 }
 
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
-                                                   const char* name, std::size_t most) {
+                                                   const char* name, std::size_t max) {
   std::string text = request.get_param_value(name);
-  if (characters_of(text) > most) {
-    return std::unexpected(
-        Problem{Fault::BadRequest, std::format("\"{}\" takes at most {} characters.", name, most)});
+  if (characters_of(text) > max) {
+    return std::unexpected(Problem{
+        Fault::BadRequest, std::format("\"{}\" must have at most {} characters.", name, max)});
   }
   return text;
 }
@@ -93,25 +93,25 @@ std::expected<std::string, Problem> text_parameter(const httplib::Request& reque
 std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,
-                                                   std::string_view usual) {
-  if (!request.has_param(name)) return std::string(usual);
+                                                   std::string_view default_value) {
+  if (!request.has_param(name)) return std::string(default_value);
   std::string word = request.get_param_value(name);
   if (std::ranges::contains(words, word)) return word;
   std::string known;
   for (const std::string_view one : words)
     known += std::format("{}{}", known.empty() ? "" : ", ", one);
   return std::unexpected(
-      Problem{Fault::BadRequest, std::format("\"{}\" takes one of: {}.", name, known)});
+      Problem{Fault::BadRequest, std::format("\"{}\" must be one of: {}.", name, known)});
 }
 
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
-                                                  std::uint64_t usual_limit,
+                                                  std::uint64_t default_limit,
                                                   const char* from_name) {
   const auto from = number_parameter(request, from_name, std::numeric_limits<std::uint32_t>::max());
   if (!from) return std::unexpected(from.error());
   const auto limit = number_parameter(request, "limit", kMostRows);
   if (!limit) return std::unexpected(limit.error());
-  return PageRange{.from = from->value_or(0), .limit = limit->value_or(usual_limit)};
+  return PageRange{.from = from->value_or(0), .limit = limit->value_or(default_limit)};
 }
 
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
@@ -127,8 +127,7 @@ std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Re
   const auto layer = parse_layer(request.get_param_value("layer"));
   if (layer) return layer;
   return std::unexpected(
-      Problem{Fault::BadRequest,
-              "\"layer\" takes the number of a layer, from 0, or outside: what belongs to none."});
+      Problem{Fault::BadRequest, "\"layer\" must be a layer number from 0, or outside (or none)."});
 }
 
 std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request) {
@@ -140,7 +139,7 @@ std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& reques
 }
 
 Problem not_one_of(const char* name, const std::string& words) {
-  return {Fault::BadRequest, std::format("\"{}\" is one of {}.", name, words)};
+  return {Fault::BadRequest, std::format("\"{}\" must be one of {}.", name, words)};
 }
 
 }  // namespace tt

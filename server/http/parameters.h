@@ -1,5 +1,5 @@
-// Query parameters: numbers, texts, words, flags, orders, pages. A problem names
-// what is allowed. None: the request does not have it.
+// Parses query parameters: numbers, text, enum names, flags, sort orders, pages. The error
+// names the allowed values. An absent optional parameter is nullopt.
 #pragma once
 
 #include <httplib.h>
@@ -24,60 +24,60 @@
 
 namespace tt {
 
-// A query parameter that is a whole number from 0 to `most`; none when absent.
+// A whole number from 0 to `max`; nullopt when absent.
 std::expected<std::optional<std::uint64_t>, Problem> number_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t most);
+    const httplib::Request& request, const char* name, std::uint64_t max);
 
-// A number from 0 to 100, with a fraction or without.
+// A decimal number from 0 to 100; nullopt when absent.
 std::expected<std::optional<double>, Problem> percent_parameter(const httplib::Request& request,
                                                                 const char* name);
 
-// Two of them, where something begins and where it ends: not before that.
+// Two number parameters with the start and the end of a range. Error when `to` is less than
+// `from`.
 struct Ends {
   std::optional<std::uint64_t> from{}, to{};
 };
 std::expected<Ends, Problem> ends_parameters(const httplib::Request& request, const char* from,
-                                             const char* to, std::uint64_t most);
+                                             const char* to, std::uint64_t max);
 
-// As JSON has them everywhere.
+// Largest integer that JSON numbers represent exactly.
 inline constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 53) - 1;
 
-// Numbers from 0 to `most` with commas between them, at most `count`; empty when absent.
+// At most `count` comma-separated numbers from 0 to `max`; empty when absent.
 std::expected<std::vector<std::uint64_t>, Problem> numbers_parameter(
-    const httplib::Request& request, const char* name, std::uint64_t most, std::size_t count);
+    const httplib::Request& request, const char* name, std::uint64_t max, std::size_t count);
 
-// A text of at most `most` characters, kMostText as a rule; empty when absent.
+// Text of at most `max` characters; empty when absent.
 inline constexpr std::size_t kMostText = 200;
 std::expected<std::string, Problem> text_parameter(const httplib::Request& request,
-                                                   const char* name, std::size_t most = kMostText);
+                                                   const char* name, std::size_t max = kMostText);
 
-// One of `words`; `usual` when absent.
+// One of `words`; `default_value` when absent.
 std::expected<std::string, Problem> word_parameter(const httplib::Request& request,
                                                    const char* name,
                                                    std::span<const std::string_view> words,
-                                                   std::string_view usual = {});
+                                                   std::string_view default_value = {});
 
-// from (or `from_name`) and limit of a page: kUsualRows where nothing else is usual, and
-// at most kMostRows rows at a time.
+// Page start (`from_name`) and "limit": `default_limit` rows by default, at most kMostRows.
 inline constexpr std::uint64_t kUsualRows = 1000;
 inline constexpr std::uint64_t kMostRows = 10'000;
 std::expected<PageRange, Problem> page_parameters(const httplib::Request& request,
-                                                  std::uint64_t usual_limit,
+                                                  std::uint64_t default_limit,
                                                   const char* from_name = "from");
 
-// true or false.
+// "true" or "false"; nullopt when absent.
 std::expected<std::optional<bool>, Problem> flag_parameter(const httplib::Request& request,
                                                            const char* name);
-// A layer's number, or outside (or none): kNoLayer.
+// A layer number, or "outside" ("none") for kNoLayer; nullopt when absent.
 std::expected<std::optional<LayerId>, Problem> layer_parameter(const httplib::Request& request);
 
-// Of "layers", as parse_layers() reads them; all when absent.
+// The parameter "layers" in the syntax of parse_layers(); all layers when absent.
 std::expected<LayerSet, Problem> layers_parameter(const httplib::Request& request);
 
-// "\"kind\" is one of intermediate, weight, kv, input."
+// "\"kind\" must be one of intermediate, weight, kv, input."
 Problem not_one_of(const char* name, const std::string& words);
 
-// A value of an enum up to `last`, by its to_text().
+// An enum value from 0 to `last`, by its to_text() name; nullopt when absent.
 template <class Enum>
   requires std::is_enum_v<Enum>
 std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Request& request,
@@ -93,8 +93,8 @@ std::expected<std::optional<Enum>, Problem> word_parameter(const httplib::Reques
   return std::unexpected(not_one_of(name, words));
 }
 
-// "sort": one of `names`, with a '-' before it for the other direction. The first
-// is the order of a request that names none.
+// The parameter "sort": one of `names`, with a '-' prefix for descending order. The first name
+// is the default.
 template <class By, std::size_t N>
 using SortWords = std::array<std::pair<std::string_view, By>, N>;
 template <class By, std::size_t N>

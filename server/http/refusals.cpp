@@ -36,7 +36,7 @@ Fault fault_of(RefusalReason reason) {
   return Fault::Internal;
 }
 
-// Nothing a client sent stands in it: `why` of these two reasons is our own.
+// The page contains no client input: `why` of these two reasons is fixed text of the server.
 std::string login_page(const Refusal& refusal) {
   return R"(<!doctype html>
 <html lang="en">
@@ -46,12 +46,12 @@ std::string login_page(const Refusal& refusal) {
 <h1>Log in to tensor-trace</h1>
 <p>)" + refusal.why +
          R"(</p>
-<p>Open the login link that the server printed when it started. A link works once, within ten
-minutes; another one is printed when the server gets the signal SIGUSR1:</p>
+<p>Open the login link that the server printed at startup. A link works once, within ten minutes.
+To print another link, send the signal SIGUSR1 to the server:</p>
 <pre>kill -USR1 PID
 docker compose -f docker/compose.yaml kill -s USR1</pre>
-<p>Programs send <code>Authorization: Bearer KEY</code>; <code>--api-key-file</code> sets the
-key.</p>
+<p>Programs send <code>Authorization: Bearer KEY</code>. The server option
+<code>--api-key-file</code> sets the key.</p>
 <p><a href="">Try this address again</a></p>
 </html>
 )";

@@ -1,5 +1,5 @@
-// How the door's refusals look: problems as everywhere, and for a browser that
-// has no cookie a page that says how to log in.
+// Renders rejections of the HTTP front end: problem JSON, or a login page for a browser
+// without a session cookie.
 #pragma once
 
 #include "server/door/refusal.h"

@@ -12,7 +12,7 @@ namespace tt {
 
 namespace {
 
-// "/a/b" has two.
+// "/a/b" has two segments.
 std::vector<std::string> segments_of(std::string_view path) {
   if (path.starts_with('/')) path.remove_prefix(1);
   std::vector<std::string> segments;
@@ -32,7 +32,7 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
 
 RouteContract::RouteContract(std::string_view openapi_json) {
   const auto document = nlohmann::json::parse(openapi_json);
-  // References of parameters are all of this one form.
+  // All parameter references have the form "#/components/parameters/...".
   const auto resolved = [&](const nlohmann::json& parameter) -> nlohmann::json {
     if (!parameter.contains("$ref")) return parameter;
     return document.at(
@@ -89,13 +89,13 @@ std::optional<Problem> RouteContract::refuse_query(const httplib::Request& reque
   for (const auto& [name, value] : request.params) {
     if (operation->second.contains(name)) {
       if (request.get_param_value_count(name) == 1) continue;
-      return Problem{Fault::BadRequest, std::format("\"{}\" is given twice.", name)};
+      return Problem{Fault::BadRequest, std::format("\"{}\" must be given only once.", name)};
     }
     std::string known;
     for (const auto& one : operation->second) known += (known.empty() ? "" : ", ") + one;
     return Problem{Fault::BadRequest,
-                   std::format("There is no parameter \"{}\" here; {}.", name,
-                               known.empty() ? "this route takes none" : "there are " + known)};
+                   std::format("Unknown parameter \"{}\"; {}.", name,
+                               known.empty() ? "this route has none" : "known are " + known)};
   }
   return std::nullopt;
 }

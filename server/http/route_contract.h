@@ -1,7 +1,6 @@
-// What the contract (api/openapi.yaml) says of every route, so that no handler
-// has to: which methods a path has and which query parameters an operation has.
-// A name that an operation does not have is refused, so that a misspelt filter
-// is not taken for no filter; so is one that is given twice.
+// Checks requests against the API specification (api/openapi.yaml) for all routes: the methods
+// of each path and the query parameters of each operation. Unknown and repeated parameters are
+// rejected, so that a misspelled filter is not silently ignored.
 #pragma once
 
 #include <map>
@@ -20,23 +19,23 @@ struct Request;
 
 namespace tt {
 
-// Immutable, any thread.
+// Immutable; any thread.
 class RouteContract {
  public:
   explicit RouteContract(std::string_view openapi_json);
 
-  // "GET, HEAD, POST", for the header Allow; empty when there is no such path.
-  // `path` is decoded, as in a request.
+  // The value of the Allow header, such as "GET, HEAD, POST"; empty for an unknown path.
+  // `path` is percent-decoded, as in a request.
   std::string methods_of(std::string_view path) const;
 
-  // Why the request's query is refused. None for a path or a method that the
-  // contract does not have, such as the files of the page.
+  // Returns the problem with the query parameters, or nullopt when they are valid. Paths and
+  // methods outside the specification, such as files of the web UI, are not checked.
   std::optional<Problem> refuse_query(const httplib::Request& request) const;
 
  private:
-  using Parameters = std::set<std::string, std::less<>>;  // names of an operation's
+  using Parameters = std::set<std::string, std::less<>>;  // query parameter names of an operation
   struct Path {
-    std::vector<std::string> segments;                          // empty: any one segment
+    std::vector<std::string> segments;                          // empty: a path parameter
     std::map<std::string, Parameters, std::less<>> operations;  // by method
   };
   const Path* find(std::string_view path) const;
@@ -44,7 +43,7 @@ class RouteContract {
   std::vector<Path> paths_;
 };
 
-// From here on requests with an unknown query parameter are answered 400.
+// Installs a handler that answers 400 to requests with unknown query parameters.
 void refuse_unknown_parameters(httplib::Server& http, const RouteContract& contract);
 
 }  // namespace tt

@@ -12,7 +12,7 @@ using Request = httplib::Request;
 template <class Value>
 using OrProblem = std::expected<Value, Problem>;
 
-// A whole number in the path; anything else names nothing that there is.
+// A whole number in the path. Anything else is NotFound with the detail `from_where`.
 OrProblem<std::uint32_t> number_in_path(const Request& request, const char* name,
                                         const char* from_where) {
   const std::string& text = request.path_params.at(name);
@@ -32,7 +32,7 @@ OrProblem<StepId> step_in_path(const Request& request) {
 }
 
 OrProblem<TemplateId> template_in_path(const Request& request) {
-  const char* const where = "Templates are numbered from 1: /templates of the session lists them.";
+  const char* const where = "Templates are numbered from 1. /templates of the session lists them.";
   return number_in_path(request, "template", where)
       .and_then([&](std::uint32_t number) -> OrProblem<TemplateId> {
         if (number == 0) return std::unexpected(Problem{Fault::NotFound, where});
@@ -44,7 +44,7 @@ OrProblem<LayerId> layer_in_path(const Request& request) {
   return number_in_path(request, "layer", "Layers are numbered from 0.")
       .and_then([](std::uint32_t number) -> OrProblem<LayerId> {
         if (!std::in_range<std::int32_t>(number)) {
-          return std::unexpected(Problem{Fault::NotFound, "No model has so many layers."});
+          return std::unexpected(Problem{Fault::NotFound, "No model has that many layers."});
         }
         return LayerId{static_cast<std::int32_t>(number)};
       });

@@ -1,7 +1,6 @@
-// What the routes about one session share: parameters are read, the first problem
-// is kept, the session is opened, the question is asked, the answer has an ETag.
-// A handler says which parameters there are and which function of analysis/
-// answers:
+// Common code of the routes that query one session: parse the parameters and keep the first
+// problem, open the session, run the query, send the response with an ETag. A handler reads
+// its parameters and returns the function of analysis/ to run:
 //
 //   about_session(sessions, request, response, [&](ParameterReader& read) {
 //     const PageRange range = read.take(page_parameters(request, kUsualRows));
@@ -31,7 +30,7 @@ namespace tt {
 
 inline constexpr std::uint64_t kMostIds = std::numeric_limits<std::uint32_t>::max();
 
-// Reads parameters one after the other and keeps the first problem.
+// Collects parsed parameters and keeps the first problem.
 class ParameterReader {
  public:
   template <class Value>
@@ -46,31 +45,32 @@ class ParameterReader {
   std::optional<Problem> problem_;
 };
 
-// Of the path; what is no such number names nothing that there is.
+// Path parameters. NotFound when the text is not a number.
 std::expected<StepId, Problem> step_in_path(const httplib::Request& request);
 std::expected<TemplateId, Problem> template_in_path(const httplib::Request& request);
 std::expected<LayerId, Problem> layer_in_path(const httplib::Request& request);
 
-// source, layer and component, kind too, and part of the name under `name`.
+// Reads the parameters kind, source, layer and component, and a name substring from the
+// parameter `name`.
 TensorFilter tensor_filter(const httplib::Request& request, ParameterReader& read,
                            const char* name = "name");
 
-// Whether a long walk is still worth it: until the client has gone, or the
-// server's stop has cut it off.
+// Returns false once the client has disconnected or the server has cut off the request at
+// shutdown.
 KeepGoing while_connected(const httplib::Request& request);
 
-// X-Whole-Steps, where the session's file is damaged and the answer is about the steps
-// before that.
+// Sets X-Whole-Steps when the session file is damaged and the response covers only the steps
+// before the damage.
 void tell_damage(httplib::Response& response, std::optional<std::uint32_t> whole_steps);
 
-// NotFound where the request's "layer" is none that the session's model has.
+// NotFound when the session's model does not have the layer of the parameter "layer".
 std::expected<void, TraceError> expect_asked_layer(const httplib::Request& request,
                                                    const SessionReader& reader);
 
-// Answers with what a question says of the session that the path names (`id`), up to its
-// damage where it has some.
-// `ask(read)` turns the request into the question: a function of a SessionReader
-// that returns JSON or a TextAnswer, or what to_json() takes, or a TraceError.
+// Runs a query on the session of the path parameter "id" and sends the result. For a damaged
+// file the query covers the steps before the damage. `ask(read)` converts the request into the
+// query: a function of a SessionReader that returns Json, a TextAnswer or a type with
+// to_json(), or a TraceError.
 template <class Ask>
 void about_session(SessionStore& sessions, const httplib::Request& request,
                    httplib::Response& response, Ask ask) {

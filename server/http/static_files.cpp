@@ -36,14 +36,14 @@ constexpr const char* kNotBuilt = R"(<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>tensor-trace</title>
-<h1>tensor-trace is running; its page is not built</h1>
-<p>Build it with <code>./tt build</code> in the source tree, or name the folder of a
-built page with <code>--path</code>. Then reload.</p>
-<p>The interface works without it: <a href="/api/v1/health">/api/v1/health</a>.</p>
+<h1>tensor-trace is running, but its web UI is not built</h1>
+<p>Build it with <code>./tt build</code> in the source tree, or set the folder of a built web UI
+with <code>--path</code>. Then reload.</p>
+<p>The API works without it: <a href="/api/v1/health">/api/v1/health</a>.</p>
 </html>
 )";
 
-// Each part a plain name: nothing hidden, nothing that leads up or to a root.
+// Each segment must be a plain name: no hidden files, no "." or "..", no empty segments.
 bool is_plain(std::string_view path) {
   if (!path.starts_with('/') || path.contains('\0') || path.contains('\\')) return false;
   for (std::size_t at = 0; at != std::string_view::npos;) {

@@ -1,7 +1,6 @@
-// The built page as files over HTTP: the interface, and /docs/index.html, the
-// contract to browse. Read from disk at each request (they are
-// few and small, the kernel keeps them), so a page that was built anew is there
-// at once.
+// Serves the built web UI as static files: the application, and /docs/index.html, the API
+// reference. Files are read from disk on each request (they are few and small, and the kernel
+// caches them), so a rebuilt web UI is visible at once.
 #pragma once
 
 #include <filesystem>
@@ -13,20 +12,21 @@ namespace tt {
 
 struct StaticFile {
   std::string body, type;
-  std::string cache;  // Cache-Control: hashed assets never change, the rest is asked for again
+  std::string cache;  // Cache-Control: hashed assets are immutable, the rest is revalidated
   std::string etag;
 };
 
-// FNV-1a of the bytes: tells whether they are the ones that the browser has.
+// FNV-1a hash of the content, quoted as a strong entity tag.
 std::string etag_of(std::string_view body);
 
 class StaticFiles {
  public:
   explicit StaticFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // `path` as in the request, decoded: "/", "/assets/x-1a2b.js". A path of one
-  // part without an extension is the page's own affair and gets its index.
-  // None: there is no such file. Where the page is not built "/" says how to.
+  // `path` is the decoded request path: "/", "/assets/x-1a2b.js". A path of one segment
+  // without an extension is a client-side route and returns the index. Returns nullopt when
+  // the file does not exist. If the web UI is not built, "/" returns instructions for building
+  // it.
   std::optional<StaticFile> find(std::string_view path) const;
 
  private:

@@ -13,7 +13,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::size_t kSmall = 256;  // bytes of an event with a few numbers
+constexpr std::size_t kSmall = 256;  // approximate bytes of an event with a few numbers
 
 std::string sse(const char* name, const std::string& data) {
   return std::format("event: {}\ndata: {}\n\n", name, data);
@@ -52,7 +52,7 @@ std::string GenerationStream::read(std::chrono::milliseconds patience) {
   if (lost) text = sse("loss", loss_event(session_, *lost));
   for (const Event& event : events) text += sse(event.name, event.data());
   const auto now = std::chrono::steady_clock::now();
-  if (text.empty() && now - last_read_ > heartbeat_) text = ": still there\n\n";
+  if (text.empty() && now - last_read_ > heartbeat_) text = ": keep-alive\n\n";
   if (!text.empty()) last_read_ = now;
   return text;
 }

@@ -1,9 +1,9 @@
-// Answers of POST /api/v1/generate with "stream": what happens to one session,
-// as server-sent events whose data are the messages of api/live.md.
+// Server-sent event streams for POST /api/v1/generate with "stream": the events of one
+// session, with the messages of api/live.md as data.
 //
-// Each stream has a queue that is bounded in bytes: what does not fit is not
-// told, is counted, and a `loss` event says how many as soon as there is room.
-// States always fit. Listening only copies; the text is made by who reads.
+// Each stream has a queue with a byte limit. An event that does not fit is dropped and
+// counted; a `loss` event reports the count as soon as there is room. State events always fit.
+// The listener callbacks only copy; the reader formats the text.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,11 @@ class GenerationStream {
 
   const std::string& session() const { return session_; }
 
-  // The events that came since the last call, waiting for some until `patience`
-  // has passed: then empty, or after a long silence a comment, so that no proxy
-  // gives up on it. One reader.
+  // Events queued since the last call. Waits up to `patience` for the first one; returns an
+  // empty string on timeout, or an SSE comment after a long silence so that proxies keep the
+  // connection open. One reader.
   std::string read(std::chrono::milliseconds patience);
-  // The session has ended and everything was read.
+  // True when the session has ended and all events were read.
   bool ended() const;
 
   static constexpr std::size_t kMostBytes = 4u << 20;
@@ -44,9 +44,10 @@ class GenerationStream {
   friend class GenerationStreams;
   struct Event {
     const char* name;
-    std::function<std::string()> data;  // JSON, made by the reader
-    std::size_t bytes = 0;              // about what waiting costs; 0: there is always room
-    // Where it is counted when there is none; null: nowhere, the next one says more.
+    std::function<std::string()> data;  // formats the JSON; called by the reader
+    std::size_t bytes = 0;              // approximate memory use; 0: never dropped
+    // The counter to increment when the event is dropped; null: not counted, because a later
+    // event replaces it.
     std::uint64_t LiveLosses::* loss = nullptr;
     bool last = false;
   };
@@ -54,25 +55,26 @@ class GenerationStream {
 
   const std::string session_;
   const std::chrono::milliseconds heartbeat_;
-  std::chrono::steady_clock::time_point last_read_ = std::chrono::steady_clock::now();  // reader's
+  // Used by the reader only.
+  std::chrono::steady_clock::time_point last_read_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Event> events_;
   std::size_t bytes_ = 0;
   LiveLosses lost_, lost_told_;
   bool last_came_ = false;
-  std::atomic<std::uint32_t> n_layers_ = 0;  // of the model, from the first state on
-  std::atomic<std::uint32_t> tokens_ = 0;    // so far
+  std::atomic<std::uint32_t> n_layers_ = 0;  // of the model; set by the first state event
+  std::atomic<std::uint32_t> tokens_ = 0;    // generated so far
 };
 
-// The open ones, by session. Any thread.
+// The open streams, by session id. Any thread.
 class GenerationStreams final : public SessionListener {
  public:
   explicit GenerationStreams(std::chrono::milliseconds heartbeat = std::chrono::seconds{15})
       : heartbeat_(heartbeat) {}
 
-  // Before the session is submitted: so its first event is in it. Null when
-  // kMost are open: each holds a worker of the door.
+  // Call before submitting the session, so that the stream includes its first event. Returns
+  // null when kMost streams are open: each occupies an HTTP worker thread.
   std::shared_ptr<GenerationStream> open(const std::string& session);
   void close(const std::string& session);
   static constexpr std::size_t kMost = 16;
@@ -89,7 +91,7 @@ class GenerationStreams final : public SessionListener {
   const std::chrono::milliseconds heartbeat_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<GenerationStream>> open_;
-  std::atomic<std::size_t> count_ = 0;  // nothing is copied while it is 0
+  std::atomic<std::size_t> count_ = 0;  // size of open_; events are not copied while it is 0
 };
 
 }  // namespace tt

@@ -12,22 +12,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A piece is full at any of these: so much memory, and so long for the others to wait.
+// A batch ends when it reaches either limit: memory, or time that other clients have to wait.
 constexpr std::size_t kPieceBytes = 128u << 10;
 constexpr std::chrono::milliseconds kPieceTime{20};
 constexpr std::uint32_t kTokensAtOnce = 256;
 
-// A file that nobody asks for is closed: while it is open, its recording cannot
-// end tidily and it cannot leave the disk.
+// An idle file is closed after this time. While it is open, its recording cannot checkpoint
+// and close cleanly and a deleted file keeps its disk space.
 constexpr std::chrono::milliseconds kKeepOpen{50};
 constexpr std::size_t kMostOpen = 4;
-constexpr std::uint32_t kMostLayers = 1024;  // a file may say anything
+constexpr std::uint32_t kMostLayers = 1024;  // limit for values from untrusted files
 
 }  // namespace
 
 struct LiveArchive::Session {
   SessionReader reader;
-  SessionInfo info;  // from when it was opened; `state` and `error` anew for each piece
+  SessionInfo info;  // read on open; `state` and `error` are refreshed for each batch
   std::map<TemplateId, KnownGraphPtr> graphs;
   Clock::time_point used;
 
@@ -44,7 +44,7 @@ struct LiveArchive::Session {
 
 namespace {
 
-// Reads one piece. Tokens go before the step that evaluated them.
+// Reads one batch. Tokens precede the step that evaluated them.
 class PieceReader {
  public:
   PieceReader(SessionReader& reader, const SessionInfo& info, ArchiveRequest& request,
@@ -72,7 +72,7 @@ class PieceReader {
  private:
   bool full() const { return bytes_ >= kPieceBytes || Clock::now() >= full_at_; }
 
-  // False: damaged, and said so.
+  // Returns false if the step is damaged; a DamagedRecord was added.
   bool read_step() {
     step_.reset();
     auto step = reader_.step(StepId{at_.step});
@@ -96,15 +96,15 @@ class PieceReader {
     ++at_.step;
   }
 
-  // Up to `end`; false: the piece was full before.
+  // Reads tokens up to `end`. Returns false if the batch filled up first.
   bool read_tokens(std::uint32_t end) {
     while (at_.token < end) {
       if (full()) return false;
-      // What comes before is part of the answer, too.
+      // Earlier tokens are needed too: they are part of the answer text.
       AnswerSoFar& so_far = answer();
       const std::uint32_t first = so_far.tokens;
       auto tokens = reader_.tokens(first, std::min(kTokensAtOnce, end - first));
-      // One of them is damaged: which?
+      // One of the tokens is damaged. Read one at a time to find it.
       if (!tokens) tokens = reader_.tokens(first, 1);
       if (!tokens || tokens->empty()) {
         ++so_far.tokens;
@@ -122,10 +122,10 @@ class PieceReader {
     return true;
   }
 
-  // What was held back of the answer, after the last token of a session that has ended.
+  // Remaining answer text that belongs to no token, after the last token of an ended session.
   bool read_rest() {
     if (piece_.state == SessionState::Running || at_.token != piece_.tokens) return true;
-    // Tokens that were passed over as `from` lies behind them.
+    // Feed the tokens that precede `from`.
     while (answer().tokens < piece_.tokens) {
       if (full()) return false;
       skip_tokens();
@@ -195,7 +195,7 @@ void LiveArchive::read(ArchiveRequest request) {
   wake_.notify_one();
 }
 
-// ---------------------------------------------------------------- the archive's thread
+// ---------------------------------------------------------------- reader thread
 
 void LiveArchive::run() {
   for (;;) {
@@ -255,7 +255,7 @@ ArchivePiece LiveArchive::piece_of(ArchiveRequest& request) {
     piece.error = session.error();
     return piece;
   }
-  // First whether it has ended, then how many there are: then these are all.
+  // Read the state before the counts: if the session has ended, the counts are final.
   Session& from = **session;
   piece.state = from.info.state;
   piece.session_error = from.info.error;

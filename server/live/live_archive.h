@@ -1,6 +1,6 @@
-// What live clients lack and memory does not hold any more, from the files of the
-// sessions: on a thread of its own, one piece after the other, so that neither
-// the live hub nor the other clients wait for it.
+// Reads session records that live clients need but that are no longer in memory from the
+// session files. Runs on its own thread, one batch at a time, so that neither the live hub nor
+// other clients wait for disk reads.
 #pragma once
 
 #include <condition_variable>
@@ -24,49 +24,48 @@
 
 namespace tt {
 
-// The answer's text as far as it was told from the file: a piece goes on where
-// the one before it ended.
+// State of the answer text after the batches read so far; the next batch continues from here.
 struct AnswerSoFar {
   RecordedAnswer answer;
-  std::uint32_t tokens = 0;  // pushed
+  std::uint32_t tokens = 0;  // tokens added to `answer`
 };
 
 struct ArchiveRequest {
   ClientId client{};
-  std::uint64_t ticket = 0;  // the asker's; comes back
+  std::uint64_t ticket = 0;  // the caller's request id; returned in the result
   std::string session{};
-  // The records to read: from `from` on, of kinds that this names. None of them:
-  // only what the session says about itself is asked for.
+  // The records to read: those of `kinds` from position `from` on. No kinds: only the session
+  // metadata is requested.
   LiveKinds kinds{};
   LivePosition from{};
-  std::shared_ptr<AnswerSoFar> answer{};  // of the piece before; null: there was none
+  std::shared_ptr<AnswerSoFar> answer{};  // from the previous batch; null: first batch
 };
 
 struct ArchivePiece {
   ClientId client{};
   std::uint64_t ticket = 0;
   std::string session{};
-  std::optional<TraceError> error{};  // it cannot be read: nothing below
-  SessionState state{};               // when the records were read
-  std::string session_error{};        // why it failed
-  // How many there are; tokens with the rest of the answer, once it was reached.
+  std::optional<TraceError> error{};  // if set, the fields below are empty
+  SessionState state{};               // at the time of reading
+  std::string session_error{};        // error message of a failed session
+  // Totals. `tokens` includes the remaining answer text once it was reached.
   std::uint32_t tokens = 0, steps = 0;
-  std::vector<LiveRecord> records{};  // in the order to send them in
-  bool at_end = false;                // there are no more, now
+  std::vector<LiveRecord> records{};  // in sending order
+  bool at_end = false;                // no more records at the time of reading
   std::shared_ptr<AnswerSoFar> answer{};
 };
 
 class LiveArchive {
  public:
   using Open = std::function<std::expected<SessionReader, TraceError>(const std::string& session)>;
-  // `done` is called on the archive's thread.
+  // `done` is called on the reader's thread.
   LiveArchive(Open open, std::function<void(ArchivePiece)> done);
-  ~LiveArchive();  // what is not begun is not read any more
+  ~LiveArchive();  // drops requests that have not started
 
   void read(ArchiveRequest request);  // any thread; never blocks
 
  private:
-  struct Session;  // a file that is open
+  struct Session;  // an open session file
   void run();
   std::expected<Session*, TraceError> open(const std::string& session);
   ArchivePiece piece_of(ArchiveRequest& request);
@@ -77,7 +76,7 @@ class LiveArchive {
   std::condition_variable wake_;
   std::deque<ArchiveRequest> requests_;
   bool stopping_ = false;
-  std::map<std::string, std::unique_ptr<Session>> sessions_;  // the archive's thread
+  std::map<std::string, std::unique_ptr<Session>> sessions_;  // the reader's thread only
   std::thread thread_;
 };
 

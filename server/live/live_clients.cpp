@@ -10,7 +10,7 @@ namespace tt {
 
 namespace {
 
-constexpr int kMessagesATurn = 32;  // then the client's next subscription has its turn
+constexpr int kMessagesATurn = 32;  // then the client's next subscription is served
 
 std::uint64_t total(const LiveLosses& lost) {
   return lost.tokens + lost.steps + lost.ops + lost.routing;
@@ -18,14 +18,14 @@ std::uint64_t total(const LiveLosses& lost) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- what happens
+// ---------------------------------------------------------------- session events
 
 void LiveClients::state(const JobStatus& status) {
   const auto known = sessions_.find(status.id);
-  if (known == sessions_.end() && has_ended(status.state)) return;  // nobody heard of it
+  if (known == sessions_.end() && has_ended(status.state)) return;  // no client knows it
   const bool fresh = known == sessions_.end();
   Session& session = fresh ? session_of(status) : known->second;
-  // One that was asked for may have overtaken the same one as an event.
+  // A status query may have returned this state before the event arrived.
   if (status.state < session.status.state || !session.last_message.empty()) return;
   session.status = status;
   if (!fresh) ++session.states;
@@ -102,12 +102,12 @@ void LiveClients::send(ClientId id, Client& client, const LiveMessage& message) 
   if (client.closing) return;
   client.sent += message.bytes.size();
   if (ports_.send(id, message.opcode, message.bytes)) return;
-  // Answers that nobody reads filled the door's queue, or it is gone already.
+  // The send queue is full because the client does not read, or the client has disconnected.
   client.closing = true;
   ports_.close(id, kPolicyViolation);
 }
 
-// False: there was no room, the message waits.
+// Returns false if there is no room; the message is kept in client.waiting.
 bool LiveClients::deliver(ClientId id, Client& client, const std::string& session,
                           LiveMessage message) {
   if (has_room(client, message.bytes.size())) {
@@ -119,7 +119,7 @@ bool LiveClients::deliver(ClientId id, Client& client, const std::string& sessio
   return false;
 }
 
-// ---------------------------------------------------------------- what comes next
+// ---------------------------------------------------------------- next message
 
 void LiveClients::flush() {
   trim_logs();
@@ -161,7 +161,7 @@ LiveClients::Turn LiveClients::next(ClientId id, Client& client, const std::stri
   if (!message) message = next_of_piece(session, to);
   if (!message) message = next_record(session, to);
   if (message) return deliver(id, client, name, *std::move(message)) ? Turn::Sent : Turn::NoRoom;
-  if (to.feed.lost() != to.lost_told) return Turn::Sent;  // a damaged row: next time it is told
+  if (to.feed.lost() != to.lost_told) return Turn::Sent;  // damaged row: reported next
 
   if (const LiveKinds kinds = missing(session, to); kinds != kNothing) {
     if (client.reading_ticket == 0 && !to.reading.pausing)
@@ -174,7 +174,7 @@ LiveClients::Turn LiveClients::next(ClientId id, Client& client, const std::stri
   return sent ? Turn::Ended : Turn::NoRoom;
 }
 
-// States and progress: the newest stands for those that were not told.
+// State and progress: only the newest value is sent.
 std::optional<LiveMessage> LiveClients::next_news(const std::string& name, const Session& session,
                                                   Subscription& to) {
   if (to.feed.lost() != to.lost_told) {
@@ -192,7 +192,7 @@ std::optional<LiveMessage> LiveClients::next_news(const std::string& name, const
   return std::nullopt;
 }
 
-// From memory, in the order in which it happened.
+// From memory, in order of occurrence.
 std::optional<LiveMessage> LiveClients::next_record(Session& session, Subscription& to) {
   LiveFeed& feed = to.feed;
   const LiveLog& log = session.log;
@@ -220,7 +220,7 @@ void LiveClients::skip_to_newest(Session& session, Subscription& to) {
   to.feed.lose_tokens_before(std::min(step->first_token(), session.extent.tokens));
 }
 
-// ---------------------------------------------------------------- the step in flight
+// ---------------------------------------------------------------- running step
 
 void LiveClients::look() {
   for (auto& [id, client] : clients_)
@@ -234,7 +234,7 @@ void LiveClients::look(const std::string& name, Session& session) {
   const auto each = [&](auto visit) {
     for (auto& [id, client] : clients_) {
       const auto to = client.subscriptions.find(name);
-      // Only who has all of the steps before it.
+      // Only clients that have all previous steps.
       if (to == client.subscriptions.end() || client.waiting || !to->second.feed.kinds().op ||
           to->second.feed.at().step < session.extent.steps)
         continue;

@@ -1,11 +1,11 @@
-// Who listens to what over the live WebSocket, and what each is told: the rules
-// of api/live.md. One thread (LiveHub's); acts through ports, so that a test can
-// take the place of the door, of the engine and of the files.
+// Subscriptions of the live WebSocket clients and what each client receives, following
+// api/live.md. Runs on one thread (LiveHub). All I/O goes through callbacks so that tests can
+// replace the HTTP front end, the engine and the files.
 //
-// Nothing is queued for a client. Of each session the newest is kept in one log,
-// bounded, and each subscription is a position (LiveFeed): flush() sends what
-// comes next while the client has room, from the log or, when it is further
-// behind, from a piece of the session's file, one piece at a time per client.
+// There is no queue per client. Each session has one bounded log of its newest records, and
+// each subscription is a position (LiveFeed). flush() sends the next records while the client
+// has room: from the log, or from the session file if the position is older than the log. File
+// reads happen in batches, one batch at a time per client.
 #pragma once
 
 #include <chrono>
@@ -28,37 +28,38 @@
 
 namespace tt {
 
-// How much of a session there is, whether or not it was told.
+// Number of tokens and steps that a session has, whether or not they reached the hub.
 struct LiveExtent {
-  std::uint32_t tokens = 0;  // with the rest of the answer
+  std::uint32_t tokens = 0;  // including the remaining answer text
   std::uint32_t steps = 0;
-  std::uint32_t tokens_written = 0;  // in the file for sure, if the session is recorded
+  std::uint32_t tokens_written = 0;  // known to be in the file, if the session is recorded
 };
 
 struct LivePorts {
   using Clock = std::chrono::steady_clock;
-  // Queues a message for a client; false: no room, or the client is gone.
+  // Queues a message for a client. Returns false if there is no room or the client has
+  // disconnected.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
   std::function<void(ClientId, std::uint16_t code)> close;
-  // Hears nothing more of a client for so long.
+  // Stops reading from a client for the given time.
   std::function<void(ClientId, std::chrono::milliseconds)> pause;
   std::function<std::optional<JobStatus>(const std::string& session)> status;
-  // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
+  // The running step of the session, ops from `from_op` on; nullopt if no step is running.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  std::function<void(ArchiveRequest)> read;  // answered by LiveClients::piece()
-  // How much of a session there is now, also what nobody heard of.
+  std::function<void(ArchiveRequest)> read;  // completes with LiveClients::batch()
+  // Current totals of a session, including records that did not reach the hub.
   std::function<LiveExtent(const std::string& session)> extent;
   std::function<Clock::time_point()> now = &Clock::now;
 };
 
 struct LiveLimits {
-  std::size_t window = 512u << 10;         // bytes on the way to a client, unacknowledged
-  std::size_t subscriptions = 256;         // of one client
-  std::uint32_t commands = 64;             // of one client, at once
-  std::uint32_t commands_per_second = 50;  // after these; what is said faster is heard later
-  std::size_t log_bytes = 16u << 20;       // of all sessions' logs
-  std::size_t session_log_bytes = 4u << 20;
+  std::size_t window = 512u << 10;         // unacknowledged bytes per client
+  std::size_t subscriptions = 256;         // per client
+  std::uint32_t commands = 64;             // burst size per client
+  std::uint32_t commands_per_second = 50;  // sustained rate; faster clients are paused
+  std::size_t log_bytes = 16u << 20;       // total of all session logs
+  std::size_t session_log_bytes = 4u << 20;  // of each log
 };
 
 class LiveClients {
@@ -72,60 +73,61 @@ class LiveClients {
 
   void state(const JobStatus& status);
   void progress(const JobStatus& status);
-  void token(const std::string& session, const Token& token, std::string_view piece);
+  void token(const std::string& session, const Token& token, std::string_view text);
   void rest(const std::string& session, std::uint32_t index, std::string_view text);
   void step(const std::string& session, Step step, KnownGraphPtr graph);
-  // After the above: what of it never arrived is in the file, or lost.
+  // Call after the functions above. Records that were counted in `extent` but never arrived
+  // are read from the file, or lost.
   void reached(const std::string& session, const LiveExtent& extent);
   void piece(ArchivePiece piece);
 
-  // Sends what there is to clients that have room. After any of the above.
+  // Sends pending records to clients that have room. Call after any of the above.
   void flush();
-  // Sends what is new of the steps in flight, and asks again for what was not yet written.
+  // Sends new ops of the running steps and retries reads of records that were not yet written.
   void look();
-  // Whether look() may have something to do without an event before it.
+  // Whether look() must be called even if no event occurs.
   bool wants_looks() const;
 
   struct Counts {
     std::size_t subscriptions = 0;
-    std::uint64_t lost = 0;  // tokens, steps, ops and routing of clients, connected or gone
+    std::uint64_t lost = 0;  // records lost by all clients, including disconnected ones
     std::size_t log_bytes = 0;
   };
   Counts counts() const;
 
  private:
-  static constexpr std::uint16_t kPolicyViolation = 1008;  // of WebSocket
+  static constexpr std::uint16_t kPolicyViolation = 1008;  // WebSocket close code
   static constexpr LiveKinds kNothing{};
 
-  // One that waits or runs, or that has ended while someone still reads it.
+  // A session that is queued or running, or that has ended and still has subscribers.
   struct Session {
     JobStatus status;
-    std::uint64_t states = 0, progresses = 0;  // how often they changed
-    bool heard = false;                        // someone subscribed to it
-    LiveLog log;                               // while someone did
+    std::uint64_t states = 0, progresses = 0;  // change counters
+    bool heard = false;                        // has subscribers
+    LiveLog log;                               // filled while it has subscribers
     LiveExtent extent;
-    bool routed = false;        // its graphs route
-    StepId looked_at;           // by the last look: most looks go on where it ended
-    std::string last_message;   // not empty: it has ended
-    bool rest_unknown = false;  // extent counts a rest of the answer that may not be there
+    bool routed = false;        // its graphs have MoE routing
+    StepId looked_at;           // step of the last look(); the next one usually continues there
+    std::string last_message;   // final message; not empty: the session has ended
+    bool rest_unknown = false;  // extent.tokens may include answer text that does not exist
   };
-  // The archive's part of a subscription that is behind.
+  // File read in progress for a subscription whose position is older than the log.
   struct Reading {
-    std::uint64_t ticket = 0;   // of the piece that was asked for; 0: none
-    LiveKinds kinds;            // asked for
-    LivePosition up_to;         // from here on memory had it
-    std::uint32_t written = 0;  // tokens that were in the file for sure when it was asked for
+    std::uint64_t ticket = 0;   // id of the pending request; 0: none
+    LiveKinds kinds;            // requested kinds
+    LivePosition up_to;         // start of the log when the read was requested
+    std::uint32_t written = 0;  // tokens known to be in the file when the read was requested
     std::shared_ptr<AnswerSoFar> answer;
-    std::deque<LiveRecord> piece;  // what came and was not yet sent
-    bool pausing = false;          // nothing came: not written yet; look() asks again
+    std::deque<LiveRecord> piece;  // records read and not yet sent
+    bool pausing = false;          // not in the file yet; look() retries
   };
   struct Subscription {
     explicit Subscription(std::uint32_t number) : feed(number) {}
     LiveFeed feed;
     Thin thin = Thin::None;
-    bool of_all = false;               // made by a subscription to "*"
-    std::optional<Subscribe> opening;  // the archive is asked whether there is such a session
-    bool blocked = false;              // there was no room for what comes next
+    bool of_all = false;               // created by a subscription to "*"
+    std::optional<Subscribe> opening;  // checking the files whether the session exists
+    bool blocked = false;              // the client had no room for the next message
     std::uint64_t states_told = 0, progresses_told = 0;
     LiveLosses lost_told;
     Reading reading;
@@ -136,21 +138,21 @@ class LiveClients {
   };
   struct Client {
     std::optional<Subscribe> all;
-    std::uint64_t sessions_lost = 0, sessions_lost_told = 0;  // of "*"
-    std::uint32_t numbers = 0;                                // given so far
+    std::uint64_t sessions_lost = 0, sessions_lost_told = 0;  // sessions that "*" could not add
+    std::uint32_t numbers = 0;                                // last subscription number
     std::map<std::string, Subscription> subscriptions;
-    std::string served;                 // the last one; the next turn begins behind it
-    std::uint64_t reading_ticket = 0;   // one piece at a time; 0: none
-    std::uint64_t sent = 0, acked = 0;  // bytes of all messages
-    std::optional<Waiting> waiting;     // the next message, which had no room
-    double commands = 0;                // may be said at once
+    std::string served;                 // session served last; the next turn starts after it
+    std::uint64_t reading_ticket = 0;   // pending file read; one at a time; 0: none
+    std::uint64_t sent = 0, acked = 0;  // total message bytes
+    std::optional<Waiting> waiting;     // next message, waiting for room
+    double commands = 0;                // rate limit: commands that are still allowed now
     LivePorts::Clock::time_point counted_at;
     int strikes = 0;
     bool closing = false;
   };
   enum class Turn { Sent, Nothing, NoRoom, Ended };
 
-  // What clients say (live_commands.cpp).
+  // Client commands (live_commands.cpp).
   void on(ClientId id, Client& client, const Subscribe& command);
   void on(ClientId id, Client& client, const Unsubscribe& command);
   void on(ClientId id, Client& client, const Acknowledge& command);
@@ -168,7 +170,7 @@ class LiveClients {
               std::string_view detail);
   void answer(ClientId id, Client& client, std::string_view text);
 
-  // What they are told (live_clients.cpp).
+  // Sending (live_clients.cpp).
   bool has_room(const Client& client, std::size_t bytes) const;
   void send(ClientId id, Client& client, const LiveMessage& message);
   bool deliver(ClientId id, Client& client, const std::string& session, LiveMessage message);
@@ -183,7 +185,7 @@ class LiveClients {
   void trim_logs();
   void forget_unheard();
 
-  // What is read for them (live_reading.cpp).
+  // Reading from files (live_reading.cpp).
   LiveKinds missing(const Session& session, const Subscription& to) const;
   void ask(ClientId id, Client& client, const std::string& name, const Session& session,
            Subscription& to, LiveKinds kinds);
@@ -195,7 +197,7 @@ class LiveClients {
   std::map<ClientId, Client> clients_;
   std::map<std::string, Session> sessions_;
   std::uint64_t tickets_ = 0;
-  std::uint64_t lost_before_ = 0;  // by subscriptions that are gone
+  std::uint64_t lost_before_ = 0;  // by subscriptions that have ended
 };
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// LiveClients: what clients say.
+// LiveClients: client commands.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,7 @@ void LiveClients::said(ClientId id, std::string_view text) {
   Client& client = found->second;
   const auto command = parse_live_command(text);
   const auto* ack = command ? std::get_if<Acknowledge>(&*command) : nullptr;
-  // As many as there were messages: no need to count them.
+  // An ack of new data is limited by the number of messages sent: it is not counted.
   if (ack == nullptr || ack->bytes <= client.acked) count_command(id, client);
   if (!command) {
     strike(id, client, 1, "bad_command", command.error());
@@ -48,8 +48,9 @@ void LiveClients::said(ClientId id, std::string_view text) {
 
 // ---------------------------------------------------------------- limits
 
-// Who speaks too fast is heard later, at the pace of a second's commands a second: it
-// costs the server no more than one that keeps to it, and nobody else any time.
+// Token bucket. A client that exceeds the rate is paused until it has a second's worth of
+// commands again, so it costs no more than a client within the limit and does not delay
+// others.
 void LiveClients::count_command(ClientId id, Client& client) {
   const auto now = ports_.now();
   const std::chrono::duration<double> passed = now - std::exchange(client.counted_at, now);
@@ -69,7 +70,7 @@ void LiveClients::strike(ClientId id, Client& client, int weight, std::string_vi
   ports_.close(id, kPolicyViolation);
 }
 
-// Without regard to the window; but who asks and does not read has to go.
+// Ignores the window. A client that sends commands but does not read is disconnected.
 void LiveClients::answer(ClientId id, Client& client, std::string_view text) {
   send(id, client, text_message(text));
 }
@@ -77,8 +78,8 @@ void LiveClients::answer(ClientId id, Client& client, std::string_view text) {
 void LiveClients::on(ClientId id, Client& client, const Acknowledge& command) {
   if (command.bytes > client.sent || command.bytes < client.acked) {
     strike(id, client, kBadAckWeight, "bad_ack",
-           "\"bytes\" is what this connection received in all: more than before, and not more than "
-           "was sent.");
+           "\"bytes\" must be the total that this connection has received: not less than before "
+           "and not more than was sent.");
     return;
   }
   client.acked = command.bytes;
@@ -101,7 +102,7 @@ void LiveClients::on(ClientId id, Client& client, const Subscribe& command) {
   Subscription& to = at->second;
   to.of_all = false;
   if (to.opening) {
-    to.opening = command;  // what was asked meanwhile replaces it
+    to.opening = command;  // a later subscribe replaces the pending one
     return;
   }
   if (!sessions_.contains(command.session)) {
@@ -112,7 +113,7 @@ void LiveClients::on(ClientId id, Client& client, const Subscribe& command) {
   settle(id, client, sessions_.at(command.session), to, command);
 }
 
-// Also of one that no event told of yet.
+// Also creates sessions that no event has announced yet.
 LiveClients::Session& LiveClients::session_of(const JobStatus& status) {
   const auto [at, fresh] = sessions_.try_emplace(status.id);
   if (fresh) {
@@ -130,7 +131,7 @@ void LiveClients::settle(ClientId id, Client& client, Session& session, Subscrip
   if (command.from) {
     at = *command.from;
   } else {
-    // A kind that was not told until now begins with what comes next.
+    // A newly subscribed kind starts with the next record.
     const LiveExtent now = ports_.extent(command.session);
     if (!before.token) at.token = std::max(now.tokens, session.extent.tokens);
     if (!before.of_steps())
@@ -140,7 +141,7 @@ void LiveClients::settle(ClientId id, Client& client, Session& session, Subscrip
   feed.set_kinds(command.kinds);
   to.thin = command.thin;
   to.blocked = false;
-  to.reading = {};  // what was read is of other kinds, or from elsewhere
+  to.reading = {};  // drop pending reads for the old kinds or position
   if (command.from && client.waiting && client.waiting->session == command.session)
     client.waiting.reset();
   session.heard = true;
@@ -199,7 +200,7 @@ void LiveClients::open(ClientId id, Subscription& to, const Subscribe& command) 
   ports_.read({.client = id, .ticket = to.reading.ticket, .session = command.session});
 }
 
-// The archive's answer. From here on it is a session like any other that has ended.
+// Result of opening the session file. From here on it is handled like any other ended session.
 void LiveClients::opened(ClientId id, Client& client, const std::string& name, Subscription& to,
                          const ArchivePiece& piece) {
   const Subscribe command = *std::exchange(to.opening, std::nullopt);
@@ -210,9 +211,9 @@ void LiveClients::opened(ClientId id, Client& client, const std::string& name, S
   const auto status = ports_.status(name);
   const bool missing = piece.error && piece.error->kind == TraceError::Kind::NotFound;
   if (missing && !status) {
-    return refuse("not_live", "There is no session \"" + name +
-                                  "\", neither running nor recorded. GET /api/v1/sessions lists "
-                                  "those that are recorded.");
+    return refuse("not_live", "Session \"" + name +
+                                  "\" not found: it is neither running nor recorded. GET "
+                                  "/api/v1/sessions lists the recorded sessions.");
   }
   if (piece.error && !missing) return refuse("unreadable", piece.error->message);
 
@@ -226,7 +227,7 @@ void LiveClients::opened(ClientId id, Client& client, const std::string& name, S
     session.extent = {.tokens = piece.tokens, .steps = piece.steps, .tokens_written = piece.tokens};
     if (piece.state == SessionState::Running && !status) {
       session.last_message = error_event(
-          "not_live", name, "Another program records it. What is written so far was sent.");
+          "not_live", name, "Another program is recording it. All records so far were sent.");
     } else {
       session.rest_unknown = true;
       ++session.extent.tokens;

@@ -34,7 +34,7 @@ void LiveFeed::lose_tokens_before(std::uint32_t token) {
   at_.token = token;
 }
 
-// ---------------------------------------------------------------- a written step
+// ---------------------------------------------------------------- recorded step
 
 std::optional<LiveMessage> LiveFeed::next_of(StepRecord& step) {
   if (step.index() != at_.step) return std::nullopt;
@@ -61,8 +61,9 @@ void LiveFeed::lose_steps_before(std::uint32_t step, bool routed) {
   move_to({.token = at_.token, .step = step});
 }
 
-// Whether what was sent of the step, in flight mostly, is what was recorded of
-// it. On an earlier connection: only while a graph is learned times are written twice.
+// Whether the ops already sent (usually while the step ran) match the recorded step. If they
+// were sent on an earlier connection, only the timing is checked: times are written twice only
+// while a graph is being learned.
 bool LiveFeed::holds(const StepRecord& step) const {
   if (at_.op == 0) return true;
   if (at_.op > step.ops()) return false;
@@ -113,7 +114,7 @@ LiveMessage LiveFeed::routing_frame(StepRecord& step) {
   return {.opcode = Opcode::Binary, .bytes = encode(frame)};
 }
 
-// ---------------------------------------------------------------- the step in flight
+// ---------------------------------------------------------------- running step
 
 std::optional<LiveMessage> LiveFeed::next_of(const StepInFlight& step) {
   const auto done = step.first + static_cast<std::uint32_t>(step.ends.size());

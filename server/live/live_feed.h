@@ -1,6 +1,6 @@
-// One client's subscription to one session: which of it comes next, as messages.
-// A position, not a queue: whoever holds the records asks the feed what to make
-// of the one that is next.
+// One client's subscription to one session: converts records to the messages that come next.
+// It holds a position, not a queue: the owner of the records passes the next record to the
+// feed.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ class LiveFeed {
   void set_kinds(LiveKinds kinds) { kinds_ = kinds; }
   void move_to(LivePosition at);
 
-  // The next message of the record; none when there is nothing (more) in it for
-  // this client. A step may have many; behind its last the next step comes.
+  // The next message of the record; nullopt when it has no (more) messages for this client. A
+  // step can have many messages; after the last one the position moves to the next step.
   std::optional<LiveMessage> next_of(const TokenRecord& token);
   std::optional<LiveMessage> next_of(StepRecord& step);
-  // What is new of the step in flight; none while an older step is not done. Has
-  // to be looked at from the op before the next: it begins where that one ends.
+  // New ops of the running step; nullopt while an older step is incomplete. The snapshot must
+  // start at look_from(), one op before the next: its end is the begin of the next op.
   std::uint32_t look_from() const { return at_.op == 0 ? 0 : at_.op - 1; }
   std::optional<LiveMessage> next_of(const StepInFlight& step);
 
-  // Goes on at a later token or step: what is left out is lost, and counted. The
-  // steps have routing when `routed`.
+  // Continues at a later token or step; skipped records are counted as lost. `routed`: the
+  // steps have routing records.
   void lose_tokens_before(std::uint32_t token);
   void lose_steps_before(std::uint32_t step, bool routed);
 
@@ -52,11 +52,11 @@ class LiveFeed {
   LiveMessage routing_frame(StepRecord& step);
   void next_step();
 
-  std::uint32_t number_;  // names the session in binary frames
+  std::uint32_t number_;  // identifies the session in binary frames
   LiveKinds kinds_;
   LivePosition at_;
-  bool ops_complete_ = false;     // of the step at_.step
-  std::optional<Ns> last_end_{};  // of the op before at_.op; none: sent on an earlier connection
+  bool ops_complete_ = false;     // all ops of step at_.step were sent
+  std::optional<Ns> last_end_{};  // of the op before at_.op; nullopt: sent on an earlier connection
   LiveLosses lost_;
 };
 

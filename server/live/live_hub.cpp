@@ -9,10 +9,10 @@ namespace tt {
 namespace {
 
 constexpr std::size_t kMostQueuedBytes = 16u << 20;
-// At a step in flight. Each look is a frame to every client: with 16 of them 20 ms
-// cost the generation 3 %, 40 ms cost 1 % (bench/server/live_clients).
+// Interval for polling a running step. Each poll sends a frame to every client. With 16
+// clients 20 ms cost the generation 3 %, 40 ms cost 1 % (bench/server/live_clients).
 constexpr std::chrono::milliseconds kLookEvery{40};
-// Of one client; then no more is read until the hub has had time for these.
+// Queued commands per client. Above either limit reading from the client pauses for this time.
 constexpr std::size_t kMostCommandsWaiting = 64;
 constexpr std::size_t kMostCommandBytesWaiting = 128u << 10;
 constexpr std::chrono::milliseconds kTimeForThem{20};
@@ -103,13 +103,13 @@ void LiveHub::on_progress(const JobStatus& status) {
   wake_.notify_one();
 }
 
-void LiveHub::on_token(const std::string& session, const Token& token, std::string_view piece) {
+void LiveHub::on_token(const std::string& session, const Token& token, std::string_view text) {
   {
     const std::scoped_lock lock(mutex_);
     newest_[session].extent.tokens = token.index + 1;
   }
   if (connected_ > 0)
-    post(TokenMade{session, token, std::string(piece)}, 256 + piece.size(), Room::Needed);
+    post(TokenMade{session, token, std::string(text)}, 256 + text.size(), Room::Needed);
 }
 
 void LiveHub::on_text(const std::string& session, std::string_view rest) {
@@ -138,7 +138,8 @@ void LiveHub::on_open(ClientId client, const Upgrade&) {
 }
 
 void LiveHub::on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) {
-  // Binary is no command; as an empty text it is answered like any other that is none.
+  // Binary messages are not commands. They are passed on as an empty text, which is answered
+  // with bad_command.
   std::string text;
   if (opcode == Opcode::Text)
     text.assign(reinterpret_cast<const char*>(message.data()), message.size());
@@ -165,7 +166,7 @@ void LiveHub::on_close(ClientId client) {
   post(Closed{client}, 0);
 }
 
-// ---------------------------------------------------------------- the hub's thread
+// ---------------------------------------------------------------- hub thread
 
 void LiveHub::run() {
   using Clock = std::chrono::steady_clock;
@@ -220,7 +221,7 @@ void LiveHub::tell(LiveClients& clients, Event& event) {
           [&](const Said& e) { clients.said(e.client, e.text); },
           [&](const Closed& e) { clients.closed(e.client); },
           [&](const StateChanged& e) { clients.state(e.status); },
-          [&](const TokenMade& e) { clients.token(e.session, e.token, e.piece); },
+          [&](const TokenMade& e) { clients.token(e.session, e.token, e.text); },
           [&](const TextEnded& e) { clients.rest(e.session, e.index, e.rest); },
           [&](StepWritten& e) { clients.step(e.session, std::move(e.step), std::move(e.graph)); },
           [&](ArchivePiece& e) { clients.piece(std::move(e)); },

@@ -1,16 +1,16 @@
-// From the inference, writer and WebSocket threads to those who listen: each
-// only copies what happened into one queue; one thread of the hub's own makes
-// messages of it (LiveClients) and looks at the steps in flight. What is no
-// longer in memory is read from the sessions' files by a third (LiveArchive).
+// Delivers events from the inference, writer and WebSocket threads to live clients. Callers
+// only copy the event into one queue; the hub's own thread creates the messages (LiveClients)
+// and polls the running steps. A third thread (LiveArchive) reads records that are no longer
+// in memory from the session files.
 //
-//   LiveHub hub;                            // is a listener of both
+//   LiveHub hub;                            // listener for both
 //   Door door(options, hub);
 //   GenerationQueue queue(options, hub);
-//   hub.start({...});                       // what to send with and to look at
+//   hub.start({...});                       // callbacks
 //
-// The queue is bounded in bytes: what does not fit is not told from memory, but
-// from the file; so is what happened while no client was connected, when nothing
-// is copied and nobody is woken.
+// The queue has a byte limit. Events that do not fit are later read from the file, and so are
+// events from before the first client connected: without clients nothing is copied and no
+// thread is woken.
 #pragma once
 
 #include <atomic>
@@ -33,22 +33,23 @@
 
 namespace tt {
 
-// What the hub needs of the rest of the server. Called on the hub's threads;
-// must not block, but for `open`.
+// Callbacks into the rest of the server. Called on the hub's threads. They must not block,
+// except `open`.
 struct LiveHubPorts {
-  // Queues a message for a client; false: no room, or the client is gone.
+  // Queues a message for a client. Returns false if there is no room or the client has
+  // disconnected.
   std::function<bool(ClientId, Opcode, std::span<const std::byte>)> send;
   std::function<void(ClientId, std::uint16_t code)> close;
-  // Reads nothing more from a client for so long.
+  // Stops reading from a client for the given time.
   std::function<void(ClientId, std::chrono::milliseconds)> pause;
   std::function<std::optional<JobStatus>(const std::string& session)> status;
-  // Of the session's step in flight, ops from `from_op` on; empty: none of it runs.
+  // The running step of the session, ops from `from_op` on; nullopt if no step is running.
   std::function<std::optional<StepInFlight>(const std::string& session, std::uint32_t from_op)>
       in_flight;
-  LiveArchive::Open open;  // a session's file
+  LiveArchive::Open open;  // opens a session file
 };
 
-// A message from a client that is larger is none (DoorOptions::websocket_message_bytes).
+// Maximum size of a client message (DoorOptions::websocket_message_bytes).
 inline constexpr std::size_t kMostCommandBytes = 16u << 10;
 
 class LiveHub final : public SessionListener, public WebSocketHandler {
@@ -58,26 +59,26 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   LiveHub(const LiveHub&) = delete;
   LiveHub& operator=(const LiveHub&) = delete;
 
-  // Events that came before are told then.
+  // Delivers events queued before the call.
   void start(LiveHubPorts ports, LiveLimits limits = {});
-  void stop();  // tells what has happened until now, and ends. Idempotent.
+  void stop();  // delivers all queued events, then ends. Idempotent.
 
-  // For the server's own figures; any thread.
+  // For the server metrics; any thread.
   struct Figures {
     std::size_t clients = 0, subscriptions = 0;
-    std::uint64_t lost = 0;        // tokens, steps, ops and routing that clients did not get
-    std::size_t queued_bytes = 0;  // events that wait for the hub
-    std::size_t log_bytes = 0;     // of the newest of each session
+    std::uint64_t lost = 0;        // records that clients did not receive
+    std::size_t queued_bytes = 0;  // queued events
+    std::size_t log_bytes = 0;     // of all session logs
   };
   Figures figures() const;
 
   void on_state(const JobStatus& status) override;
   void on_progress(const JobStatus& status) override;
-  void on_token(const std::string& session, const Token& token, std::string_view piece) override;
+  void on_token(const std::string& session, const Token& token, std::string_view text) override;
   void on_text(const std::string& session, std::string_view rest) override;
   void on_step(const std::string& session, const Step& step, const KnownGraphPtr& graph) override;
 
-  std::size_t connected() const { return connected_; }  // clients; any thread
+  std::size_t connected() const { return connected_; }  // number of clients; any thread
 
   void on_open(ClientId client, const Upgrade& upgrade) override;
   void on_message(ClientId client, std::span<const std::byte> message, Opcode opcode) override;
@@ -100,7 +101,7 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   struct TokenMade {
     std::string session;
     Token token;
-    std::string piece;
+    std::string text;
   };
   struct TextEnded {
     std::string session;
@@ -118,16 +119,17 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
     Event event;
     std::size_t bytes;
   };
-  // Of a session that has not ended: kept whether or not anyone listens.
+  // Per session that has not ended; kept even without clients.
   struct Newest {
     LiveExtent extent;
-    std::optional<JobStatus> progress;  // not told yet
+    std::optional<JobStatus> progress;  // not delivered yet
   };
   struct Peer {
     std::size_t commands = 0, bytes = 0;  // in the queue
   };
 
-  // Without room only the file has what the event says.
+  // `Room::Needed`: the event is dropped when the queue is full; clients then read it from the
+  // file. `Room::Made`: always queued.
   enum class Room { Needed, Made };
   void post(Event event, std::size_t bytes, Room room = Room::Made);
   void run();
@@ -143,11 +145,11 @@ class LiveHub final : public SessionListener, public WebSocketHandler {
   std::map<std::string, Newest> newest_;
   std::map<ClientId, Peer> peers_;
   Figures figures_;
-  bool news_ = false;  // in newest_, without an event
+  bool news_ = false;  // newest_ changed without an event
   bool stopping_ = false;
 
-  std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // from start() on
-  std::unique_ptr<LiveClients> clients_;                            // the hub's thread
+  std::function<void(ClientId, std::chrono::milliseconds)> pause_;  // set by start()
+  std::unique_ptr<LiveClients> clients_;                            // the hub's thread only
   std::unique_ptr<LiveArchive> archive_;
   std::thread thread_;
 };

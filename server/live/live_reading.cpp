@@ -1,4 +1,4 @@
-// LiveClients: what is read for those that are behind what memory holds.
+// LiveClients: reads from session files for clients whose position is older than the log.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace tt {
 
-// The kinds whose next record is there, but not in memory.
+// The kinds whose next record exists but is not in memory.
 LiveKinds LiveClients::missing(const Session& session, const Subscription& to) const {
   const LivePosition& at = to.feed.at();
   LiveKinds kinds = to.feed.kinds();
@@ -47,7 +47,7 @@ void LiveClients::piece(ArchivePiece piece) {
     return;
   }
   if (client->second.reading_ticket == piece.ticket) client->second.reading_ticket = 0;
-  if (!wanted) return;  // it went on elsewhere
+  if (!wanted) return;  // the subscription has moved; the result is obsolete
   Session& session = sessions_.at(piece.session);
   Reading& reading = to->reading;
   reading.ticket = 0;
@@ -62,7 +62,7 @@ void LiveClients::piece(ArchivePiece piece) {
   reading.piece.assign(std::make_move_iterator(piece.records.begin()),
                        std::make_move_iterator(piece.records.end()));
   if (!reading.piece.empty() || (!piece.error && !piece.at_end)) return;
-  // There is no more. Of a session that has ended it is now known how many tokens there are.
+  // No more records. For an ended session the number of tokens is now known.
   if (session.rest_unknown && reading.kinds.token) {
     session.extent.tokens = std::max(piece.tokens, to->feed.at().token);
     session.rest_unknown = false;
@@ -71,9 +71,9 @@ void LiveClients::piece(ArchivePiece piece) {
   reading.pausing = missing(session, *to) != kNothing;
 }
 
-// What neither memory nor the file has. Tokens of a session that is being
-// recorded are written a moment after they were told, perhaps while the file was
-// read; steps are told when they are.
+// Counts records as lost that are neither in memory nor in the file. Tokens of a running
+// recording are written shortly after the event, possibly while the file was being read; step
+// events come after the write.
 void LiveClients::lose_what_is_nowhere(Session& session, Subscription& to, bool recorded) {
   const Reading& reading = to.reading;
   if (reading.kinds.token) {

@@ -61,7 +61,7 @@ void StepRecord::settle(bool with_message, bool with_routing) {
   step_.stats = {};
 }
 
-// ---------------------------------------------------------------- the newest
+// ---------------------------------------------------------------- log of the newest records
 
 void LiveLog::add(TokenRecord token) {
   reach(token.index, first_step_);

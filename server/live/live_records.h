@@ -1,5 +1,5 @@
-// What a session tells, in the form that messages are made of: the same whether
-// it comes from memory as it happens or from the session's file.
+// Session records from which live messages are made. The form is the same for records from
+// memory and from the session file.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,16 @@
 
 namespace tt {
 
-// A token's message; or, at the index behind the last token, that of the rest of the answer.
+// Message of a token. At the index after the last token: the remaining text of the answer.
 struct TokenRecord {
   std::uint32_t index = 0;
   std::string message;
 };
 
-// What a step that waits for somebody takes of the memory, about.
+// Approximate memory use of a step.
 std::size_t bytes_of(const Step& step);
 
-// A written step. Its message and its routing are made when they are first asked
-// for: not thread-safe.
+// A recorded step. Its message and routing are computed on first use: not thread-safe.
 class StepRecord {
  public:
   // `graph` is null for a step without a template.
@@ -36,14 +35,14 @@ class StepRecord {
   std::uint32_t index() const { return step_.id.v; }
   Timing timing() const { return step_.timing; }
   std::uint32_t first_token() const { return step_.first_token; }
-  std::uint32_t ops() const;  // that have a time
+  std::uint32_t ops() const;  // number of ops with times
   Ns begin(std::uint32_t op) const;
   Ns end(std::uint32_t op) const { return step_.op_ends[op]; }
   const std::string& message();
   std::span<const RoutingRow> routing();
 
   std::size_t bytes() const;
-  // Makes what is asked for now, and lets go of what only that needs.
+  // Computes the requested parts now and frees the data that only they need.
   void settle(bool with_message, bool with_routing);
 
  private:
@@ -57,22 +56,23 @@ class StepRecord {
 };
 using StepRecordPtr = std::shared_ptr<StepRecord>;
 
-// What stands in the file in a damaged row's place.
+// Placeholder for a damaged row of the file.
 struct DamagedRecord {
-  bool is_step = false;  // else a token
+  bool is_step = false;  // false: a token
   std::uint32_t index = 0;
 };
 
 using LiveRecord = std::variant<TokenRecord, StepRecordPtr, DamagedRecord>;
 
-// The newest that a running session told, without holes: tokens and steps, each
-// from some index to the last. What is older is in the file.
+// The newest records of a running session, without gaps: tokens and steps, each a contiguous
+// index range up to the latest. Older records are in the file.
 class LiveLog {
  public:
-  // A hole before it makes it the first.
+  // If there is a gap before it, the log restarts with this record.
   void add(TokenRecord token);
   void add(StepRecordPtr step);
-  // So much is there in all, told or not: what should have come before is a hole.
+  // Sets the total number of tokens and steps. If earlier records did not arrive, the log
+  // restarts there.
   void reach(std::uint32_t tokens, std::uint32_t steps);
 
   std::uint32_t first_token() const { return first_token_; }
@@ -82,7 +82,7 @@ class LiveLog {
   }
   std::uint32_t end_step() const { return first_step_ + static_cast<std::uint32_t>(steps_.size()); }
 
-  // Null: not here. Of a token and a step, the one that came first has the lower order.
+  // Null if not in the log. Orders are increasing in order of arrival across tokens and steps.
   const TokenRecord* token(std::uint32_t index) const;
   StepRecord* step(std::uint32_t index) const;
   std::uint64_t order_of_token(std::uint32_t index) const {
@@ -94,7 +94,7 @@ class LiveLog {
 
   std::size_t bytes() const { return bytes_; }
   void drop_oldest();
-  void clear();  // what comes next is the first again
+  void clear();  // the next record becomes the first
 
  private:
   struct Token {

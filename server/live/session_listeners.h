@@ -1,4 +1,4 @@
-// Several who listen to the sessions, as one.
+// Forwards session events to several listeners.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace tt {
 
-// Each is told in the order given; they outlive it.
+// Calls the listeners in the given order. They must outlive it.
 class SessionListeners final : public SessionListener {
  public:
   explicit SessionListeners(std::vector<SessionListener*> listeners)

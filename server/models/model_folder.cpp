@@ -17,10 +17,10 @@ namespace {
 
 constexpr const char* kExtension = ".gguf";
 
-// "model-00002-of-00003" is a part of "model".
+// "model-00002-of-00003" is a part of the split model "model".
 struct PartName {
   std::string stem;
-  std::string of;  // "-of-00003"; empty: not a part
+  std::string of;  // "-of-00003"; empty: not a split model
 };
 
 PartName part_name(const std::string& stem) {
@@ -34,16 +34,16 @@ std::string text_value(const GgufIndex& index, const char* key) {
   return value_of<std::string>(index.metadata(), key).value_or("");
 }
 
-// Files of the same format that are something else.
+// GGUF files that are not complete models.
 std::string why_no_model(const GgufIndex& index) {
   const std::string type = text_value(index, "general.type");
   if (!type.empty() && type != "model")
-    return std::format("its type is \"{}\", which is no model by itself.", type);
+    return std::format("not a model: its type is \"{}\".", type);
   const std::string architecture = text_value(index, "general.architecture");
-  if (architecture == "clip")
-    return "a projector for images (mmproj), which is no model by itself.";
-  if (architecture.empty()) return "no model: it names no architecture (general.architecture).";
-  if (index.tensors().empty()) return "no model: it has no tensors.";
+  if (architecture == "clip") return "not a model: it is an image projector (mmproj).";
+  if (architecture.empty())
+    return "not a model: the architecture (general.architecture) is missing.";
+  if (index.tensors().empty()) return "not a model: it has no tensors.";
   return {};
 }
 
@@ -91,7 +91,7 @@ bool ModelFolder::leads_out(const fs::path& file) const {
 }
 
 std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
-  std::map<fs::path, Parts> models;  // by the path without the number of a part
+  std::map<fs::path, Parts> models;  // key: path without the part number
   std::map<fs::path, fs::path> links;
   std::set<fs::path> files;
   std::error_code failed;
@@ -112,7 +112,7 @@ std::map<fs::path, ModelFolder::Parts> ModelFolder::walk() const {
   std::set<fs::path> real;
   for (const fs::path& file : files) real.insert(fs::canonical(file, failed));
   for (const auto& [link, target] : links)
-    if (real.insert(target).second) files.insert(link);  // else it is there already
+    if (real.insert(target).second) files.insert(link);  // else the target is listed already
 
   for (const fs::path& file : files) {
     const auto [stem, of] = part_name(file.stem().string());
@@ -135,11 +135,11 @@ std::vector<FoundModel> ModelFolder::scan() {
       known.emplace(first, Known{.parts = std::move(stamps), .model = look_at_model(first)});
     }
     FoundModel& model = known.at(first).model;
-    // A part that the first one names may be a link that was left out above.
+    // A part listed in the first file may be a link that was skipped above.
     for (const FileStamp& file : model.files) {
       if (!leads_out(file.path)) continue;
       model.leads_out = true;
-      model.error = file.path.string() + " leads out of the folder of models.";
+      model.error = file.path.string() + " is outside the models folder.";
     }
     models.push_back(model);
   }

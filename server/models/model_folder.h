@@ -1,10 +1,9 @@
-// The models that lie in a folder: every .gguf below it, the files of a split
-// model as one. Files that are no model by themselves (projectors for images,
-// adapters, vocabularies) and broken ones are there with the reason.
+// Finds the models in a folder: every .gguf file below it; the files of a split model count as
+// one. Files that are not complete models (image projectors, adapters, vocabularies) and
+// damaged files are listed with the reason.
 //
-// Links to folders are not followed, and links to files only where they end
-// inside of the folder: nothing outside of it can be named or loaded.
-// Not thread-safe.
+// Links to folders are not followed. Links to files are followed only when the target is
+// inside the folder, so nothing outside the folder can be listed or loaded. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,44 +18,44 @@
 namespace tt {
 
 struct FoundModel {
-  std::filesystem::path path;  // of the first file
-  std::string stem;            // its name without .gguf and without the number of a part
-  std::string name;            // that it gives itself, else the stem
+  std::filesystem::path path;  // first file
+  std::string stem;            // file name without .gguf and part number
+  std::string name;            // general.name of the file, else the stem
   std::vector<FileStamp> files;
-  std::string error;       // why it cannot be loaded, and what to do; empty: it looks sound
-  bool leads_out = false;  // a part of it lies outside of the folder: it is not opened
+  std::string error;       // why it cannot be loaded, and what to do; empty: looks valid
+  bool leads_out = false;  // a part of it is outside the folder: it is not opened
 
   std::uint64_t bytes() const;
 };
 
-// One model, wherever it lies. Reads its header.
+// Reads the header of one model at any path.
 FoundModel look_at_model(const std::filesystem::path& first_file);
 
 class ModelFolder {
  public:
-  // Empty: no folder, and no models.
+  // Empty: no folder and no models.
   explicit ModelFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   const std::filesystem::path& path() const { return folder_; }
 
-  // What is there now, by path. A walk through the folder; headers are read
-  // only of files that are new or changed since the last time. At most
-  // kMostEntries files and folders are looked at.
+  // Returns the current models, sorted by path. Walks the folder and reads only the headers of
+  // files that are new or changed since the last call. Visits at most kMostEntries files and
+  // folders.
   std::vector<FoundModel> scan();
   static constexpr std::size_t kMostEntries = 100'000;
 
  private:
-  // Parts of one model, in order: a file, or the files of a split.
+  // Files of one model, in order.
   using Parts = std::vector<std::filesystem::path>;
   std::map<std::filesystem::path, Parts> walk() const;
   bool leads_out(const std::filesystem::path& file) const;
 
   std::filesystem::path folder_;
   struct Known {
-    std::vector<FileStamp> parts;  // as they were when it was looked at
+    std::vector<FileStamp> parts;  // at the last read
     FoundModel model;
   };
-  std::map<std::filesystem::path, Known> known_;  // by the path of the first part
+  std::map<std::filesystem::path, Known> known_;  // key: path of the first part
 };
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// ModelShelf: what is asked of the models.
+// ModelShelf: generation requests.
 #include <algorithm>
 #include <format>
 #include <iterator>
@@ -45,7 +45,7 @@ std::expected<ModelShelf::QueuePtr, Problem> ModelShelf::queue_for(const std::st
     std::string ids;
     for (const auto& [id, queue] : loaded) ids += (ids.empty() ? "" : ", ") + id;
     return refuse(Fault::BadRequest,
-                  std::format("Several models are loaded. Say in \"model\" which one: {}.", ids));
+                  std::format("Several models are loaded. Set \"model\" to one of: {}.", ids));
   }
   if (progress) {
     return refuse(Fault::ModelLoading,
@@ -55,15 +55,14 @@ std::expected<ModelShelf::QueuePtr, Problem> ModelShelf::queue_for(const std::st
   if (!error.empty()) return refuse(Fault::ModelFailed, "The model is not loaded: " + error);
   const std::string ids = known_ids();
   if (ids.empty()) {
-    return refuse(
-        Fault::ModelNotLoaded,
-        "This server has no model. Start it with --model FILE, or with --models-dir DIR.");
+    return refuse(Fault::ModelNotLoaded,
+                  "This server has no model. Start it with --model FILE or --models-dir DIR.");
   }
   return refuse(
       Fault::ModelNotLoaded,
       wanted.empty()
           ? std::format("No model is loaded. Load one with POST /api/v1/models/ID/load; "
-                        "there are {}.",
+                        "available: {}.",
                         ids)
           : std::format("{0} is not loaded. Load it with POST /api/v1/models/{0}/load.", wanted));
 }
@@ -83,7 +82,7 @@ std::expected<JobStatus, Problem> ModelShelf::submit(const std::string& id,
     const std::scoped_lock lock(mutex_);
     if (stopping_) return std::unexpected(Problem{Fault::Stopping, "The server is stopping."});
     return std::unexpected(Problem{Fault::ModelNotLoaded,
-                                   "The model was unloaded just now. Load it again with POST "
+                                   "The model has just been unloaded. Load it again with POST "
                                    "/api/v1/models/ID/load."});
   }
   return std::unexpected(problem_of(status.error()));

@@ -16,9 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 using LoadPhase = LoadState::Phase;
 
-// Letters, digits, '-', '_' and '.', not first: fit for a path of the interface.
+// Converts a file name stem to an id that is safe in a URL path: letters, digits, '-', '_' and
+// '.', not starting with '.'.
 std::string as_id(const std::string& stem) {
-  constexpr std::size_t kLongest = 190;  // with room for a suffix
+  constexpr std::size_t kLongest = 190;  // leaves room for a suffix
   std::string id = stem.substr(0, kLongest);
   for (char& c : id) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -29,7 +30,7 @@ std::string as_id(const std::string& stem) {
   return id;
 }
 
-// No new holders come any more: what is still asked of it ends by itself.
+// No new references can be created; existing ones are released when their calls return.
 void wait_until_only_one_holds(const std::shared_ptr<GenerationQueue>& queue) {
   while (queue.use_count() > 1) std::this_thread::sleep_for(1ms);
 }
@@ -49,7 +50,7 @@ ModelShelf::ModelShelf(Options options, SessionListener& listener)
       if (options_.on_change) options_.on_change(entry_of(id, slot));
     }
   }
-  thread_ = std::thread([this] { run(); });  // until here nobody else knows us
+  thread_ = std::thread([this] { run(); });  // single-threaded until here
 }
 
 ModelShelf::~ModelShelf() { stop(); }
@@ -64,7 +65,7 @@ void ModelShelf::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// ---------------------------------------------------------------- what there is
+// ---------------------------------------------------------------- scanning
 
 std::filesystem::path ModelShelf::real_path(const std::filesystem::path& path) {
   std::error_code failed;
@@ -72,7 +73,7 @@ std::filesystem::path ModelShelf::real_path(const std::filesystem::path& path) {
   return failed ? path : real;
 }
 
-// One id for ever: a model that comes back is the same one for clients.
+// Ids are permanent: a model that reappears has the same id.
 std::string ModelShelf::id_for(const FoundModel& found) {
   const auto [known, fresh] = ids_.try_emplace(real_path(found.path));
   if (!fresh) return known->second;
@@ -96,7 +97,7 @@ void ModelShelf::rescan() {
   for (FoundModel& model : found) {
     Slot& slot = slots_[id_for(model)];
     slot.listed = true;
-    if (slot.found.files != model.files) slot.error.clear();  // another file: another chance
+    if (slot.found.files != model.files) slot.error.clear();  // changed: retry
     slot.found = std::move(model);
   }
   std::erase_if(slots_, [&](const auto& entry) {
@@ -110,7 +111,7 @@ ModelShelf::Slot* ModelShelf::slot_of(const std::string& id) {
   return found == slots_.end() ? nullptr : &found->second;
 }
 
-// 0: nobody has wished it. One that failed just now may not have been told yet.
+// 0: never requested. A load that has just failed may not be recorded in `failed` yet.
 std::uint64_t ModelShelf::failed_wish(const Slot& slot) {
   return slot.wanted != 0 ? slot.wanted : slot.failed;
 }
@@ -161,7 +162,7 @@ std::expected<ModelEntry, Problem> ModelShelf::model(const std::string& id) {
     const std::scoped_lock lock(mutex_);
     if (const Slot* slot = slot_of(id)) return entry_of(id, *slot);
   }
-  rescan();  // perhaps it is new
+  rescan();  // it may be new
   const std::scoped_lock lock(mutex_);
   if (const Slot* slot = slot_of(id)) return entry_of(id, *slot);
   return std::unexpected(no_such_model(id));
@@ -185,7 +186,7 @@ std::expected<GgufIndex, Problem> ModelShelf::structure(const std::string& id) {
 
 std::optional<ModelEntry> ModelShelf::current() const {
   const std::scoped_lock lock(mutex_);
-  // Loaded before loading before failed; then by when.
+  // Priority: loaded, then loading, then failed; ties by time.
   using Rank = std::pair<int, std::int64_t>;
   std::optional<std::pair<Rank, ModelEntry>> best;
   for (const auto& [id, slot] : slots_) {
@@ -201,7 +202,7 @@ std::optional<ModelEntry> ModelShelf::current() const {
         rank.first = 2;
         break;
       case ModelState::Failed:
-        if (failed_wish(slot) == 0) continue;  // nobody has asked for it
+        if (failed_wish(slot) == 0) continue;  // it was never requested
         rank = {1, static_cast<std::int64_t>(failed_wish(slot))};
         break;
       default:
@@ -247,11 +248,11 @@ std::expected<void, Problem> ModelShelf::make_room() {
     if (longest == nullptr) {
       return std::unexpected(Problem{
           Fault::ModelBusy,
-          std::format("{} of {} models that may be loaded at a time (--models-max) are, and "
-                      "none is idle. Wait, cancel what they do, or unload one that is loading.",
+          std::format("{} of at most {} models (--models-max) are loaded, and none is idle. Wait, "
+                      "cancel their requests, or unload a model that is loading.",
                       loaded, options_.most_loaded)});
     }
-    // Else it has got work just now.
+    // retire() fails when the queue has received a request meanwhile.
     if (longest->second.queue->retire()) let_go(longest->first, longest->second);
   }
 }
@@ -265,9 +266,10 @@ std::expected<ModelEntry, Problem> ModelShelf::load(const std::string& id) {
   const bool is_old = slot->queue && slot->queue->changed();
   if (slot->wanted != 0 && !is_old) return entry_of(id, *slot);
   if (!slot->listed || !slot->found.error.empty()) {
-    return std::unexpected(Problem{
-        Fault::ModelFailed,
-        slot->listed ? slot->found.error : slot->found.path.string() + " is not there any more."});
+    return std::unexpected(
+        Problem{Fault::ModelFailed, slot->listed
+                                        ? slot->found.error
+                                        : slot->found.path.string() + " does not exist any more."});
   }
   if (is_old) {
     if (!slot->queue->retire()) return std::unexpected(busy(id));
@@ -290,24 +292,24 @@ std::expected<ModelEntry, Problem> ModelShelf::unload(const std::string& id) {
 }
 
 Problem ModelShelf::no_such_model(const std::string& id) {
-  return {
-      Fault::NotFound,
-      std::format("There is no model \"{}\". GET /api/v1/models lists those that there are.", id)};
+  return {Fault::NotFound,
+          std::format("Model \"{}\" not found. GET /api/v1/models lists the models.", id)};
 }
 
 Problem ModelShelf::busy(const std::string& id) {
-  return {Fault::ModelBusy, std::format("{} works or has requests that wait. Wait, or cancel them: "
-                                        "DELETE /api/v1/generate/ID.",
-                                        id)};
+  return {Fault::ModelBusy,
+          std::format("{} is running or has queued requests. Wait, or cancel them with "
+                      "DELETE /api/v1/generate/ID.",
+                      id)};
 }
 
-// On the inference thread of the queue that was made for `wish`.
+// Runs on the inference thread of the queue created for load request `wish`.
 void ModelShelf::load_ended(const std::string& id, std::uint64_t wish, const LoadState& state) {
   ModelEntry entry;
   {
     const std::scoped_lock lock(mutex_);
     Slot* slot = slot_of(id);
-    if (slot == nullptr || slot->wanted != wish) return;  // it was let go meanwhile
+    if (slot == nullptr || slot->wanted != wish) return;  // released meanwhile
     if (state.phase == LoadPhase::Failed) {
       slot->error = state.error;
       slot->failed = wish;
@@ -318,7 +320,7 @@ void ModelShelf::load_ended(const std::string& id, std::uint64_t wish, const Loa
   if (options_.on_change) options_.on_change(entry);
 }
 
-// ---------------------------------------------------------------- the shelf's thread
+// ---------------------------------------------------------------- loader thread
 
 void ModelShelf::run() {
   std::unique_lock lock(mutex_);
@@ -346,7 +348,7 @@ std::optional<std::string> ModelShelf::next_wanted() const {
 }
 
 void ModelShelf::free_one(std::unique_lock<std::mutex>& lock) {
-  Leaving& leaving = leaving_.front();  // only this thread takes it out
+  Leaving& leaving = leaving_.front();  // only this thread removes elements
   QueuePtr queue = leaving.queue;
   lock.unlock();
   const bool was_loaded = queue->load_state().phase == LoadPhase::Ready;
@@ -358,8 +360,8 @@ void ModelShelf::free_one(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   wait_until_only_one_holds(queue);
   queue.reset();
-  // What a model and its context took in pieces lies between what stays: the
-  // allocator would keep it for the thread that asked for it, which is gone.
+  // Returns freed memory to the system. Without this call the allocator would keep it in the
+  // arena of the inference thread, which has exited.
   malloc_trim(0);
   lock.lock();
   const std::string id = leaving.id;
@@ -393,7 +395,7 @@ void ModelShelf::load_one(std::unique_lock<std::mutex>& lock, const std::string&
   if (slot != nullptr && slot->wanted == wish) {
     slot->queue = std::move(queue);
   } else {
-    leaving_.push_back({.id = id, .queue = std::move(queue)});  // nobody wants it any more
+    leaving_.push_back({.id = id, .queue = std::move(queue)});  // no longer requested
   }
 }
 }  // namespace tt

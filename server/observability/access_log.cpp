@@ -4,7 +4,7 @@ namespace tt {
 
 namespace {
 
-// 503 is no fault: a model that loads, a queue that is full.
+// 503 is not a server error: a model is loading or a queue is full.
 LogLevel level_of(const Answered& answered) {
   if (answered.status >= 500 && answered.status != 503) return LogLevel::Warning;
   const bool reads = answered.method == "GET" || answered.method == "HEAD" ||
@@ -27,7 +27,7 @@ void log_answer(const Log& log, const Answered& answered) {
              {"note", answered.note}});
 }
 
-// ":id" is how cpp-httplib writes what openapi.yaml calls {id}.
+// cpp-httplib writes ":id" where openapi.yaml writes "{id}".
 std::string route_label(const Answered& answered) {
   if (answered.route.empty()) return "none";
   if (answered.route == "/.*") return "page";
@@ -41,7 +41,7 @@ std::string route_label(const Answered& answered) {
     if (c == ':') in_parameter = true;
     label += c == ':' ? '{' : c;
   }
-  label.pop_back();  // the '/' that was added
+  label.pop_back();  // remove the '/' appended above
   return label;
 }
 

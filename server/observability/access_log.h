@@ -1,5 +1,5 @@
-// One line in the log per answered HTTP request: debug for what only reads, info
-// for what changes something, a warning where the fault is the server's.
+// Writes one log line per HTTP request: debug for requests that only read, info for requests
+// that change state, warning for server errors.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace tt {
 
 void log_answer(const Log& log, const Answered& answered);
 
-// The route as a label of /metrics: "/api/v1/sessions/{id}", "page", or "none".
-// As many as there are routes.
+// The route as a label value in /metrics: "/api/v1/sessions/{id}", "page" or "none". The
+// number of distinct labels is bounded by the number of routes.
 std::string route_label(const Answered& answered);
 
 }  // namespace tt

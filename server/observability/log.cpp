@@ -40,7 +40,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// As it is where it is one word, else in quotes.
+// Returns the text unchanged when it is one word, otherwise quoted.
 std::string text_value(std::string_view text) {
   const bool is_word = !text.empty() && std::ranges::none_of(text, [](char c) {
     return c == ' ' || c == '"' || c == '=' || c == '\\';
@@ -70,7 +70,7 @@ std::string text_of_fields(std::string_view component, std::string_view message,
   return line;
 }
 
-// An object without its opening brace.
+// A JSON object without its opening brace.
 std::string json_of_fields(std::string_view component, std::string_view message, LogFields fields) {
   nlohmann::ordered_json line;
   line["message"] = message;
@@ -83,10 +83,10 @@ std::string json_of_fields(std::string_view component, std::string_view message,
 
 }  // namespace
 
-// Made here and not registered with spdlog, which would keep it for everyone.
+// Not registered with spdlog, whose registry would keep it alive.
 struct Log::Lines {
   bool json;
-  std::shared_ptr<spdlog::details::thread_pool> writer;  // writes what is queued, then ends
+  std::shared_ptr<spdlog::details::thread_pool> writer;  // drains the queue before it is destroyed
   std::shared_ptr<spdlog::logger> logger;
 };
 

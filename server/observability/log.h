@@ -1,21 +1,19 @@
-// What the server tells the people who run it: one line per event on stderr, as
-// text or as JSON, each with fields that a machine can look for.
+// Log of the server: one line per event on stderr, as text or JSON, with structured fields.
 //
 //   const Log log({.level = LogLevel::Info, .json = false});
 //   log.info("the session has ended", {{"session", id}, {"ms", 12}});
-//   const Log library = log.of("llama.cpp");  // its lines say so: component=llama.cpp
+//   const Log library = log.of("llama.cpp");  // adds component=llama.cpp to each line
 //
 //   2026-11-21T03:29:26.123+01:00 info the session has ended session=... ms=12
 //   {"time":"2026-11-21T02:29:26.123456Z","level":"info","message":"...","session":"...","ms":12}
 //
-// A value: copies write to the same place. Any thread, also one that must not
-// wait: a line is queued, and a thread of the log's own writes it. When nobody
-// reads stderr the oldest lines make room and are counted. The last copy's end
-// waits until all is written. Make it after StopSignals: it starts a thread.
+// A value type: copies write to the same log. Any thread, including threads that must not
+// block: a line is queued, and a background thread writes it. When stderr is not read and the
+// queue is full, the oldest lines are dropped and counted. The destructor of the last copy
+// waits until all lines are written. Create it after StopSignals, because it starts a thread.
 //
-// Whatever stands in a text, one call is one line: control characters are
-// escaped, in JSON invalid UTF-8 is replaced. Secrets, prompts and answers are
-// never given to it.
+// Each call writes exactly one line: control characters are escaped, and in JSON invalid UTF-8
+// is replaced. Never log secrets, prompts or responses.
 #pragma once
 
 #include <concepts>
@@ -31,12 +29,12 @@ namespace tt {
 enum class LogLevel : std::uint8_t { Trace, Debug, Info, Warning, Error };
 
 struct LogOptions {
-  LogLevel level = LogLevel::Info;  // the least that is written
+  LogLevel level = LogLevel::Info;  // minimum level
   bool json = false;
 };
 
-// Borrows texts for the length of the call. Named by a word that is not time, level, message or
-// component.
+// A named value. Text is borrowed for the duration of the call. The name must not be time,
+// level, message or component.
 struct LogField {
   LogField(std::string_view field, std::string_view text) : name(field), value(text) {}
   LogField(std::string_view field, std::integral auto number)

@@ -20,8 +20,8 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Upper ends of buckets, seconds: a token takes from a millisecond to seconds,
-// a prompt or a whole request minutes.
+// Upper bucket bounds in seconds. A token takes milliseconds to seconds; a prompt or a whole
+// request can take minutes.
 const Histogram::BucketBoundaries kPerToken = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                                0.1,   0.25,   0.5,   1,    2.5};
 const Histogram::BucketBoundaries kPerRequest = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
@@ -38,7 +38,7 @@ std::string_view method_label(std::string_view method) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Families whose values are read, not counted here.
+// Metric families whose values are sampled when the metrics are read.
 class Sampled {
  public:
   void counter(const char* name, const char* help, auto value) {
@@ -47,7 +47,7 @@ class Sampled {
   void gauge(const char* name, const char* help, auto value) {
     family(name, help, MetricType::Gauge).gauge.value = static_cast<double>(value);
   }
-  // One more of the family that was added last.
+  // Adds a metric to the last family.
   void labelled_counter(const char* label, const char* value, auto count) {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = {{.name = label, .value = value}};
@@ -70,7 +70,8 @@ class Sampled {
 void Sampled::build_info() {
   const LibraryVersions library = library_versions();
   ClientMetric& metric =
-      family("tt_build_info", "1; what the server is made of", MetricType::Gauge);
+      family("tt_build_info", "Always 1; labels: versions of the server and its libraries",
+             MetricType::Gauge);
   metric.label = {{.name = "version", .value = kVersion},
                   {.name = "libllama", .value = library.llama},
                   {.name = "ggml", .value = library.ggml}};
@@ -83,21 +84,21 @@ Metrics::Metrics(std::function<Clock::time_point()> now)
     : now_(std::move(now)),
       requests_(prometheus::BuildCounter()
                     .Name("tt_http_requests_total")
-                    .Help("HTTP requests that were answered; route: the pattern that matched")
+                    .Help("Completed HTTP requests; route is the matched pattern")
                     .Register(registry_)),
       first_token_(prometheus::BuildHistogram()
                        .Name("tt_time_to_first_token_seconds")
-                       .Help("From a request's arrival to its first generated token")
+                       .Help("Time from the arrival of a request to its first generated token")
                        .Register(registry_)
                        .Add({}, kPerRequest)),
       inter_token_(prometheus::BuildHistogram()
                        .Name("tt_inter_token_latency_seconds")
-                       .Help("From one generated token to the next")
+                       .Help("Time between consecutive generated tokens")
                        .Register(registry_)
                        .Add({}, kPerToken)),
       request_(prometheus::BuildHistogram()
                    .Name("tt_request_seconds")
-                   .Help("From a generation request's arrival to its end, of those that ran")
+                   .Help("Duration of generation requests that ran, including queueing")
                    .Register(registry_)
                    .Add({}, kPerRequest)) {}
 
@@ -133,7 +134,7 @@ void Metrics::add(const JobStatus& ended) {
   to.cached_tokens += ended.reused_tokens;
   to.generated += ended.generated;
   to.decodes += ended.steps;
-  // The last token is not evaluated.
+  // The last generated token is not evaluated.
   to.longest = std::max<std::uint64_t>(to.longest, evaluated + std::max(ended.generated, 1u) - 1);
   to.prompt_seconds += static_cast<double>(ended.prompt_ns) * 1e-9;
   to.generate_seconds += static_cast<double>(ended.generate_ns) * 1e-9;
@@ -172,7 +173,7 @@ std::string Metrics::text(const MetricsPorts& ports) const {
   const auto [of, queued, running] = snapshot();
   const ProcessFigures process = process_figures();
   Sampled out;
-  // As llama-server names, types and describes them; there is no speculation here.
+  // Names, types and descriptions as in llama-server. There is no speculative decoding here.
   out.counter("llamacpp:prompt_tokens_total",
               "Number of prompt tokens processed, excluding cached tokens", of.prompt_tokens);
   out.counter("llamacpp:prompt_tokens_cached_total",
@@ -199,39 +200,37 @@ std::string Metrics::text(const MetricsPorts& ports) const {
             "Average number of busy slots per llama_decode() call", of.decodes > 0 ? 1 : 0);
 
   out.build_info();
-  out.gauge("tt_queue_length", "Generation requests that wait", queued);
-  out.begin_counters("tt_sessions_total", "Generation requests that have ended, by how");
+  out.gauge("tt_queue_length", "Queued generation requests", queued);
+  out.begin_counters("tt_sessions_total", "Ended generation requests by state");
   out.labelled_counter("state", "done", of.done);
   out.labelled_counter("state", "cancelled", of.cancelled);
   out.labelled_counter("state", "failed", of.failed);
-  out.counter("tt_steps_recorded_total", "Steps in the files of sessions that have ended",
-              of.steps);
+  out.counter("tt_steps_recorded_total", "Steps in the files of ended sessions", of.steps);
   out.begin_counters(
       "tt_steps_lost_total",
-      "Steps recorded without times, as the disk or the processor did not keep up, or "
-      "not at all");
+      "Steps recorded without times, or not recorded, because the disk or the CPU did not keep up");
   out.labelled_counter("what", "times", of.steps_without_times);
   out.labelled_counter("what", "step", of.steps_not_written);
-  out.counter("tt_session_bytes_written_total", "Bytes of the files of sessions that have ended",
-              of.bytes);
+  out.counter("tt_session_bytes_written_total", "Size of the files of ended sessions", of.bytes);
   out.gauge("tt_live_clients", "Connected live clients", ports.live_clients());
-  out.counter("tt_live_frames_lost_total", "Live messages that a client had no room for",
+  out.counter("tt_live_frames_lost_total", "Live messages dropped because a client queue was full",
               ports.live_frames_lost());
-  out.counter("tt_log_lines_lost_total", "Lines of the log that nobody read in time",
+  out.counter("tt_log_lines_lost_total", "Log lines dropped because stderr was not read in time",
               ports.log_lines_lost());
   std::error_code unknown;
   if (const auto space = std::filesystem::space(ports.data_dir, unknown); !unknown) {
-    out.gauge("tt_data_free_bytes", "Room on the disk of the sessions", space.available);
+    out.gauge("tt_data_free_bytes", "Free space on the disk of the session folder",
+              space.available);
   }
 
-  out.gauge("process_start_time_seconds", "Start of the process, Unix time",
+  out.gauge("process_start_time_seconds", "Start time of the process, Unix time",
             process.start_utc_seconds);
   out.counter("process_cpu_seconds_total", "User and system time", process.cpu_seconds);
   out.gauge("process_resident_memory_bytes", "Resident memory", process.resident_bytes);
   out.gauge("process_virtual_memory_bytes", "Virtual memory", process.virtual_bytes);
   out.gauge("process_threads", "Threads", process.threads);
   out.gauge("process_open_fds", "Open file descriptors", process.open_fds);
-  out.gauge("process_max_fds", "Most file descriptors that may be open", process.max_fds);
+  out.gauge("process_max_fds", "Maximum number of open file descriptors", process.max_fds);
 
   std::vector<MetricFamily> families = out.take();
   std::ranges::move(registry_.Collect(), std::back_inserter(families));

@@ -1,12 +1,12 @@
-// What Prometheus reads at /metrics: what llama-server counts, under its names
-// (llamacpp:...); sessions, steps, bytes, requests and how long they take
-// (tt_...); and the process (process_...). docs/operation.md lists them.
+// Metrics for Prometheus at /metrics: the counters of llama-server under their names
+// (llamacpp:...); sessions, steps, bytes, request counts and latencies (tt_...); and the
+// process (process_...). Listed in docs/operation.md.
 //
-// Reading changes nothing: two who read see the same. (llama-server's averages
-// are of the time since somebody last read; here they are of all time.)
+// Reading has no side effects: two readers get the same values. (In llama-server averages
+// cover the time since the last read; here they cover the whole run.)
 //
-// Any thread. Counting is a lock held for a few assignments, fit for the
-// inference thread between steps.
+// Any thread. Updates hold a lock for a few assignments, so the inference thread can call them
+// between steps.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -28,7 +28,7 @@
 
 namespace tt {
 
-// What others know, of the moment in which it is asked.
+// Values of other components, sampled on each read.
 struct MetricsPorts {
   std::function<std::size_t()> live_clients;
   std::function<std::uint64_t()> live_frames_lost;
@@ -41,11 +41,11 @@ class Metrics final : public SessionListener {
   using Clock = std::chrono::steady_clock;
   explicit Metrics(std::function<Clock::time_point()> now = &Clock::now);
 
-  // One answered HTTP request. `route` is the pattern that matched, never what a
-  // client sent: each new one is kept for good.
+  // Counts one completed HTTP request. `route` must be the matched pattern, never client
+  // input: each distinct value is kept for the lifetime of the server.
   void count_request(std::string_view method, const std::string& route, int status);
 
-  // Prometheus' text format, version 0.0.4.
+  // Returns the metrics in the Prometheus text format, version 0.0.4.
   std::string text(const MetricsPorts& ports) const;
 
   void on_state(const JobStatus& status) override;
@@ -59,7 +59,7 @@ class Metrics final : public SessionListener {
     bool running = false;
     std::optional<Clock::time_point> last_token;
   };
-  // Of what has ended.
+  // Sums over ended requests.
   struct Totals {
     std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated = 0, decodes = 0, longest = 0;
     double prompt_seconds = 0, generate_seconds = 0;
@@ -82,7 +82,7 @@ class Metrics final : public SessionListener {
   prometheus::Histogram& request_;
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Job> jobs_;  // that have not ended
+  std::unordered_map<std::string, Job> jobs_;  // not ended yet
   Totals totals_;
 };
 

@@ -20,8 +20,8 @@ std::string text_of_file(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The fields of /proc/self/stat behind the program's name, which may hold
-// anything: the first is what proc(5) numbers 3.
+// The fields of /proc/self/stat after the program name, which may contain any characters. The
+// first element is field 3 of proc(5).
 std::vector<std::string> stat_fields() {
   const std::string text = text_of_file("/proc/self/stat");
   const std::size_t name_end = text.rfind(')');
@@ -58,7 +58,8 @@ ProcessFigures process_figures() {
        at.increment(failed)) {
     ++figures.open_fds;
   }
-  // One is the folder that was read; when there is none left to read it with, all are in use.
+  // One descriptor is the directory being read. If it cannot be opened, all descriptors are in
+  // use.
   if (figures.open_fds > 0) --figures.open_fds;
   if (failed == std::errc::too_many_files_open) figures.open_fds = figures.max_fds;
   return figures;

@@ -1,11 +1,11 @@
-// What the system says about this process, of the moment.
+// Resource usage of this process, sampled on each call.
 #pragma once
 
 #include <cstdint>
 
 namespace tt {
 
-// 0 where /proc cannot be read.
+// Values are 0 where /proc cannot be read.
 struct ProcessFigures {
   double start_utc_seconds = 0;
   double cpu_seconds = 0;  // user and system

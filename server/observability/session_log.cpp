@@ -3,9 +3,9 @@
 namespace tt {
 
 void SessionLog::on_state(const JobStatus& status) {
-  if (status.state == JobState::Queued) return;  // told again whenever its place changes
+  if (status.state == JobState::Queued) return;  // repeated whenever the queue position changes
   if (status.state == JobState::Running) {
-    return log_.info("the session has begun", {{"session", status.id}, {"model", status.model}});
+    return log_.info("the session has started", {{"session", status.id}, {"model", status.model}});
   }
   const RecordingResult& recording = status.recording;
   const bool whole = status.error.empty() && recording.losses == LossCounters{};

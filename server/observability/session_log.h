@@ -1,5 +1,5 @@
-// The log's lines about sessions: one when a session begins, one when it has
-// ended, with what it came to, or why it failed and what is not in its file.
+// Logs sessions: one line when a session starts, and one when it ends with its totals, its
+// error, and what is missing from its file.
 #pragma once
 
 #include "server/observability/log.h"

@@ -8,8 +8,8 @@ namespace tt {
 
 namespace {
 
-// Swagger UI's style sheet carries its icons as data: images. Scripts and styles
-// still come from this server only.
+// The style sheet of Swagger UI contains icons as data: images. Scripts and styles are loaded
+// only from this server.
 constexpr const char* kPolicy =
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; object-src 'none'";
@@ -17,11 +17,11 @@ constexpr const char* kPolicy =
 constexpr const char* kNotBuilt = R"(<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>tensor-trace: the interface</title>
-<h1>The page that shows the interface is not built</h1>
-<p>Build it with <code>./tt build</code> in the source tree, or name the folder of a
-built page with <code>--path</code>. Then reload.</p>
-<p>The document itself is at <a href="openapi.json">/api/openapi.json</a>.</p>
+<title>tensor-trace: API reference</title>
+<h1>The API reference page is not built</h1>
+<p>Build it with <code>./tt build</code> in the source tree, or set the folder of a built web UI
+with <code>--path</code>. Then reload.</p>
+<p>The OpenAPI document is at <a href="openapi.json">/api/openapi.json</a>.</p>
 </html>
 )";
 

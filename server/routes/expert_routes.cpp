@@ -1,5 +1,4 @@
-// Experts: how they were used, one router's in detail, token by token, and
-// whether pinning them would help.
+// Experts: usage, details of one router, experts per token, and the effect of pinning.
 #include <limits>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// A session in the formats of other tools, made while it is sent; what is a folder is made
-// first, and sent as an archive.
+// Exports a session in the formats of other tools. A single file is generated while it is
+// sent; a folder is created first and sent as a tar archive.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -49,8 +49,8 @@ std::expected<ExportQuestion, Problem> question_of(const Request& request) {
   std::vector<std::string_view> names;
   for (const FormatFacts& facts : formats()) names.push_back(facts.name);
   names.push_back(kRunFolder);
-  const std::string_view usual = facts_of(Format::Parquet).name;
-  const std::string format = read.take(word_parameter(request, "format", names, usual));
+  const std::string_view default_format = facts_of(Format::Parquet).name;
+  const std::string format = read.take(word_parameter(request, "format", names, default_format));
   question.run_folder = format == kRunFolder;
   ExportOptions& options = question.options;
   options.format = format_named(format).value_or(Format::Parquet);
@@ -65,14 +65,14 @@ std::expected<ExportQuestion, Problem> question_of(const Request& request) {
     const auto form = question.run_folder ? std::nullopt : part_form_of(options.format);
     if (!form) {
       return std::unexpected(
-          Problem{Fault::BadRequest, "\"part_rows\" is for parquet and arrow-file."});
+          Problem{Fault::BadRequest, "\"part_rows\" requires the format parquet or arrow-file."});
     }
     question.parts = *form;
   }
   return question;
 }
 
-// Answers with what `write` makes while it is sent.
+// Sends a chunked response whose content `write` generates.
 using Write = std::function<Written(const ByteSink& to_client, const KeepGoing& keep_going)>;
 
 void send(Response& response, const std::string& name, std::string_view media_type, Write write) {
@@ -83,7 +83,7 @@ void send(Response& response, const std::string& name, std::string_view media_ty
           if (sink.write(bytes.data(), bytes.size())) return {};
           return std::unexpected(cancelled_error());
         };
-        // An answer that ends early, without its last chunk, says that it is not whole.
+        // A response without its last chunk is incomplete; the client detects this.
         const bool whole = write(to_client, [&] { return sink.is_writable(); }).has_value();
         if (whole) sink.done();
         return whole;
@@ -102,8 +102,8 @@ std::uint64_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-// Makes the folder, `folder`, which is not there yet, as long as there is room and
-// somebody waits for it.
+// Creates `folder`, which must not exist. Stops when the disk or the quota is full or the
+// client disconnects.
 std::expected<void, Problem> make_folder(const Request& request, Retention& retention,
                                          const SessionReader& reader,
                                          const ExportQuestion& question, const fs::path& folder) {
@@ -120,7 +120,7 @@ std::expected<void, Problem> make_folder(const Request& request, Retention& rete
     if (!connected()) return false;
     if (const auto begun = Clock::now(); begun >= next) {
       look_at_room();
-      const auto looked = Clock::now();  // mostly it is written, not looked at
+      const auto looked = Clock::now();  // spend most of the time writing, not checking
       next = looked + std::chrono::milliseconds(100) + 10 * (looked - begun);
     }
     return !refused;
@@ -140,7 +140,7 @@ void send_folder(const Request& request, Response& response, SessionStore& sessi
                  const ExportQuestion& question) {
   constexpr std::string_view kTar = "application/x-tar";
   const std::string& id = request.path_params.at("id");
-  if (request.method == "HEAD") {  // nothing is made for nobody
+  if (request.method == "HEAD") {  // do not create an archive
     const auto nothing = [](const ByteSink&, const KeepGoing&) { return Written{}; };
     return send(response, id + ".tar", kTar, nothing);
   }
@@ -148,7 +148,7 @@ void send_folder(const Request& request, Response& response, SessionStore& sessi
   if (!info) return answer(response, problem_of(info.error()));
   auto work = WorkFolder::make(sessions.folder());
   if (!work) return answer(response, problem_of(work.error()));
-  const auto kept = std::make_shared<const WorkFolder>(*std::move(work));  // until it is sent
+  const auto kept = std::make_shared<const WorkFolder>(*std::move(work));  // kept until sent
   const fs::path folder = kept->path() / "folder";
   if (const auto made = make_folder(request, retention, reader, question, folder); !made)
     return answer(response, made.error());
@@ -168,7 +168,7 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (unchanged(request, response, sessions.tag(id))) return;
   auto opened = sessions.open(id);
   if (!opened) return answer(response, problem_of(opened.error()));
-  // An export is made while it is sent: damage in its way would be told too late.
+  // The export is generated while it is sent, so damage in its range must be detected before.
   const auto whole_steps = end_at_damage(*opened, options, while_connected(request));
   if (!whole_steps) return answer(response, problem_of(whole_steps.error()));
   tell_damage(response, *whole_steps);
@@ -177,7 +177,7 @@ void send_export(const Request& request, Response& response, SessionStore& sessi
   if (!steps) return answer(response, problem_of(steps.error()));
   if (auto complaint = range_complaint(options.range, *steps))
     return answer(response, Problem{Fault::BadRequest, *std::move(complaint)});
-  // What can be seen to be wrong is said while there is still a status to say it with.
+  // Report detectable errors before the status line is sent.
   if (const Written possible = check_export(*reader, options); !possible)
     return answer(response, problem_of(possible.error()));
   if (question->is_folder())

@@ -14,18 +14,18 @@ using namespace std::chrono_literals;
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr auto kLookEvery = 250ms;  // whether the client is still there
+constexpr auto kLookEvery = 250ms;  // interval of the disconnect check
 
 void answer_status(Response& response, const ModelShelf& shelf, const std::string& id, int status) {
   if (const auto job = shelf.status(id)) return answer(response, to_json(*job), status);
-  answer(response, Problem{Fault::NotFound, "There is no request \"" + id +
-                                                "\" in this server's run. Recorded sessions are at "
-                                                "/api/v1/sessions."});
+  answer(response, Problem{Fault::NotFound, "Request \"" + id +
+                                                "\" not found since the server started. Recorded "
+                                                "sessions are at /api/v1/sessions."});
 }
 
 std::string location_of(const std::string& id) { return "/api/v1/generate/" + id; }
 
-// Whether the client has what there was to say.
+// Sends the pending events. Returns false when sending fails.
 bool write_events(GenerationStream& stream, httplib::DataSink& sink) {
   const std::string text = stream.read(kLookEvery);
   if (text.empty()) return sink.is_writable();
@@ -40,8 +40,8 @@ void generate_as_stream(ModelShelf& shelf, GenerationStreams& streams, Generatio
   const auto stream = streams.open(id);
   if (!stream) {
     return answer(response, Problem{Fault::QueueFull,
-                                    "Too many answers are streamed already. Wait for one to end, "
-                                    "or leave out \"stream\" and use the live WebSocket."});
+                                    "Too many responses are being streamed. Wait for one to end, "
+                                    "or omit \"stream\" and use the live WebSocket."});
   }
   const auto job = shelf.submit(wanted.model, std::move(wanted.request));
   if (!job) {
@@ -49,13 +49,13 @@ void generate_as_stream(ModelShelf& shelf, GenerationStreams& streams, Generatio
     return answer(response, job.error());
   }
   response.set_header("Cache-Control", "no-store");
-  response.set_header("X-Accel-Buffering", "no");  // nginx would collect it
+  response.set_header("X-Accel-Buffering", "no");  // disables buffering in nginx
   response.set_header("Location", location_of(id));
   response.set_chunked_content_provider(
       "text/event-stream",
       [stream](std::size_t, httplib::DataSink& sink) { return write_events(*stream, sink); },
       [&shelf, &streams, stream](bool) {
-        if (!stream->ended()) shelf.cancel(stream->session());  // the client went away
+        if (!stream->ended()) shelf.cancel(stream->session());  // the client has disconnected
         streams.close(stream->session());
       });
 }

@@ -14,7 +14,7 @@ void get_structure(ModelShelf& shelf, const Request& request, Response& response
   const std::string format =
       request.has_param("format") ? request.get_param_value("format") : "json";
   if (format != "json" && format != "csv")
-    return answer(response, Problem{Fault::BadRequest, R"("format" takes "json" or "csv".)"});
+    return answer(response, Problem{Fault::BadRequest, R"("format" must be "json" or "csv".)"});
   const auto index = shelf.structure(request.path_params.at("model"));
   if (!index) return answer(response, index.error());
   if (format == "json") return answer(response, to_json(*index));

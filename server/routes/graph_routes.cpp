@@ -1,5 +1,5 @@
-// Graphs: a layer of a step, and any layers of a step or a template, whole or
-// put together; and how small their weights are.
+// Graphs: one layer of a step, or selected layers of a step or a template, complete or
+// collapsed; and the compressibility of the weights.
 #include <array>
 #include <string_view>
 #include <utility>

@@ -1,4 +1,4 @@
-// Attention heads: their bytes in the weights, and what steps read of KV caches.
+// Attention heads: their bytes in the weights, and KV cache reads per step.
 #include "analysis/attention/heads.h"
 #include "analysis/attention/kv_use.h"
 #include "api/json/head_json.h"
@@ -12,7 +12,7 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-constexpr std::uint64_t kUsualSteps = 1000;
+constexpr std::uint64_t kUsualKvSteps = 1000;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void add_head_routes(httplib::Server& http, SessionStore& sessions) {
 
   http.Get("/api/v1/sessions/:id/kv", [&sessions](const Request& request, Response& response) {
     about_session(sessions, request, response, [&](ParameterReader& read) {
-      const PageRange range = read.take(page_parameters(request, kUsualSteps));
+      const PageRange range = read.take(page_parameters(request, kUsualKvSteps));
       return [range, &request](const SessionReader& reader) {
         return kv_use(reader, range, while_connected(request));
       };

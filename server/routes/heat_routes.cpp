@@ -22,19 +22,20 @@ using Response = httplib::Response;
 template <class Value>
 using OrProblem = std::expected<Value, Problem>;
 
-constexpr std::uint64_t kMostPixels = 4096;  // of each side
+constexpr std::uint64_t kMostPixels = 4096;  // per side
 constexpr std::uint64_t kUsualWidth = 1400, kUsualHeight = 800;
 
-// [from, to) of two parameters; `most` where only the first is there. None: neither.
+// Half-open range of two parameters; the end defaults to `max`. nullopt when neither is
+// present.
 template <class T>
 std::optional<Stretch<T>> stretch(const Request& request, ParameterReader& read, const char* from,
-                                  const char* to, std::uint64_t most) {
-  const Ends ends = read.take(ends_parameters(request, from, to, most));
+                                  const char* to, std::uint64_t max) {
+  const Ends ends = read.take(ends_parameters(request, from, to, max));
   if (!ends.from && !ends.to) return std::nullopt;
-  return Stretch<T>{static_cast<T>(ends.from.value_or(0)), static_cast<T>(ends.to.value_or(most))};
+  return Stretch<T>{static_cast<T>(ends.from.value_or(0)), static_cast<T>(ends.to.value_or(max))};
 }
 
-// Its layers are those of the session, which is not open yet: Asking.
+// The layers are set by Asking, because they depend on the session, which is not open yet.
 TraceFilter trace_filter(const Request& request, ParameterReader& read) {
   return {.phase = read.take(word_parameter(request, "phase", Phase::Other)),
           .tokens = stretch<std::uint64_t>(request, read, "from_token", "to_token", kMostIds),
@@ -49,36 +50,37 @@ TraceFilter trace_filter(const Request& request, ParameterReader& read) {
 }
 
 AxisQuery axis(Axis axis, const Request& request, ParameterReader& read, const char* pixels,
-               std::uint64_t usual, const char* from, const char* to) {
+               std::uint64_t default_value, const char* from, const char* to) {
   AxisQuery query{.axis = axis};
   query.pixels = static_cast<std::uint32_t>(
-      read.take(number_parameter(request, pixels, kMostPixels)).value_or(usual));
+      read.take(number_parameter(request, pixels, kMostPixels)).value_or(default_value));
   query.range = stretch<std::int64_t>(request, read, from, to, kMostNumber);
   return query;
 }
 
-Value value_of(const Request& request, ParameterReader& read, Value usual = Value::Touched) {
-  return read.take(word_parameter(request, "value", Value::Faults)).value_or(usual);
+Value value_of(const Request& request, ParameterReader& read,
+               Value default_value = Value::Touched) {
+  return read.take(word_parameter(request, "value", Value::Faults)).value_or(default_value);
 }
 
-Axis axis_of(const Request& request, ParameterReader& read, const char* name, Axis usual) {
-  return read.take(word_parameter(request, name, Axis::All)).value_or(usual);
+Axis axis_of(const Request& request, ParameterReader& read, const char* name, Axis default_value) {
+  return read.take(word_parameter(request, name, Axis::All)).value_or(default_value);
 }
 
-// y says where.
-Axis place_of(const Request& request, ParameterReader& read, Axis usual) {
-  const Axis axis = axis_of(request, read, "y", usual);
+// The y axis must be a location, not a time.
+Axis place_of(const Request& request, ParameterReader& read, Axis default_value) {
+  const Axis axis = axis_of(request, read, "y", default_value);
   if (says_when(axis)) {
     read.take(OrProblem<int>(std::unexpected(not_one_of(
         "y",
-        "layer, component, op_kind, op, phase, tensor, source, expert, file, buffer, all. Of "
-        "time, step and token x can be one"))));
+        "layer, component, op_kind, op, phase, tensor, source, expert, file, buffer, all; only "
+        "x can be time, step or token"))));
   }
   return axis;
 }
 
-// As about_session(), with the session's index, which the question is a function of. `Answer` makes
-// JSON or bytes of what it finds.
+// Adds the session index to a query of about_session(). `form` converts the result to JSON or
+// bytes.
 class Asking {
  public:
   Asking(SessionStore& sessions, IndexShelf& indexes, const Request& request, ParameterReader& read)
@@ -87,8 +89,8 @@ class Asking {
         request_(request),
         layers_(read.take(layers_parameter(request))) {}
 
-  // `ask(index, query, keep_going)` finds, `form(found)` gives Json or TextAnswer. The
-  // query's filter gets its layers here.
+  // `ask(index, query, keep_going)` computes the result, `form(found)` converts it to Json or
+  // TextAnswer. The layers of the query filter are set here.
   template <class Query, class Ask, class Form>
   auto question(const Query& asked, const Ask& ask, const Form& form) const {
     return [=, *this](const SessionReader& reader) {
@@ -121,7 +123,7 @@ struct OrderQuery {
   PageRange page;
 };
 
-// JSON, or with format=columns as api/columns.md has it.
+// JSON, or the format of api/columns.md with format=columns.
 auto picture(const Asking& asking, const Request& request, ParameterReader& read,
              const RasterQuery& query) {
   static constexpr std::string_view kFormats[] = {"json", "columns"};
@@ -129,9 +131,10 @@ auto picture(const Asking& asking, const Request& request, ParameterReader& read
   if (!columns && std::uint64_t{query.x.pixels} * query.y.pixels > kMostJsonCells) {
     read.take(OrProblem<int>(std::unexpected(Problem{
         Fault::BadRequest,
-        std::format("So large a picture, of more than {} cells, comes as columns alone. Ask with "
-                    "format=columns, or for a smaller width or height.",
-                    kMostJsonCells)})));
+        std::format(
+            "A raster of more than {} cells is available only with format=columns. Set it, or "
+            "reduce width or height.",
+            kMostJsonCells)})));
   }
   return asking.question(
       query,
@@ -186,11 +189,11 @@ void add_picture_routes(httplib::Server& http, SessionStore& sessions, IndexShel
   });
 }
 
-// What rows can be: not bytes, and of time there is no end.
-OrProblem<Axis> by_parameter(const Request& request, Axis usual) {
+// Row keys: all axes except bytes and time, which is unbounded.
+OrProblem<Axis> by_parameter(const Request& request, Axis default_value) {
   const auto by = word_parameter(request, "by", Axis::All);
   if (!by) return std::unexpected(by.error());
-  const Axis axis = by->value_or(usual);
+  const Axis axis = by->value_or(default_value);
   if (is_bytes(axis) || axis == Axis::Time) {
     return std::unexpected(
         not_one_of("by",
@@ -216,9 +219,10 @@ OrProblem<std::optional<Order<Value>>> order_of_rows(const Request& request) {
   });
 }
 
-// A share in per cent.
-double percent(const Request& request, ParameterReader& read, const char* name, double usual) {
-  return read.take(percent_parameter(request, name)).value_or(usual) / 100;
+// A percentage parameter as a fraction.
+double percent(const Request& request, ParameterReader& read, const char* name,
+               double default_value) {
+  return read.take(percent_parameter(request, name)).value_or(default_value) / 100;
 }
 
 void add_sum_routes(httplib::Server& http, SessionStore& sessions, IndexShelf& indexes) {

@@ -22,7 +22,7 @@ void answer_model(Response& response, const std::expected<ModelEntry, Problem>& 
 void add_model_routes(httplib::Server& http, ModelShelf& shelf) {
   http.Get("/api/v1/health", [&shelf](const Request& request, Response& response) {
     Json health = health_json(shelf.current());
-    // Whoever is not known learns whether it runs, and no more.
+    // Unauthenticated clients get only the status.
     if (is_stranger(request)) health = Json{{"status", health["status"]}};
     answer(response, health);
   });

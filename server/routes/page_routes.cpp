@@ -12,28 +12,29 @@ using Response = httplib::Response;
 
 bool is_api(const Request& request) { return std::string_view(request.path).starts_with("/api/"); }
 
-// Nothing is at the path, or nothing that takes the method.
+// 404 when the path does not exist, 405 when it does not support the method.
 void answer_not_there(const RouteContract& contract, const Request& request, Response& response) {
   const std::string methods = contract.methods_of(request.path);
   if (methods.empty()) {
-    return answer(response, Problem{Fault::NotFound, "There is nothing at " + request.path +
-                                                         ". /api/docs lists what there is."});
+    return answer(response, Problem{Fault::NotFound,
+                                    request.path + " not found. /api/docs lists the routes."});
   }
   response.set_header("Allow", methods);
-  answer(response, Problem{Fault::MethodNotAllowed, request.path + " takes " + methods + "."});
+  answer(response,
+         Problem{Fault::MethodNotAllowed, request.path + " supports only " + methods + "."});
 }
 
-// What the library refuses without a word about it.
+// Details for errors that the HTTP library reports without a message.
 std::string detail_of(int status) {
   switch (status) {
     case 413:
-      return "The body is larger than this route takes.";
+      return "The body exceeds the maximum size of this route.";
     case 414:
-      return "The address is longer than 8 KiB.";
+      return "The URL is longer than 8 KiB.";
     case 415:
-      return "The body's encoding is not taken here; send it as it is.";
+      return "The Content-Encoding is not supported. Send the body without encoding.";
     default:
-      return "This is not a well-formed HTTP/1.1 request, or its body does not end as announced.";
+      return "Malformed HTTP/1.1 request, or the body does not match its announced length.";
   }
 }
 
@@ -52,7 +53,7 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
   http.Get("/.*", [&](const Request& request, Response& response) {
     get_file(files, contract, request, response);
   });
-  // What the library refuses by itself: no such route, a body too large...
+  // Errors of the HTTP library: unknown route, body too large, ...
   http.set_error_handler([&contract](const Request& request, Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
@@ -69,7 +70,7 @@ void add_page_routes(httplib::Server& http, const StaticFiles& files,
         } catch (...) {
           what = "unknown";
         }
-        answer(response, Problem{Fault::Internal, "Please report this: " + what});
+        answer(response, Problem{Fault::Internal, "Please report this error: " + what});
       });
 }
 

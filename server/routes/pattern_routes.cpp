@@ -1,5 +1,4 @@
-// The order in which weights are read, how well it holds, and what memory would
-// save of it.
+// Order of weight reads, its determinism, and cache hit estimates.
 #include <array>
 #include <string_view>
 #include <utility>

@@ -1,5 +1,5 @@
-// SQL over a session. A statement holds a worker while it runs, so only a few run at
-// a time; what it may take of time and memory is limited (analysis/sql/query.h).
+// SQL queries on a session. A statement occupies a worker while it runs, so only a few run
+// concurrently; its time and memory are limited (analysis/sql/query.h).
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -20,12 +20,12 @@ using Response = httplib::Response;
 
 constexpr int kMostQueries = 2;
 constexpr std::uint64_t kMostMemory = 256u << 20;
-constexpr std::size_t kPiece = 64u << 10;  // what is made of an answer before it is sent
+constexpr std::size_t kPiece = 64u << 10;  // response buffer size
 
-// A statement that runs; counted as long as it lives.
+// Slot of a running statement, released by the destructor.
 class Turn {
  public:
-  // None: as many as may run are running.
+  // nullopt: the maximum number of statements is running.
   static std::optional<Turn> take(std::shared_ptr<std::atomic<int>> running) {
     if (running->fetch_add(1) < kMostQueries) return Turn(std::move(running));
     running->fetch_sub(1);
@@ -42,7 +42,7 @@ class Turn {
   std::shared_ptr<std::atomic<int>> running_;
 };
 
-// Rows as they are found, in pieces.
+// Streams the rows of a query in chunks.
 class Rows {
  public:
   Rows(sql::Query query, QueryFormat format, Turn turn)
@@ -50,8 +50,8 @@ class Rows {
     writer_.begin(piece_);
   }
 
-  // Adds to the piece until it is full or everything is in it. An error: only as
-  // long as nothing was sent.
+  // Fills the buffer until it is full or the query has ended. Returns an error only before
+  // anything was sent.
   std::optional<sql::QueryError> fill() {
     while (!ended_ && piece_.size() < kPiece) {
       const auto row = query_.next();
@@ -69,7 +69,8 @@ class Rows {
   std::optional<std::uint32_t> whole_steps() const { return query_.whole_steps(); }
   std::string take() { return std::exchange(piece_, {}); }
 
-  // False: the client has gone, or what went wrong cannot be said in this format.
+  // Returns false when the client has disconnected, or when an error cannot be represented in
+  // the format.
   bool send(httplib::DataSink& sink) {
     sent_ = true;
     fill();
@@ -94,13 +95,13 @@ void run(SessionStore& sessions, TotalsShelf& totals,
   const auto body = parse_query_body(request.body);
   if (!body) return answer(response, body.error());
   const std::string& id = request.path_params.at("id");
-  const auto tag = sessions.tag(id);  // before: the file may change while rows are sent
+  const auto tag = sessions.tag(id);  // before opening: the file may change while rows are sent
   auto reader = sessions.open(id);
   if (!reader) return answer(response, problem_of(reader.error()));
   auto turn = Turn::take(running);
   if (!turn) {
     return answer(response, Problem{Fault::QueriesBusy,
-                                    "Other statements are running. Try again in a moment."});
+                                    "Too many statements are running. Try again in a moment."});
   }
   auto query = sql::Query::prepare(
       *std::move(reader), body->sql,

@@ -1,5 +1,4 @@
-// What is said about sessions as a whole: whether a recording is sound, what two
-// of them have in common, and the report.
+// Whole-session results: validation of a recording, comparison of two sessions, report.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -24,7 +23,7 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr std::uint64_t kUsualTokens = 1000;
-// A report has no scripts; its style stands in it.
+// A report has no scripts and only inline styles.
 constexpr const char* kReportPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 
 struct FormatWord {
@@ -46,7 +45,7 @@ std::expected<FormatWord, Problem> format_of(const Request& request) {
       });
 }
 
-// A session with its index, as long as somebody looks at it.
+// A reader and the index of its session, held during a request.
 struct Lent {
   SessionReader reader;
   std::shared_ptr<const IndexShelf::Lease> shelved;
@@ -54,7 +53,8 @@ struct Lent {
 
   const SessionIndex& index() const { return before_damage ? *before_damage : **shelved; }
 
-  // The shelf's index knows steps behind the damage, the reader then no more.
+  // The cached index may cover steps after the damage; the reader ends before it. Build an
+  // index that ends there, too.
   std::expected<void, TraceError> end_at_damage(const KeepGoing& keep_going) {
     const auto end = reader.end_at_damage(keep_going);
     if (!end) return std::unexpected(end.error());
@@ -65,8 +65,8 @@ struct Lent {
     return {};
   }
 };
-std::expected<Lent, TraceError> lend(SessionStore& sessions, IndexShelf& indexes,
-                                     const std::string& id, const KeepGoing& keep_going) {
+std::expected<Lent, TraceError> open_indexed(SessionStore& sessions, IndexShelf& indexes,
+                                             const std::string& id, const KeepGoing& keep_going) {
   auto reader = sessions.open(id);
   if (!reader) return std::unexpected(reader.error());
   auto index = indexes.lend(id, sessions.tag(id), *reader, keep_going);
@@ -75,19 +75,19 @@ std::expected<Lent, TraceError> lend(SessionStore& sessions, IndexShelf& indexes
               .shelved = std::make_shared<const IndexShelf::Lease>(*std::move(index))};
 }
 
-// An index that grows waits for those who hold it: a session beside itself holds it once,
-// and two are lent in one order, so that no two comparisons wait for each other.
-std::expected<std::pair<Lent, Lent>, TraceError> lend_two(SessionStore& sessions,
-                                                          IndexShelf& indexes,
-                                                          const std::string& left_id,
-                                                          const std::string& right_id,
-                                                          const KeepGoing& keep_going) {
+// Extending an index waits for its readers, so handles are taken in the order of the ids to
+// avoid deadlock. A session compared with itself uses one handle.
+std::expected<std::pair<Lent, Lent>, TraceError> open_two_indexed(SessionStore& sessions,
+                                                                  IndexShelf& indexes,
+                                                                  const std::string& left_id,
+                                                                  const std::string& right_id,
+                                                                  const KeepGoing& keep_going) {
   if (right_id < left_id) {
-    auto lent = lend_two(sessions, indexes, right_id, left_id, keep_going);
+    auto lent = open_two_indexed(sessions, indexes, right_id, left_id, keep_going);
     if (lent) std::swap(lent->first, lent->second);
     return lent;
   }
-  auto left = lend(sessions, indexes, left_id, keep_going);
+  auto left = open_indexed(sessions, indexes, left_id, keep_going);
   if (!left) return std::unexpected(left.error());
   if (right_id == left_id) {
     auto reader = sessions.open(right_id);
@@ -95,7 +95,7 @@ std::expected<std::pair<Lent, Lent>, TraceError> lend_two(SessionStore& sessions
     Lent right{.reader = *std::move(reader), .shelved = left->shelved};
     return std::pair(*std::move(left), std::move(right));
   }
-  auto right = lend(sessions, indexes, right_id, keep_going);
+  auto right = open_indexed(sessions, indexes, right_id, keep_going);
   if (!right) return std::unexpected(right.error());
   return std::pair(*std::move(left), *std::move(right));
 }
@@ -122,7 +122,7 @@ void answer_comparison(SessionStore& sessions, IndexShelf& indexes, const Reques
   if (left_tag && right_tag) tag = *left_tag + "-" + *right_tag;
   if (unchanged(request, response, tag)) return;
   const KeepGoing keep_going = while_connected(request);
-  auto lent = lend_two(sessions, indexes, left_id, right_id, keep_going);
+  auto lent = open_two_indexed(sessions, indexes, left_id, right_id, keep_going);
   if (!lent) return answer(response, problem_of(lent.error()));
   auto& [left, right] = *lent;
   const auto ask = [&] {
@@ -148,7 +148,7 @@ void answer_report(SessionStore& sessions, IndexShelf& indexes, const Request& r
   const auto file = sessions.file(id);
   if (!file) return answer(response, problem_of(file.error()));
   const KeepGoing keep_going = while_connected(request);
-  auto lent = lend(sessions, indexes, id, keep_going);
+  auto lent = open_indexed(sessions, indexes, id, keep_going);
   if (!lent) return answer(response, problem_of(lent.error()));
   const auto ask = [&] {
     return report_figures(file->path, lent->index(), lent->reader, keep_going);

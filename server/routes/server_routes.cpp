@@ -1,4 +1,4 @@
-// The server itself: its versions, the machine, the room that is left.
+// The server itself: versions, host, disk space.
 #include <charconv>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 using Request = httplib::Request;
 using Response = httplib::Response;
 
-// What does not change while the server runs.
+// Host facts, constant while the server runs.
 ServerFacts machine_facts() {
   ServerFacts facts;
   facts.start_utc_ns = utc_now_ns();
@@ -37,12 +37,12 @@ void add_server_routes(httplib::Server& http, const Retention& retention,
   http.Get("/api/v1/version", [](const Request&, Response& response) {
     answer(response, version_json(library_versions(), backend_names()));
   });
-  ServerFacts always = machine_facts();
-  always.data_dir = data_dir.string();
-  always.data_quota_bytes = retention.options().keep_bytes;
-  http.Get("/api/v1/server", [&retention, always = std::move(always), rest = std::move(rest)](
-                                 const Request&, Response& response) {
-    ServerFacts facts = always;
+  ServerFacts constant_info = machine_facts();
+  constant_info.data_dir = data_dir.string();
+  constant_info.data_quota_bytes = retention.options().keep_bytes;
+  http.Get("/api/v1/server", [&retention, constant_info = std::move(constant_info),
+                              rest = std::move(rest)](const Request&, Response& response) {
+    ServerFacts facts = constant_info;
     const DataRoom room = retention.room();
     facts.data_bytes = room.data_bytes;
     facts.disk_free_bytes = room.disk_free;

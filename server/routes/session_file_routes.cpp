@@ -1,4 +1,4 @@
-// The files of sessions: download and import.
+// Download and import of session files.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,9 +32,9 @@ using Request = httplib::Request;
 using Response = httplib::Response;
 
 constexpr const char* kType = "application/vnd.sqlite3";
-constexpr std::size_t kPart = 256u << 10;  // of a file in memory at a time
+constexpr std::size_t kPart = 256u << 10;  // read buffer size
 
-// An open file and what it is sent from. It stays whole when its name goes.
+// An open file that is being sent. Its content stays available when the name is deleted.
 class OpenFile {
  public:
   static std::expected<std::shared_ptr<OpenFile>, TraceError> open(
@@ -52,8 +52,8 @@ class OpenFile {
 
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(facts_.st_size); }
 
-  // Sends some of [offset, offset + length). False: the client is gone, or the
-  // file is not what it was; a connection that ends early says so.
+  // Sends a part of [offset, offset + length). Returns false when the client has disconnected
+  // or the file has changed; the truncated response signals the error.
   bool send(std::uint64_t offset, std::uint64_t length, httplib::DataSink& sink) {
     part_.resize(std::min<std::uint64_t>(length, kPart));
     const ssize_t got = pread(fd_, part_.data(), part_.size(), static_cast<off_t>(offset));
@@ -85,13 +85,13 @@ void send_file(Response& response, std::shared_ptr<OpenFile> file, ByteRange ran
 }
 
 std::string range_of(const Request& request, const Response& response) {
-  // Of another state of the file the client wants all.
+  // If-Range does not match: send the whole file.
   const std::string condition = request.get_header_value("If-Range");
   if (!condition.empty() && condition != response.get_header_value("ETag")) return {};
   return request.get_header_value(kRangeField);
 }
 
-// A session that has ended: its very file.
+// Sends the file of an ended session.
 void send_ended(const Request& request, Response& response, const SessionFile& session) {
   auto file = OpenFile::open(session.path);
   if (!file) return answer(response, problem_of(file.error()));
@@ -99,9 +99,10 @@ void send_ended(const Request& request, Response& response, const SessionFile& s
   const std::uint64_t size = (*file)->bytes();
   const auto range = byte_range(range_of(request, response), size);
   if (!range) {
-    answer(response,
-           Problem{Fault::BadRequest,
-                   std::format("The file has {} bytes, the range begins behind them.", size), 416});
+    answer(
+        response,
+        Problem{Fault::BadRequest,
+                std::format("The range starts after the end of the file ({} bytes).", size), 416});
     response.set_header("Content-Range", std::format("bytes */{}", size));
     return;
   }
@@ -113,7 +114,7 @@ void send_ended(const Request& request, Response& response, const SessionFile& s
   send_file(response, *std::move(file), *range);
 }
 
-// One that is being recorded, or whose WAL a reader kept: one moment of it.
+// Sends a snapshot of a session that is being recorded, or that still has a WAL.
 void send_snapshot(Response& response, const SessionFile& session, SessionStore& sessions,
                    Retention& retention, std::uint64_t bytes) {
   const auto room = [&](std::uint64_t written) -> std::expected<void, TraceError> {
@@ -129,7 +130,7 @@ void send_snapshot(Response& response, const SessionFile& session, SessionStore&
   auto file = OpenFile::open(path);
   if (!file) return answer(response, problem_of(file.error()));
   const ByteRange all{.first = 0, .bytes = (*file)->bytes()};
-  // The name goes with the folder now, the bytes when they are sent.
+  // The folder is deleted now; the open file remains readable.
   send_file(response, *std::move(file), all);
 }
 
@@ -146,7 +147,7 @@ void download(const Request& request, Response& response, SessionStore& sessions
   const auto wal_bytes = std::filesystem::file_size(session->path.string() + "-wal", none);
   const bool running = entry->overview && entry->overview->info.state == SessionState::Running;
   if (running || (!none && wal_bytes > 0)) {
-    // Nobody knows how long it will be until it is made.
+    // The size is unknown before the snapshot is made.
     if (request.method == "HEAD")
       return response.set_content_provider(kType,
                                            [](std::size_t, httplib::DataSink&) { return false; });
@@ -155,7 +156,7 @@ void download(const Request& request, Response& response, SessionStore& sessions
   send_ended(request, response, *session);
 }
 
-// 0 where it is not told.
+// 0 when Content-Length is absent.
 std::uint64_t announced_bytes(const Request& request) {
   const std::string text = request.get_header_value("Content-Length");
   std::uint64_t bytes = 0;
@@ -163,7 +164,7 @@ std::uint64_t announced_bytes(const Request& request) {
   return bytes;
 }
 
-// What a media type is, without its parameters, in any case.
+// The media type without parameters, case-insensitive.
 ImportForm form_of(const Request& request) {
   std::string type = request.get_header_value("Content-Type");
   type.resize(std::min(type.size(), type.find_first_of("; \t")));
@@ -186,7 +187,7 @@ void take_in(const Request& request, Response& response, const httplib::ContentR
   if (problem) return answer(response, *problem);
   if (!whole) {
     return answer(response,
-                  Problem{Fault::BadRequest, "The file did not come whole. Send it again."});
+                  Problem{Fault::BadRequest, "The upload is incomplete. Send the file again."});
   }
   const auto taken = incoming->finish(while_connected(request));
   if (!taken) return answer(response, taken.error());

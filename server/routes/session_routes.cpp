@@ -1,5 +1,5 @@
-// Sessions as a whole: list, show, rename, delete, bring back. Their files are in
-// session_file_routes.cpp, what they recorded in trace_routes.cpp.
+// Sessions: list, show, rename, delete, restore. Their files are in session_file_routes.cpp,
+// their recorded data in trace_routes.cpp.
 #include <array>
 #include <string>
 #include <string_view>

@@ -18,7 +18,7 @@ namespace tt {
 
 namespace {
 
-constexpr std::uint64_t kUsualSteps = 100;  // each is derived from its template when asked for
+constexpr std::uint64_t kUsualSteps = 100;  // each step is derived from its template on request
 
 using Request = httplib::Request;
 using Response = httplib::Response;
@@ -49,7 +49,7 @@ OrProblem<Order<OpSort>> op_order(const Request& request) {
   return order_parameter(request, kWords);
 }
 
-// What both lists of accesses can be asked for.
+// Filter parameters of both access lists.
 AccessFilter access_filter(const Request& request, ParameterReader& read) {
   AccessFilter filter;
   filter.tensor = tensor_filter(request, read, "tensor");

@@ -17,9 +17,10 @@ struct FreeLocale {
 };
 using Locale = std::unique_ptr<std::remove_pointer_t<locale_t>, FreeLocale>;
 
-// The code point at the start of `text`; of length 0 when there is none.
+// The code point at the start of `text`; bytes is 0 when `text` does not start with valid
+// UTF-8.
 struct Letter {
-  wint_t code = 0;  // in this C library a wide character is a code point
+  wint_t code = 0;  // wchar_t holds a code point in this C library
   std::size_t bytes = 0;
 };
 
@@ -56,7 +57,7 @@ void append(std::string& out, std::uint32_t code) {
 }  // namespace
 
 std::string fold_case(std::string_view text) {
-  // Every Debian has this locale; without it case matters.
+  // Available on every Debian. Without it the comparison is case-sensitive.
   static const Locale unicode(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr));
   std::string out;
   out.reserve(text.size());

@@ -1,4 +1,4 @@
-// Text as it is compared when case does not matter.
+// Case folding for case-insensitive comparison.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace tt {
 
-// Every letter of any script in lower case. What is no UTF-8 stays as it is.
+// Returns `text` with all letters of all scripts in lower case. Bytes that are not valid UTF-8
+// are kept.
 std::string fold_case(std::string_view text);
 
 }  // namespace tt

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 std::expected<void, std::error_code> move_file(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
   std::error_code error(errno, std::generic_category());
-  // A file system that cannot say "not over another". A link can, where there are links.
+  // Fallback for file systems without RENAME_NOREPLACE: a hard link does not replace a file
+  // either.
   if (error == std::errc::invalid_argument || error == std::errc::function_not_supported) {
     fs::create_hard_link(from, to, error);
     if (!error) fs::remove(from, error);
@@ -25,7 +26,7 @@ std::expected<void, std::error_code> move_file(const fs::path& from, const fs::p
 TraceError file_error(const fs::path& file, std::error_code error) {
   using Kind = TraceError::Kind;
   if (error == std::errc::no_such_file_or_directory)
-    return {Kind::NotFound, file.string() + " is not there any more"};
+    return {Kind::NotFound, file.string() + " does not exist any more"};
   if (error == std::errc::no_space_on_device ||
       error == std::error_code(EDQUOT, std::generic_category()))
     return {Kind::DiskFull, "The disk that holds " + file.string() + " is full. Free some space"};

@@ -1,4 +1,4 @@
-// Moving files of the data folder, and what the system says when it will not.
+// Moves files in the data folder, and maps system errors to TraceError.
 #pragma once
 
 #include <expected>
@@ -9,11 +9,11 @@
 
 namespace tt {
 
-// Within one file system, and never over a file that is there (file_exists).
+// Renames a file within one file system. Fails with file_exists when `to` exists.
 std::expected<void, std::error_code> move_file(const std::filesystem::path& from,
                                                const std::filesystem::path& to);
 
-// NotFound, DiskFull, ReadOnly or Io, in words that say what to do.
+// Returns NotFound, DiskFull, ReadOnly or Io, with a message that says what to do.
 TraceError file_error(const std::filesystem::path& file, std::error_code error);
 
 }  // namespace tt

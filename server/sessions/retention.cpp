@@ -54,7 +54,7 @@ void Retention::sweep() {
   purge_due();
   remove_old();
   keep_under_quota();
-  (void)make_disk_room(0);  // whoever wants to record is told
+  (void)make_disk_room(0);  // ignored here: reported when a recording starts
 }
 
 DataRoom Retention::room() const {
@@ -73,9 +73,9 @@ std::optional<Problem> Retention::refuse_session() {
     if (held > *options_.keep_bytes) {
       return Problem{
           Fault::QuotaReached,
-          std::format("The sessions have {}, of {} that they may have, and what is left cannot be "
-                      "removed by itself. Delete sessions, wait until the running one has ended, "
-                      "or start the server with a larger --keep-bytes.",
+          std::format("The sessions use {} of the allowed {}, and none of them can be removed "
+                      "automatically. Delete sessions, wait until the running one has ended, or "
+                      "start the server with a larger --keep-bytes.",
                       size_text(held), size_text(*options_.keep_bytes))};
     }
   }
@@ -85,8 +85,8 @@ std::optional<Problem> Retention::refuse_session() {
 std::optional<Problem> Retention::refuse_file(std::uint64_t bytes, std::uint64_t written) {
   if (options_.keep_bytes && bytes > *options_.keep_bytes) {
     return Problem{Fault::QuotaReached,
-                   std::format("The file has {}, more than the {} that all sessions together may "
-                               "have. Start the server with a larger --keep-bytes.",
+                   std::format("The size of the file is {}; all sessions together must not exceed "
+                               "{}. Start the server with a larger --keep-bytes.",
                                size_text(bytes), size_text(*options_.keep_bytes))};
   }
   return refuse_scratch(bytes - std::min(bytes, written));
@@ -99,7 +99,7 @@ std::optional<Problem> Retention::refuse_scratch(std::uint64_t bytes) {
 
 void Retention::purge_due() {
   for (const DeletedSession& deleted : sessions_.trash().all())
-    if (sessions_.trash().is_due(deleted)) purge(deleted, "it was deleted an hour ago");
+    if (sessions_.trash().is_due(deleted)) purge(deleted, "deleted more than an hour ago");
 }
 
 void Retention::remove_old() {
@@ -107,13 +107,13 @@ void Retention::remove_old() {
   const std::int64_t oldest = now_() - options_.keep_for->count();
   for (const SessionStore::Own& own : removable()) {
     if (own.changed_utc_ns >= oldest) return;
-    erase(own, "it is older than --keep-days");
+    erase(own, "older than --keep-days");
   }
 }
 
 void Retention::keep_under_quota() {
   if (!options_.keep_bytes) return;
-  constexpr std::string_view kReason = "more than --keep-bytes was held";
+  constexpr std::string_view kReason = "--keep-bytes exceeded";
   std::uint64_t held = room().data_bytes;
   for (const DeletedSession& deleted : sessions_.trash().all()) {
     if (held <= *options_.keep_bytes) return;
@@ -138,8 +138,8 @@ std::optional<Problem> Retention::make_disk_room(std::uint64_t bytes) {
   }
   return Problem{
       Fault::QuotaReached,
-      std::format("The disk that holds {} has {} free, {} of it stay free, so that no recording "
-                  "fills it. Delete sessions or other files, or start the server with another "
+      std::format("The disk of {} has {} free, of which {} are reserved so that no recording fills "
+                  "the disk. Delete sessions or other files, or start the server with another "
                   "--data-dir or a smaller --disk-reserve.",
                   sessions_.folder().string(), size_text(free_bytes(sessions_.folder())),
                   size_text(options_.disk_reserve))};

@@ -1,6 +1,6 @@
-// How much the data folder may hold, and what goes when it holds too much.
-// Sessions that were deleted go first, then the oldest; never one that is being
-// recorded, nor a file that is no session of ours or cannot be read. Any thread.
+// Enforces the limits of the data folder: age, quota and free disk space. Deleted sessions are
+// removed first, then the oldest sessions. Never removes a session that is being recorded, a
+// file that cannot be read, or a file that is not a session of this server. Any thread.
 #pragma once
 
 #include <chrono>
@@ -20,49 +20,48 @@
 namespace tt {
 
 struct RetentionOptions {
-  // Since a session's file was written last: it ended, was renamed or imported.
+  // Maximum age of a session, counted from the last write to its file (end, rename or import).
   std::optional<std::chrono::nanoseconds> keep_for;
-  // Of all sessions, those included that were deleted and can be brought back:
-  // the quota.
+  // Quota: maximum total size of all sessions, including deleted ones that can be restored.
   std::optional<std::uint64_t> keep_bytes;
-  // Free space that is left on the disk: below that nothing begins.
+  // Minimum free disk space. Below it no recording starts.
   std::uint64_t disk_reserve = 256u << 20;
 };
 
 struct DataRoom {
-  std::uint64_t data_bytes = 0;  // what keep_bytes is held against
+  std::uint64_t data_bytes = 0;  // compared with keep_bytes
   std::uint64_t disk_free = 0;
 };
 
 struct RemovedSession {
   std::string id;
   std::uint64_t bytes = 0;
-  std::string_view reason;  // for people; lives for ever
+  std::string_view reason;  // for the log; static lifetime
 };
 
 class Retention {
  public:
-  // `removed` is told of each session that goes; from the thread that made it go.
-  // `sessions` outlives it.
+  // `removed` is called for each removed session, on the thread that removed it. `sessions`
+  // must outlive this object.
   using Removed = std::function<void(const RemovedSession&)>;
   Retention(SessionStore& sessions, RetentionOptions options, Removed removed,
             UtcClock now = utc_now_ns);
   ~Retention();  // stop()
 
-  // From now on everything that is due goes, at once and then every `interval`.
+  // Starts a thread that sweeps immediately and then every `interval`.
   void start(std::chrono::milliseconds interval = std::chrono::seconds(10));
   void stop();
 
-  // Removes what is due now.
+  // Removes everything that is due.
   void sweep();
 
-  // Before a session is recorded: makes what room can be made, and says what to
-  // do when there is none.
+  // Call before a session is recorded. Removes old sessions as needed; returns a problem when
+  // there is still not enough space.
   std::optional<Problem> refuse_session();
-  // Before and while a file of `bytes` is written into the data folder, of which
-  // `written` are there: an upload, a snapshot. No session has to go for it.
+  // Call before and while a file of `bytes` is written to the data folder (upload, snapshot);
+  // `written` bytes of it already exist. Frees space only by purging deleted sessions.
   std::optional<Problem> refuse_file(std::uint64_t bytes, std::uint64_t written);
-  // Before `bytes` more are written that are given up again: what a session is made of.
+  // Call before `bytes` of temporary data are written, such as the source of an import.
   std::optional<Problem> refuse_scratch(std::uint64_t bytes);
 
   DataRoom room() const;
@@ -75,7 +74,7 @@ class Retention {
   std::optional<Problem> make_disk_room(std::uint64_t bytes);
   bool purge(const DeletedSession& session, std::string_view reason);
   bool erase(const SessionStore::Own& own, std::string_view reason);
-  // Sessions that may go, the one that goes first in front.
+  // Sessions that may be removed, in order of removal.
   std::vector<SessionStore::Own> removable() const;
 
   SessionStore& sessions_;

@@ -1,4 +1,4 @@
-// SessionStore: what changes files. One change at a time; readers go on meanwhile.
+// SessionStore: operations that change files. One at a time; readers are not blocked.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ TraceError running(const std::string& id) {
                       id, id)};
 }
 
-// Two changes within one tick of the file system's clock are two: by the file's
-// time others tell that it changed.
+// Sets a later modification time, so that two changes within one tick of the file system clock
+// are distinguishable.
 void advance_time(const fs::path& file, fs::file_time_type before) {
   std::error_code ignored;
   const auto now = fs::last_write_time(file, ignored);
@@ -52,7 +52,7 @@ bool equal_files(const fs::path& a, const fs::path& b) {
   return one.eof() && other.eof();
 }
 
-// On the disk before it has its name: after a power loss it is whole or not there.
+// Syncs the file before it gets its final name: after a power loss it is complete or absent.
 std::expected<void, TraceError> flush(const fs::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool done = fd >= 0 && fsync(fd) == 0;
@@ -74,14 +74,14 @@ std::expected<SessionFile, TraceError> SessionStore::own_file(const std::string&
     if (file.ours) return std::move(file);
     return std::unexpected(
         TraceError{TraceError::Kind::NotOurs,
-                   std::format("{} was opened to be read. Change or delete the file itself, or "
+                   std::format("{} was opened read-only. Change or delete the file itself, or "
                                "import it: POST /api/v1/sessions",
                                file.path.string())});
   });
 }
 
-// One file, without a WAL: that is what can be moved. A file that is no readable
-// session can be moved, too, unless something lies beside it.
+// Only a single file without a WAL can be moved. A file that is not a readable session can be
+// moved, too, unless it has a WAL.
 std::expected<SessionFile, TraceError> SessionStore::ended_file(const std::string& id) const {
   return own_file(id).and_then([&](SessionFile&& file) -> std::expected<SessionFile, TraceError> {
     const auto settled = settle_session(file.path);

@@ -25,7 +25,7 @@ bool is_plain_file(const fs::path& path) {
   return fs::symlink_status(path, none).type() == fs::file_type::regular;
 }
 
-// The session files of a folder. The error is the system's word.
+// The session files in a folder. The error is the system error message.
 std::expected<std::vector<fs::path>, std::string> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failed;
@@ -57,7 +57,7 @@ std::expected<std::vector<SessionFile>, TraceError> SessionFiles::all() const {
   if (!files) {
     return std::unexpected(
         TraceError{TraceError::Kind::Io,
-                   "The folder of sessions, " + folder_.string() + ": " + files.error()});
+                   "Cannot list the session folder " + folder_.string() + ": " + files.error()});
   }
   std::vector<SessionFile> all = elsewhere();
   for (const fs::path& file : *files) {
@@ -83,7 +83,7 @@ std::vector<SessionFile> SessionFiles::elsewhere() const {
   const auto add = [&](const fs::path& given) {
     std::error_code none;
     const fs::path file = fs::canonical(given, none);
-    // Opened twice, or one of the data folder by another way: it is listed once.
+    // Skip duplicates and files of the data folder that are reached through another path.
     if (none || fs::equivalent(file.parent_path(), folder_, none) ||
         std::ranges::contains(found, file, &SessionFile::path)) {
       return;
@@ -97,7 +97,7 @@ std::vector<SessionFile> SessionFiles::elsewhere() const {
       continue;
     }
     auto files = files_in(given).value_or(std::vector<fs::path>{});
-    std::ranges::sort(files);  // so that equal names get the same ids at every start
+    std::ranges::sort(files);  // so that equal names get the same ids on every start
     std::ranges::for_each(files, add);
   }
   return found;

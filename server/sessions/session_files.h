@@ -1,6 +1,5 @@
-// Which files are sessions, and by which ids they go: those of the data folder,
-// which the server records and may change, and those that it was started with,
-// which it only reads. Any thread.
+// Maps session ids to files: those in the data folder, which the server records and may
+// change, and those given on the command line, which it opens read-only. Any thread.
 #pragma once
 
 #include <expected>
@@ -16,8 +15,8 @@
 
 namespace tt {
 
-// Whether `id` may name a file of the data folder: letters, digits, '-', '_' and
-// '.', not first. So no id leads out of the folder.
+// Returns true when `id` is a valid file name stem in the data folder: letters, digits, '-',
+// '_' and '.', not starting with '.'. A valid id cannot refer to a path outside the folder.
 bool is_session_id(std::string_view id);
 
 struct SessionFile {
@@ -28,23 +27,23 @@ struct SessionFile {
 
 class SessionFiles {
  public:
-  // `elsewhere`: session files, and folders that hold some.
+  // `elsewhere`: session files, and folders with session files.
   explicit SessionFiles(std::filesystem::path folder,
                         std::vector<std::filesystem::path> elsewhere = {});
 
   const std::filesystem::path& folder() const { return folder_; }
-  // Of a session in the data folder, be it there or not. The id must be one.
+  // Path of a session in the data folder, whether or not it exists. `id` must be valid.
   std::filesystem::path path_of(const std::string& id) const;
 
-  // What lies there at this moment, in no order. In the data folder `<id>.ttrace`,
-  // no links: one could lead anywhere. Elsewhere a file's id is its name, changed
-  // where it is no id or already taken; it keeps it as long as the server runs.
+  // Lists the current files, unordered. In the data folder: `<id>.ttrace`, regular files only,
+  // because a link could lead outside. Elsewhere the id is derived from the file name; it is
+  // changed where it is not valid or already taken, and stays the same while the server runs.
   std::expected<std::vector<SessionFile>, TraceError> all() const;
   std::optional<SessionFile> find(const std::string& id) const;
 
  private:
   std::vector<SessionFile> elsewhere() const;
-  std::string id_for(const std::filesystem::path& file) const;  // mutex_ is held
+  std::string id_for(const std::filesystem::path& file) const;  // requires mutex_
 
   const std::filesystem::path folder_;
   const std::vector<std::filesystem::path> elsewhere_;

@@ -30,8 +30,8 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
     text.replace(at, what.size(), with);
 }
 
-// What is wrong with a file that somebody sent is theirs to mend: 422, and no
-// word of where it lay.
+// A defect in an uploaded file is a client error: 422. The message must not contain the server
+// path.
 Problem problem_of_upload(TraceError error, const std::filesystem::path& path) {
   replace_all(error.message, path.string(), "The file");
   Problem problem = problem_of(error);
@@ -58,7 +58,7 @@ std::expected<void, Problem> unless(std::optional<Problem> refused) {
   return {};
 }
 
-// The quota is for sessions, not for what they are made of.
+// The quota applies to sessions, not to the source files of an import.
 std::expected<void, Problem> find_room(Retention& retention, ImportForm form, std::uint64_t bytes,
                                        std::uint64_t written) {
   return unless(form == ImportForm::File ? retention.refuse_file(bytes, written)
@@ -69,7 +69,7 @@ Problem damaged(const std::vector<std::string>& problems) {
   return {
       Fault::Damaged,
       std::format(
-          "{}{}. Nothing of it was taken. Send the file again, whole, or repair it with "
+          "{}{}. Nothing was imported. Send the complete file again, or repair it with "
           "`sqlite3 FILE .recover`.",
           problems.front(),
           problems.size() > 1 ? std::format(", and {} more problems", problems.size() - 1) : ""),
@@ -128,11 +128,11 @@ std::expected<void, Problem> SessionImport::add(std::span<const char> bytes) {
   return {};
 }
 
-// From here on it is the file of a session that is looked at.
+// Converts a log or run folder to a session file; path_ is the session file afterwards.
 std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going) {
-  // A session is smaller than what it is made of, but for one that was made not to be.
+  // A session is normally smaller than its source; a crafted source may produce a larger one.
   if (auto room = unless(retention_.refuse_scratch(bytes_)); !room) return room;
-  const auto session = folder_.path() / "imported.ttrace";  // its id, where it is told none
+  const auto session = folder_.path() / "imported.ttrace";  // default id when the source has none
   if (form_ == ImportForm::Log) {
     const auto made = exchange::import_log(path_, session, keep_going);
     if (!made) return std::unexpected(problem_of_upload(made.error(), path_));
@@ -141,7 +141,7 @@ std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going)
     if (!run) return std::unexpected(run.error());
     auto made = exchange::import_run_folder(*run, session, keep_going);
     if (!made) {
-      replace_all(made.error().message, run->string() + "/", "");  // the file's name is enough
+      replace_all(made.error().message, run->string() + "/", "");  // the file name is sufficient
       return std::unexpected(problem_of_upload(made.error(), path_));
     }
   }
@@ -152,7 +152,7 @@ std::expected<void, Problem> SessionImport::convert(const KeepGoing& keep_going)
                 : unless(retention_.refuse_file(bytes, bytes));
 }
 
-// The folder that the archive was unpacked into, instead of it.
+// Unpacks the archive, deletes it, and returns the folder.
 std::expected<std::filesystem::path, Problem> SessionImport::unpack(const KeepGoing& keep_going) {
   auto run = folder_.path() / "run";
   std::error_code failed;

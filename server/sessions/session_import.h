@@ -1,7 +1,7 @@
-// A session on its way in, its file, the log of one or its run folder as a tar archive: bytes as
-// they come, to a file of their own in the data folder; the whole is checked, and only then it is a
-// session. Of a log or a run folder one is made (api/exchange/import/import.h). Whatever goes
-// wrong, nothing is left behind. One thread.
+// Imports a session: a session file, a log, or a run folder as a tar archive. The received
+// bytes are written to a temporary file in the data folder, converted if needed
+// (api/exchange/import/import.h), checked completely, and only then added to the sessions. On
+// any error the temporary files are removed. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,18 @@ enum class ImportForm : std::uint8_t { File, Log, RunFolder };
 
 class SessionImport {
  public:
-  // `announced`: how large the file will be, when that is known; 507 when there
-  // is no room for it, or it is a session that the quota has none for. What it is
-  // given outlives it.
+  // `announced`: expected size in bytes, 0 if unknown. 507 when the disk or the quota has not
+  // enough space. `sessions` and `retention` must outlive the import.
   static std::expected<SessionImport, Problem> begin(SessionStore& sessions, Retention& retention,
                                                      std::uint64_t announced, ImportForm form);
   SessionImport(SessionImport&& other) noexcept;
   SessionImport& operator=(SessionImport&&) = delete;
   ~SessionImport();
 
-  // After a problem nothing more is taken.
+  // Appends received bytes. Do not call it again after an error.
   std::expected<void, Problem> add(std::span<const char> bytes);
-  // 422 when it is no session, or not a whole one; no log of one; no run folder. What a
-  // session has to be made of takes its time, as long as `keep_going` says so.
+  // Checks and adds the session. 422 when the data is not a complete session, log or run
+  // folder. A conversion can take long; it stops when `keep_going` returns false.
   std::expected<SessionStore::Taken, Problem> finish(const KeepGoing& keep_going = always);
 
  private:
@@ -47,10 +46,10 @@ class SessionImport {
   Retention& retention_;
   WorkFolder folder_;
   ImportForm form_;
-  std::filesystem::path path_;  // of what is sent
+  std::filesystem::path path_;  // of the received file
   int file_;                    // descriptor; -1: closed
   std::uint64_t bytes_ = 0;
-  std::uint64_t room_looked_at_ = 0;  // of `bytes_`
+  std::uint64_t room_looked_at_ = 0;  // value of `bytes_` at the last space check
 };
 
 }  // namespace tt

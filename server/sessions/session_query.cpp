@@ -13,11 +13,11 @@ namespace tt {
 
 namespace {
 
-// What is compared of a session, made once for each.
+// Sort key of a session, computed once per session.
 struct Row {
   SessionEntryPtr session;
-  std::uint64_t number = 0;  // when it is sorted by one
-  std::string text;          // when by a text
+  std::uint64_t number = 0;  // for numeric sort keys
+  std::string text;          // for text sort keys
 };
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -50,7 +50,7 @@ Row row_of(SessionEntryPtr session, SessionKey key) {
   const auto& overview = session->overview;
   switch (key) {
     case SessionKey::Start:
-      // Times before 1970 do not occur; a damaged file may claim one.
+      // Times before 1970 do not occur, but a damaged file may contain one.
       row.number =
           overview
               ? static_cast<std::uint64_t>(std::max<std::int64_t>(overview->info.start_utc_ns, 0))
@@ -93,7 +93,7 @@ Page<SessionEntryPtr> select_sessions(std::vector<SessionEntryPtr> sessions,
   std::vector<Row> rows;
   for (SessionEntryPtr& session : sessions)
     if (matches(*session, query, words)) rows.push_back(row_of(std::move(session), query.key));
-  // In the other direction the same list is read from its end.
+  // Descending order is the exact reverse of ascending order.
   std::ranges::sort(rows, [&](const Row& a, const Row& b) {
     const auto order =
         std::tie(a.number, a.text, a.session->id) <=> std::tie(b.number, b.text, b.session->id);

@@ -1,5 +1,4 @@
-// Which sessions a client wants to see, and in which order: a pure function over
-// what is known of all of them.
+// Filters and sorts the session list: a pure function over the entries.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +13,20 @@ namespace tt {
 enum class SessionKey : std::uint8_t { Start, Title, Model, Steps, Tokens, FileBytes };
 
 struct SessionQuery {
-  std::string words{};  // title, model or id contain each of them, in any case
-  std::string state{};  // as the interface calls it; empty: any
-  std::string model{};  // name of the model's file; empty: any
+  std::string words{};  // words that title, model or id must contain, case-insensitive
+  std::string state{};  // name in the API; empty: any
+  std::string model{};  // file name of the model; empty: any
   SessionKey key = SessionKey::Start;
   bool descending = true;
   PageRange page{};
 };
 
-// As the interface calls the state of a session, "unreadable" included.
+// Name of the session state in the API, including "unreadable".
 std::string state_of(const SessionEntry& session);
-// Of the model's first file, without folders; empty when it cannot be read.
+// File name of the first model file; empty when the session cannot be read.
 std::string model_of(const SessionEntry& session);
 
-// Sessions that are equal in what they are sorted by come in the order of their
-// ids. Bytes that are no UTF-8 match only themselves.
+// Ties are ordered by id. Bytes that are not valid UTF-8 match only themselves.
 Page<SessionEntryPtr> select_sessions(std::vector<SessionEntryPtr> sessions,
                                       const SessionQuery& query);
 

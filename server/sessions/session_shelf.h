@@ -1,7 +1,7 @@
-// What is known of the sessions that were asked about last and took reading every step of
-// them: the index that pictures stand on (analysis/index/session_index.h), the totals that SQL
-// answers with (analysis/index/session_totals.h). Built at the first question, extended while the
-// session grows, given up when together they take too much memory. Any thread.
+// Cache of per-session data that requires reading every step: the index for charts
+// (analysis/index/session_index.h) and the totals for SQL (analysis/index/session_totals.h).
+// An entry is built on first use, extended while the session grows, and evicted (least
+// recently used) when the total size exceeds the limit. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@
 
 namespace tt {
 
-// Made of `how`, Kept knows nothing; extend() takes in the steps that are new to it.
+// Kept is constructed from `how...` and empty at first; extend() adds the steps it does not
+// contain yet.
 template <class Kept, auto... how>
 class SessionShelf {
  public:
@@ -31,17 +32,18 @@ class SessionShelf {
 
  private:
   struct Entry {
-    std::shared_timed_mutex mutex;  // held by those who ask; alone by who builds or extends
+    std::shared_timed_mutex mutex;  // shared: readers; exclusive: build and extend
     std::optional<Kept> kept;
-    std::string session;                 // which one it is of
-    std::optional<std::string> tag;      // of the state that it is of; none: it grows
-    std::optional<std::string> damaged;  // the state that cannot be read to its end
-    std::size_t bytes = 0;               // guarded by the shelf's mutex, as the next
+    std::string session;                 // identity of the session: id and start time
+    std::optional<std::string> tag;      // state of the file; nullopt: still being recorded
+    std::optional<std::string> damaged;  // state of the file that cannot be read to its end
+    std::size_t bytes = 0;               // guarded by the cache's mutex, as is the next member
     std::uint64_t used = 0;
   };
 
  public:
-  // Nobody changes what is kept while this lives; others may read it, too.
+  // Read access to an entry. The entry does not change while a handle exists; other handles
+  // may read it, too.
   class Lease {
    public:
     const Kept& operator*() const { return *entry_->kept; }
@@ -54,10 +56,11 @@ class SessionShelf {
     std::shared_lock<std::shared_timed_mutex> lock_;
   };
 
-  // `tag` is what SessionStore::tag() said when `reader` was opened, or later: where another
-  // session has come to that place meanwhile, nothing of the one is taken for the other's.
-  // Whoever asks while somebody builds waits for that, as long as keep_going(). What a reader
-  // that was ended at damage tells is lent and not kept: the next one has to meet the damage.
+  // Returns a handle to the entry, which is built or extended as needed. `tag` is the value of
+  // SessionStore::tag() when `reader` was opened, or later. If another session has taken this
+  // id meanwhile, no data is reused. While another thread builds the entry, the call waits
+  // until keep_going() returns false. For a reader that ends at damage the result is not
+  // cached, so that each query detects the damage.
   std::expected<Lease, TraceError> lend(const std::string& id,
                                         const std::optional<std::string>& tag,
                                         const SessionReader& reader, const KeepGoing& keep_going);
@@ -72,21 +75,21 @@ class SessionShelf {
                                                       const KeepGoing& keep_going);
 
   const std::size_t most_bytes_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, std::shared_ptr<Entry>> entries_;
   std::uint64_t clock_ = 0;
 };
 
-// A session of 100 million accesses takes 120 MB at most.
+// The index of a session with 100 million accesses takes at most 120 MB.
 class IndexShelf : public SessionShelf<SessionIndex> {
  public:
   explicit IndexShelf(std::size_t most_bytes = std::size_t{512} << 20) : SessionShelf(most_bytes) {}
 };
 
-// However long a session is, its totals take what its templates do: a few MB.
+// The size of the totals depends on the templates, not on the length of the session: a few MB.
 class TotalsShelf {
  public:
-  // As SessionShelf's; nobody changes them while they are held.
+  // As SessionShelf::lend(). The totals do not change while the pointer is held.
   std::expected<std::shared_ptr<const SessionTotals>, TraceError> lend(
       SessionTotals::Times times, const std::string& id, const std::optional<std::string>& tag,
       const SessionReader& reader, const KeepGoing& keep_going) {
@@ -101,7 +104,7 @@ class TotalsShelf {
   std::size_t bytes() const { return untimed_.bytes() + timed_.bytes(); }
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of each
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // for each of the two caches
   SessionShelf<SessionTotals, SessionTotals::Times::Skip> untimed_{kMostBytes};
   SessionShelf<SessionTotals, SessionTotals::Times::Sum> timed_{kMostBytes};
 };
@@ -115,7 +118,7 @@ auto SessionShelf<Kept, how...>::entry_of(const std::string& id) -> std::shared_
   return entry;
 }
 
-// The newest stays, whatever its size.
+// Evicts old entries. The newest entry stays, whatever its size.
 template <class Kept, auto... how>
 void SessionShelf<Kept, how...>::weigh(const std::shared_ptr<Entry>& entry) {
   const std::size_t bytes = entry->kept->memory_bytes();
@@ -184,13 +187,14 @@ auto SessionShelf<Kept, how...>::lend(const std::string& id, const std::optional
     const auto alone = locked<std::unique_lock<std::shared_timed_mutex>>(*entry, keep_going);
     if (!alone) return std::unexpected(alone.error());
     const bool same = entry->kept && entry->session == session;
-    if (same && tag && entry->tag == tag) continue;  // somebody was faster
-    // Of another state of an ended session nothing is known; one that grows only grows.
+    if (same && tag && entry->tag == tag) continue;  // another thread was faster
+    // Data of another file state cannot be reused. A session that is being recorded is only
+    // appended to.
     if (!same || entry->tag) entry->kept.emplace(how...);
     entry->session = session;
     entry->tag.reset();
     if (auto done = entry->kept->extend(reader, keep_going); !done) {
-      // The half of it would go on with whatever has this id by then.
+      // A partial result must not be extended later from a different session with the same id.
       if (tag) entry->kept.reset();
       if (tag && done.error().kind == TraceError::Kind::Damaged) entry->damaged = tag;
       return std::unexpected(done.error());

@@ -19,12 +19,12 @@ namespace {
 
 TraceError no_such_session(const std::string& id) {
   return {TraceError::Kind::NotFound,
-          "There is no session \"" + id + "\". GET /api/v1/sessions lists them."};
+          "Session \"" + id + "\" not found. GET /api/v1/sessions lists the sessions."};
 }
 
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-// Another build of the program is another file.
+// Identifies the build of the program: another build is another file.
 std::string this_program() {
   struct stat facts{};
   if (stat("/proc/self/exe", &facts) != 0) return {};
@@ -113,7 +113,7 @@ std::expected<Page<SessionEntryPtr>, TraceError> SessionStore::list(const Sessio
   std::set<fs::path> there;
   const std::scoped_lock scan(scanning_);
   for (const SessionFile& file : *files) {
-    // Gone between the listing and the look: then it is not there.
+    // The file may have been removed since the folder was listed.
     const auto stamp = stamp_of(file.path);
     SessionEntryPtr entry = stamp ? entry_of(file, *stamp) : nullptr;
     if (!entry) continue;

@@ -1,6 +1,5 @@
-// The sessions that this server has: which there are, what each says about
-// itself, a reader for each, and what may be done to them. The files are the
-// truth; what is kept here is only not to read them again. Any thread.
+// The sessions of this server: list, overview, readers and file operations. The files are
+// authoritative; the store only caches their overviews. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +22,32 @@ namespace tt {
 
 class SessionStore {
  public:
-  // `elsewhere`: session files and folders of them that are only read.
+  // `elsewhere`: session files, and folders with session files, opened read-only.
   explicit SessionStore(std::filesystem::path folder,
                         std::vector<std::filesystem::path> elsewhere = {},
                         UtcClock now = utc_now_ns);
 
-  // One being recorded is listed, too; a file that cannot be read with the
-  // reason. A file is read only when it changed since it was read last.
+  // Lists sessions, including those being recorded. An unreadable file is listed with its
+  // error. A file is read only when it has changed since the last read.
   std::expected<Page<SessionEntryPtr>, TraceError> list(const SessionQuery& query);
   std::expected<SessionEntry, TraceError> entry(const std::string& id);
   std::expected<SessionReader, TraceError> open(const std::string& id) const;
   std::expected<SessionFile, TraceError> file(const std::string& id) const;
-  // Names the state that the session's file is in, and the program that answers
-  // about it: as long as it is the same, so are the answers. None while it is
-  // recorded, and of what is not there or cannot be read. Looks at the file's
-  // size and time, not into it.
+  // Identifies the state of the session file and the build of this program: results are the
+  // same as long as the tag is the same. nullopt while the session is being recorded, and when
+  // it does not exist or cannot be read. Uses the size and time of the file, not its content.
   std::optional<std::string> tag(const std::string& id);
 
-  // All that follows changes files: one at a time, and only of the data folder
-  // (NotOurs) and of sessions that have ended (Running).
+  // The functions below change files: one at a time, and only files in the data folder (else
+  // NotOurs) of sessions that have ended (else Running).
   std::expected<SessionEntry, TraceError> rename(const std::string& id, const std::string& title);
   std::expected<DeletedSession, TraceError> remove(const std::string& id);
   std::expected<SessionEntry, TraceError> restore(const std::string& id);
-  // Without a way back.
+  // Deletes permanently.
   std::expected<void, TraceError> erase(const std::string& id);
-  // Takes in a file of the data folder's file system that check_session() found
-  // sound. Its own id where that is free, else a new one; the same session, byte
-  // for byte, is taken once.
+  // Adds a file that is on the file system of the data folder and has passed check_session().
+  // Keeps its id if free, otherwise assigns a new one. A byte-identical session is added only
+  // once.
   struct Taken {
     SessionEntry session;
     bool is_new = true;
@@ -59,15 +57,15 @@ class SessionStore {
   const std::filesystem::path& folder() const { return files_.folder(); }
   SessionTrash& trash() { return trash_; }
 
-  // Those of the data folder, whoever made them.
+  // Sessions in the data folder, whoever recorded them.
   struct Own {
     SessionEntryPtr session;
-    std::int64_t changed_utc_ns = 0;  // when its file was written last
+    std::int64_t changed_utc_ns = 0;  // last write to its file
   };
   std::expected<std::vector<Own>, TraceError> own();
 
  private:
-  // What tells that a file is as it was: of the file and of the WAL beside it.
+  // Detects changes of the file and of its WAL.
   struct Stamp {
     std::uint64_t inode = 0, bytes = 0, wal_bytes = 0;
     std::int64_t changed = 0, wal_changed = 0;  // Unix time, ns
@@ -79,7 +77,7 @@ class SessionStore {
   };
 
   static std::optional<Stamp> stamp_of(const std::filesystem::path& path);
-  // Null: it is not there any more.
+  // Returns null when the file does not exist any more.
   SessionEntryPtr entry_of(const SessionFile& file, const Stamp& stamp);
   std::expected<SessionFile, TraceError> own_file(const std::string& id) const;
   std::expected<SessionFile, TraceError> ended_file(const std::string& id) const;
@@ -87,10 +85,10 @@ class SessionStore {
 
   const SessionFiles files_;
   SessionTrash trash_;
-  const std::string program_;  // which one this is: another may answer otherwise
-  std::mutex changing_;        // held while files are renamed and rewritten
-  std::mutex scanning_;        // one reads what is not known yet, the others find it known
-  std::mutex mutex_;           // of what follows
+  const std::string program_;  // build of this program; part of tag()
+  std::mutex changing_;        // held while files are renamed or rewritten
+  std::mutex scanning_;        // one thread reads new files, the others then find them cached
+  std::mutex mutex_;           // guards the members below
   std::map<std::filesystem::path, Known> known_;
 };
 

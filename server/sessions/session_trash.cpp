@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// <until, Unix seconds>-<id>.ttrace
+// File name: <restore deadline, Unix seconds>-<id>.ttrace
 std::optional<DeletedSession> deleted_session(const fs::directory_entry& entry) {
   std::error_code failed;
   if (entry.symlink_status(failed).type() != fs::file_type::regular ||
@@ -29,7 +29,7 @@ std::optional<DeletedSession> deleted_session(const fs::directory_entry& entry) 
   std::int64_t seconds = 0;
   const char* end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data(), end, seconds);
-  constexpr std::int64_t kLatest = 9'000'000'000;  // its nanoseconds fit
+  constexpr std::int64_t kLatest = 9'000'000'000;  // in nanoseconds it fits in 64 bits
   if (error != std::errc{} || seconds < 0 || seconds > kLatest || rest == end || *rest != '-')
     return std::nullopt;
   std::string id(rest + 1, end);
@@ -42,7 +42,7 @@ std::optional<DeletedSession> deleted_session(const fs::directory_entry& entry) 
                         .bytes = bytes};
 }
 
-// A link in its place could lead out of the data folder.
+// A symbolic link could lead outside the data folder.
 bool is_folder(const fs::path& path) {
   std::error_code none;
   return fs::symlink_status(path, none).type() == fs::file_type::directory;
@@ -66,7 +66,8 @@ std::expected<DeletedSession, TraceError> SessionTrash::put(const std::string& i
   if (!failed) fs::create_directory(folder_, failed);
   if (!failed && !is_folder(folder_)) failed = std::make_error_code(std::errc::not_a_directory);
   if (failed) return std::unexpected(file_error(folder_, failed));
-  // Deleted twice within a second, after it was imported again: the next second.
+  // The same id was deleted, imported and deleted again within one second: use the next
+  // second.
   for (std::int64_t seconds = (now_() + kKept.count()) / 1'000'000'000;; ++seconds) {
     const fs::path to = folder_ / std::format("{}-{}.ttrace", seconds, id);
     const auto moved = move_file(file, to);
@@ -89,14 +90,14 @@ std::expected<void, TraceError> SessionTrash::take_back(const std::string& id,
     if (moved.error() == std::errc::file_exists) {
       return std::unexpected(TraceError{
           TraceError::Kind::Exists,
-          std::format("There is a session \"{}\" again. Delete it first, or download it", id)});
+          std::format("A session \"{}\" already exists. Delete or download it first", id)});
     }
     return std::unexpected(file_error(last.path, moved.error()));
   }
   return std::unexpected(TraceError{
       TraceError::Kind::NotFound,
-      std::format("No session \"{}\" can be brought back. A deleted one is kept for an hour, or "
-                  "until its room is needed",
+      std::format("There is no deleted session \"{}\". A deleted session is kept for an hour, or "
+                  "until its disk space is needed",
                   id)});
 }
 

@@ -1,6 +1,6 @@
-// Sessions that were deleted and can still be brought back: files in a hidden
-// folder of the data folder, whose names say until when. So a restart forgets
-// nothing. Any thread; who moves files of one id at the same time gets an error.
+// Deleted sessions that can still be restored: files in a hidden folder of the data folder.
+// The restore deadline is part of the file name, so it survives a restart. Any thread;
+// concurrent moves of the same id return an error.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace tt {
 
-// Unix time, nanoseconds. A parameter, so that tests can make an hour pass.
+// Unix time in nanoseconds. A parameter, so that tests can set the time.
 using UtcClock = std::function<std::int64_t()>;
 std::int64_t utc_now_ns();
 
@@ -32,11 +32,11 @@ class SessionTrash {
 
   SessionTrash(const std::filesystem::path& data_folder, UtcClock now);
 
-  // Takes the file away; it is one, without a WAL. The folder is made when needed.
+  // Moves a session file without a WAL to the trash. Creates the folder if needed.
   std::expected<DeletedSession, TraceError> put(const std::string& id,
                                                 const std::filesystem::path& file);
-  // Moves the one of that id that was deleted last to `file`. NotFound; Exists
-  // when there is a file.
+  // Moves the most recently deleted session with this id to `file`. NotFound; Exists when
+  // `file` exists.
   std::expected<void, TraceError> take_back(const std::string& id,
                                             const std::filesystem::path& file);
   // Oldest first.

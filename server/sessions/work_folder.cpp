@@ -20,7 +20,8 @@ namespace {
 
 constexpr const char* kName = ".work";
 
-// The descriptor of a folder that nobody else has; -1 and errno.
+// Locks a folder and returns its descriptor. Returns -1 and sets errno when it is locked by
+// another process or on error.
 int lock_folder(const fs::path& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;

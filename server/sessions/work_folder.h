@@ -1,6 +1,6 @@
-// A folder of its own in the data folder for a file on its way: an upload, a
-// snapshot. Removed with everything in it at the end of the scope; what a killed
-// server left is removed by the next one. Movable resource.
+// A temporary folder in the data folder, for uploads and snapshots. It is removed with its
+// content by the destructor; folders of a killed server are removed at the next start. Movable
+// resource.
 #pragma once
 
 #include <expected>
@@ -20,13 +20,13 @@ class WorkFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // What others left that do not live any more.
+  // Removes the folders of processes that have ended.
   static void remove_abandoned(const std::filesystem::path& data_folder);
 
  private:
   WorkFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
   std::filesystem::path path_;  // empty: moved from
-  int lock_;                    // descriptor; the lock tells others that it is in use
+  int lock_;                    // descriptor; the lock marks the folder as in use
 };
 
 }  // namespace tt

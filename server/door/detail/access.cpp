@@ -14,8 +14,8 @@ constexpr std::string_view kHowToEnter =
     "Programs send \"Authorization: Bearer KEY\"; a browser opens the login link that the server "
     "printed.";
 
-// The key of "Authorization: Bearer KEY". Other schemes are somebody else's: a
-// proxy in front may ask for a password of its own.
+// The key of "Authorization: Bearer KEY". Other schemes are ignored: a reverse proxy may use
+// its own authentication.
 std::optional<std::string_view> bearer_of(const RequestHead& head) {
   constexpr std::string_view kScheme = "bearer ";
   for (const auto& field : head.fields) {
@@ -42,10 +42,10 @@ std::vector<std::string_view> cookies_of(const RequestHead& head) {
 }
 
 Refusal too_many(std::chrono::seconds wait) {
-  return {.reason = RefusalReason::TooManyAttempts,
-          .why = std::format("Too many wrong keys came from this address; try again in {} s.",
-                             wait.count()),
-          .retry_after_s = static_cast<int>(wait.count())};
+  return {
+      .reason = RefusalReason::TooManyAttempts,
+      .why = std::format("Too many wrong keys from this address. Try again in {} s.", wait.count()),
+      .retry_after_s = static_cast<int>(wait.count())};
 }
 
 }  // namespace
@@ -63,10 +63,10 @@ std::expected<Caller, Refusal> Access::identify(const RequestHead& head, const s
   if (is_secret(key_, *given)) return Caller::Known;
   failures_.count_failure(peer, now);
   return std::unexpected(Refusal{.reason = RefusalReason::NoKey,
-                                 .why = std::format("This is not the key. {}", kHowToEnter)});
+                                 .why = std::format("The key is wrong. {}", kHowToEnter)});
 }
 
-// Every login is compared with every cookie: how long it takes tells nothing.
+// Compares every login with every cookie, so that the time reveals nothing.
 bool Access::has_cookie(const RequestHead& head, Clock::time_point now) {
   bool found = false;
   for (const std::string_view cookie : cookies_of(head)) {
@@ -94,9 +94,10 @@ std::expected<std::string, Refusal> Access::login(std::string_view code, const s
     failures_.count_failure(peer, now);
     return std::unexpected(Refusal{
         .reason = RefusalReason::NoKey,
-        .why = std::format("This login link was used before or is older than {} minutes. SIGUSR1 "
-                           "makes the server print another one, and so does a restart.",
-                           kCodeLife.count())});
+        .why =
+            std::format("This login link has already been used or is older than {} minutes. Send "
+                        "SIGUSR1 to the server, or restart it, to print another one.",
+                        kCodeLife.count())});
   }
   code_.clear();
   std::erase_if(logins_, [&](const Login& login) { return login.ends <= now; });

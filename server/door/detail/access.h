@@ -1,8 +1,8 @@
-// Who is let in. With a key only those who show it: programs send it with each
-// request, a browser exchanges the code of a login link for a cookie. Without a
-// key everyone who reaches the server. All methods: any thread.
+// Authentication. With a key set, programs must send it with each request, and a browser
+// exchanges the one-time code of a login link for a session cookie. Without a key everyone has
+// access. Any thread.
 //
-// What is kept is in memory only and bounded; a restart ends every login.
+// State is kept in memory and bounded; a restart ends all logins.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ namespace tt::door {
 inline constexpr std::string_view kCookieName = "tt_session";
 
 enum class Caller : std::uint8_t {
-  Known,     // may do everything
-  Stranger,  // showed nothing
+  Known,     // authenticated
+  Stranger,  // sent no credentials
 };
 
 class Access {
@@ -38,17 +38,17 @@ class Access {
 
   bool asks() const { return !key_.empty(); }
 
-  // Who sends this. Refused: a wrong key, or too many of them from `peer`. A
-  // cookie that is not known (any more) counts as none: it cannot be guessed,
-  // and a page left open over a restart is no attack.
+  // Identifies the sender of a request. Error: a wrong key, or too many wrong keys from
+  // `peer`. An unknown or expired cookie counts as no credentials: it cannot be guessed, and a
+  // page left open over a restart is not an attack.
   std::expected<Caller, Refusal> identify(const RequestHead& head, const std::string& peer,
                                           Clock::time_point now);
 
-  // A code that login() takes once, within kCodeLife; the one before is void.
+  // Creates a one-time code for login(), valid for kCodeLife. Invalidates the previous code.
   std::string new_code(Clock::time_point now);
 
-  // The value of the cookie that this browser is known by from now on. With
-  // kMostLogins others the oldest of them ends.
+  // Exchanges the code for the value of a session cookie. If kMostLogins logins exist, the
+  // oldest one ends.
   std::expected<std::string, Refusal> login(std::string_view code, const std::string& peer,
                                             Clock::time_point now);
 
@@ -63,7 +63,7 @@ class Access {
   const std::string key_;
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::string code_;  // empty: none
+  std::string code_;  // empty: no valid code
   Clock::time_point code_ends_;
   std::vector<Login> logins_;  // oldest first
   AttemptLimiter failures_;

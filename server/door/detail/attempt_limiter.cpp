@@ -10,9 +10,9 @@ std::chrono::seconds AttemptLimiter::wait_of(const std::string& peer, Clock::tim
   if (known == clean_at_.end() && !shared) return {};
   const Clock::time_point clean = shared ? others_clean_at_ : known->second;
   const auto ahead = clean - now;
-  const auto most = kRegain * (kAtOnce - 1);
-  return ahead <= most ? std::chrono::seconds{}
-                       : std::chrono::ceil<std::chrono::seconds>(ahead - most);
+  const auto max_ahead = kRegain * (kAtOnce - 1);
+  return ahead <= max_ahead ? std::chrono::seconds{}
+                            : std::chrono::ceil<std::chrono::seconds>(ahead - max_ahead);
 }
 
 void AttemptLimiter::count_failure(const std::string& peer, Clock::time_point now) {

@@ -13,7 +13,7 @@ namespace tt::door {
 std::string peer_group(const std::string& host) {
   std::array<unsigned char, 16> ip{};
   if (!host.contains(':') || inet_pton(AF_INET6, host.c_str(), ip.data()) != 1) return host;
-  constexpr std::string_view kMapped = "::ffff:";  // IPv4 on a socket for both
+  constexpr std::string_view kMapped = "::ffff:";  // IPv4 address on a dual-stack socket
   if (host.starts_with(kMapped) && host.contains('.')) return host.substr(kMapped.size());
   std::fill(ip.begin() + 8, ip.end(), static_cast<unsigned char>(0));
   std::array<char, INET6_ADDRSTRLEN> text{};

@@ -1,5 +1,5 @@
-// One accepted TCP connection that speaks HTTP. Exactly one of the doorman, a
-// worker and the WebSocket service owns it at any time.
+// One accepted TCP connection that speaks HTTP. At any time it has exactly one owner: the
+// acceptor, a worker or the WebSocket service.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct Connection {
 
 using ConnectionPtr = std::unique_ptr<Connection>;
 
-// Who is counted as one: an IPv4 address, or the 64 bits of an IPv6 address that
-// a network gives out (whoever has one of them has them all).
+// Key for per-peer limits: an IPv4 address, or the /64 prefix of an IPv6 address, because a
+// network assigns whole /64 prefixes.
 std::string peer_group(const std::string& host);
 
 Endpoint to_endpoint(const sockaddr_storage& address);
 
-// The address that a socket is bound to; empty host when it has none.
+// The local address of a socket; empty host on error.
 Endpoint local_endpoint(int fd);
 
 }  // namespace tt::door

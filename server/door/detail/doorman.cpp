@@ -18,9 +18,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a peer may take to read our last words and hang up.
+// Time for a peer to read the last response and close the connection.
 constexpr auto kLinger = 2s;
-// Without a free descriptor accepting would fail at once, again and again.
+// Without a free descriptor, accepting would fail repeatedly at once.
 constexpr auto kAcceptPause = 100ms;
 constexpr std::uint32_t kWaitEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 constexpr std::uint32_t kLingerEvents = EPOLLIN;
@@ -34,7 +34,7 @@ bool control(int epoll, int operation, int fd, std::uint32_t events) {
 
 void signal_event(const Fd& event) {
   const std::uint64_t one = 1;
-  // Fails only when the counter is full, and then it is signalled.
+  // Fails only when the counter is at its maximum, i.e. already signalled.
   [[maybe_unused]] const auto written = write(event.get(), &one, sizeof(one));
 }
 
@@ -88,7 +88,7 @@ void Doorman::stop() {
 void Doorman::give_back(ConnectionPtr connection, After after) {
   const std::scoped_lock lock(returned_mutex_);
   if (closed_) {
-    // The peer has its response; closing without unread input ends in order.
+    // The peer has its response, and there is no unread input: an orderly shutdown.
     shutdown(connection->fd.get(), SHUT_WR);
     return;
   }
@@ -97,7 +97,7 @@ void Doorman::give_back(ConnectionPtr connection, After after) {
 }
 
 void Doorman::loop() {
-  pthread_setname_np(pthread_self(), "door-man");
+  pthread_setname_np(pthread_self(), "http-accept");
   std::array<epoll_event, 64> events{};
   while (!stopping_) {
     const int count =
@@ -109,8 +109,8 @@ void Doorman::loop() {
       } else if (event.data.fd == wake_.get()) {
         take_returned();
       } else if (const auto at = parked_.find(event.data.fd); at != parked_.end()) {
-        // A descriptor closed and reused within this batch may get the event of
-        // its predecessor; looking once too often does no harm.
+        // A descriptor that was closed and reused within this batch may get a stale event; an
+        // extra check is harmless.
         on_event(at, event.events);
       }
     }
@@ -119,7 +119,7 @@ void Doorman::loop() {
 }
 
 void Doorman::accept_all() {
-  // Bounded, so that a flood of connections does not starve those there are.
+  // Bounded, so that a flood of new connections does not starve existing ones.
   for (int i = 0; i < 64; ++i) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
@@ -133,7 +133,7 @@ void Doorman::accept_all() {
       }
       continue;  // that one connection failed (ECONNABORTED, EINTR, ...)
     }
-    // A response is written in one piece; waiting for more only delays it.
+    // A response is written in one piece; Nagle's algorithm would only delay it.
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     auto connection = std::make_unique<Connection>();
@@ -147,8 +147,8 @@ void Doorman::accept_all() {
       const std::string response = response_to(
           {},
           reply_to({.reason = RefusalReason::TooManyConnections,
-                    .why = peer_full ? "All connections that one client may have are in use."
-                                     : "All connections are in use.",
+                    .why = peer_full ? "This client has reached its maximum number of connections."
+                                     : "The maximum number of connections is reached.",
                     .retry_after_s = 2}),
           told_of({}, *connection));
       send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL);
@@ -165,8 +165,8 @@ void Doorman::pause_accepting() {
   accept_again_ = Clock::now() + kAcceptPause;
 }
 
-// Closes the waiting connection whose deadline is next; of `peer`, if one is
-// named. False when none waits.
+// Closes the waiting connection with the earliest deadline, of `peer` if not empty. Returns
+// false when none is waiting.
 bool Doorman::make_room(const std::string& peer) {
   auto oldest = parked_.end();
   for (auto at = parked_.begin(); at != parked_.end(); ++at) {
@@ -204,7 +204,7 @@ void Doorman::take_returned() {
 
 void Doorman::park(ConnectionPtr connection) {
   const int fd = connection->fd.get();
-  // Reports at once what arrived earlier, so that nothing is missed.
+  // EPOLL_CTL_ADD reports data that has already arrived, so nothing is missed.
   if (!control(epoll_.get(), EPOLL_CTL_ADD, fd, kWaitEvents)) return;
   Parked& parked = parked_[fd];
   parked.connection = std::move(connection);
@@ -230,14 +230,14 @@ void Doorman::look_at_head(ParkedMap::iterator at, bool peer_ended) {
     return;
   }
   const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
-  // The blank line may straddle what was seen before.
+  // The blank line may overlap the bytes already seen.
   const std::size_t from = parked.seen < 3 ? 0 : parked.seen - 3;
   const auto end = bytes.find("\r\n\r\n", from);
   if (end != std::string_view::npos) return decide(at, bytes.substr(0, end + 4));
   if (bytes.size() == buffer_.size()) {
     ConnectionPtr connection = unpark(at);
     const Reply reply =
-        reply_to({RefusalReason::HeadTooLarge, "The request's head is longer than 16 KiB."});
+        reply_to({RefusalReason::HeadTooLarge, "The request head is longer than 16 KiB."});
     const std::string response = response_to({}, reply, told_of({}, *connection));
     return answer(std::move(connection), response);
   }
@@ -262,13 +262,13 @@ void Doorman::decide(ParkedMap::iterator at, std::string_view head_text) {
     upgrade->request_id = told.request_id;
     connection = calls_.on_upgrade(std::move(connection), std::move(*upgrade));
     if (!connection) {
-      // The client may have its answer by now; its next request comes by this thread.
+      // The connection belongs to the WebSocket service now: log the request only.
       told.status = 101;
       tell(told);
       return;
     }
     verdict = Refusal{.reason = RefusalReason::TooManyConnections,
-                      .why = "All WebSockets are in use; close another view of this server.",
+                      .why = "The maximum number of WebSockets is reached. Close another tab.",
                       .retry_after_s = 2};
   }
   if (const auto* serve = std::get_if<Serve>(&verdict)) {
@@ -297,7 +297,7 @@ void Doorman::tell(const Answered& told) const {
   if (calls_.on_answer) calls_.on_answer(told);
 }
 
-// Told as answered: what follows is only sending it.
+// Logs the request and returns the response; only sending remains.
 std::string Doorman::response_to(const RequestHead& head, const Reply& reply, Answered told) const {
   std::string response = to_response(reply, head.method, headers_for(head, told.request_id));
   told.status = reply.status;
@@ -308,15 +308,15 @@ std::string Doorman::response_to(const RequestHead& head, const Reply& reply, An
 }
 
 void Doorman::answer(ConnectionPtr connection, const std::string& response) {
-  // A few hundred bytes have room, unless the peer has not read what it asked
-  // for before; then it does not get them.
+  // A few hundred bytes fit into the socket buffer, unless the peer has not read earlier
+  // responses; then the response is dropped.
   send(connection->fd.get(), response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   linger(std::move(connection));
 }
 
-// Closing a socket with unread input resets the connection and may destroy the
-// response on its way. So: no more output, and input thrown away until the peer
-// hangs up or its time is over.
+// Closing a socket with unread input resets the connection and may destroy the response in
+// transit. So shut down the output and discard input until the peer closes the connection or
+// the deadline passes.
 void Doorman::linger(ConnectionPtr connection) {
   const int fd = connection->fd.get();
   if (shutdown(fd, SHUT_WR) != 0) return;
@@ -333,9 +333,9 @@ void Doorman::drain(ParkedMap::iterator at) {
   unpark(at);
 }
 
-// Also of one that is closed next: while a child process is being started it holds
-// the descriptor, too, and epoll would go on reporting a closed one under a number
-// that the next connection gets.
+// Also required before closing: a child process that is being started may still hold the
+// descriptor, and epoll would keep reporting it under a number that the next connection
+// reuses.
 ConnectionPtr Doorman::unpark(ParkedMap::iterator at) {
   control(epoll_.get(), EPOLL_CTL_DEL, at->first, 0);
   ConnectionPtr connection = std::move(at->second.connection);

@@ -1,10 +1,9 @@
-// The thread that accepts connections and keeps all that wait. It reads nothing
-// for good: it looks at the bytes of a request head until the blank line is
-// there, then hands the connection on with every byte still in the socket.
+// Acceptor thread: accepts connections and holds the waiting ones. It does not consume data:
+// it peeks at the bytes of a request head until the blank line has arrived, then passes the
+// connection on with all bytes still in the socket.
 //
-// Waiting without spinning: descriptors of connections that wait for (more of)
-// a head are edge triggered, so an incomplete head wakes the thread once per
-// packet, not for as long as it lies there.
+// Waiting connections are edge-triggered in epoll, so an incomplete head wakes the thread once
+// per packet and does not cause a busy loop.
 #pragma once
 
 #include <array>
@@ -27,11 +26,11 @@
 
 namespace tt::door {
 
-// What becomes of a connection after a response.
+// What to do with a connection after a response.
 enum class After {
-  KeepOpen,  // the next request may come
-  Linger,    // we are done: tell the peer, let it read, then close
-  Close,     // broken, or the response could not be finished
+  KeepOpen,  // wait for the next request
+  Linger,    // shut down, let the peer read the response, then close
+  Close,     // broken, or the response is incomplete
 };
 
 struct DoormanOptions {
@@ -43,30 +42,30 @@ struct DoormanOptions {
   std::chrono::milliseconds head_timeout{};
 };
 
-// A request that was let in, complete up to its blank line.
+// An accepted request, whose head is complete.
 struct Admitted {
   ConnectionPtr connection;
   std::size_t head_bytes = 0;
   Serve how;
-  std::string standing_headers;  // for its response
-  Answered told;                 // of its head; the rest is filled in when it is answered
+  std::string standing_headers;  // for the response
+  Answered told;                 // filled from the head; completed after the response
 };
 
-// Both are called on the doorman's thread and must not block.
+// on_request and on_upgrade are called on the acceptor thread and must not block.
 struct DoormanCalls {
-  // Whoever takes the connection gives it back with give_back().
+  // The callee must return the connection with give_back().
   std::function<void(Admitted)> on_request;
-  // An upgrade to WebSocket. The connection is taken for good, or given back as
-  // the result when there is no room.
+  // WebSocket upgrade. Takes ownership of the connection, or returns it when there is no
+  // capacity.
   std::function<ConnectionPtr(ConnectionPtr, Upgrade)> on_upgrade;
-  // DoorOptions', of what was answered here, or became a WebSocket (101).
+  // As in DoorOptions, for requests answered by the acceptor and for WebSocket upgrades (101).
   std::function<void(const Answered&)> on_status;
   std::function<void(const Answered&)> on_answer;
 };
 
 class Doorman {
  public:
-  // `access` outlives the doorman.
+  // `access` must outlive this object.
   Doorman(DoormanOptions options, Access& access, DoormanCalls calls);
   ~Doorman() { stop(); }
   Doorman(const Doorman&) = delete;
@@ -74,10 +73,10 @@ class Doorman {
 
   std::expected<void, std::string> start(Listener listener);
 
-  // Closes the listening socket and what waits, joins. Safe to repeat.
+  // Closes the listening socket and all waiting connections, joins the thread. Idempotent.
   void stop();
 
-  // From a worker, any thread, also after stop().
+  // Returns a connection after its response. Any thread, also after stop().
   void give_back(ConnectionPtr connection, After after);
 
  private:
@@ -86,7 +85,7 @@ class Doorman {
   struct Parked {
     ConnectionPtr connection;
     State state = State::Waiting;
-    std::size_t seen = 0;  // bytes of the head that were looked at
+    std::size_t seen = 0;  // bytes of the head that were checked
     Clock::time_point deadline;
   };
   using ParkedMap = std::unordered_map<int, Parked>;  // by descriptor
@@ -116,21 +115,21 @@ class Doorman {
   Access& access_;
   const DoormanCalls calls_;
   Fd epoll_;
-  Fd wake_;  // eventfd: something was given back, or stop
+  Fd wake_;  // eventfd: a connection was returned, or stop
   Fd listener_;
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
 
   std::mutex returned_mutex_;
   std::vector<std::pair<ConnectionPtr, After>> returned_;  // guarded by returned_mutex_
-  bool closed_ = false;                                    // guarded: nobody takes any more
+  bool closed_ = false;                                    // guarded: the thread has ended
 
   const std::shared_ptr<PeerSlots> slots_ = std::make_shared<PeerSlots>();
-  // The thread's own.
+  // Used only by the acceptor thread.
   ParkedMap parked_;
-  std::size_t in_service_ = 0;                                 // handed to workers, not yet back
-  Clock::time_point next_deadline_{Clock::time_point::max()};  // not after the earliest
-  Clock::time_point accept_again_{Clock::time_point::max()};   // set while accepting pauses
+  std::size_t in_service_ = 0;                                 // held by workers
+  Clock::time_point next_deadline_{Clock::time_point::max()};  // lower bound of all deadlines
+  Clock::time_point accept_again_{Clock::time_point::max()};   // end of the pause in accepting
   std::array<char, kMaxHeadBytes> buffer_{};
 };
 

@@ -23,14 +23,14 @@
 namespace tt::door {
 namespace {
 
-// The library counts a line's CRLF.
+// cpp-httplib includes the CRLF in the line length.
 static_assert(kMaxFieldBytes + 2 <= CPPHTTPLIB_HEADER_MAX_LENGTH);
 static_assert(kMaxFields <= CPPHTTPLIB_HEADER_MAX_COUNT);
 static_assert(kMaxHeadBytes <= CPPHTTPLIB_MAX_LINE_LENGTH);
 
 using Clock = std::chrono::steady_clock;
 
-// False on a timeout and on an error.
+// Returns false on timeout or error.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -41,8 +41,8 @@ bool wait_for(int fd, short events, Clock::time_point deadline) {
   }
 }
 
-// Takes brotli off the encodings that a client accepts. The library compresses
-// with its slowest level: 70 ms for 50 KB, where zstd and gzip need 0.2.
+// Removes brotli from the accepted encodings. cpp-httplib uses the slowest level: 70 ms for 50
+// KB, where zstd and gzip take 0.2 ms.
 void leave_out_brotli(httplib::Request& request) {
   const std::string accepted = request.get_header_value("Accept-Encoding");
   if (accepted.empty()) return;
@@ -61,29 +61,29 @@ void leave_out_brotli(httplib::Request& request) {
   request.set_header("Accept-Encoding", kept.empty() ? "identity" : kept);
 }
 
-// The library would unpack a compressed body, to any size. What is measured and
-// taken is what was sent; compressed it is no JSON and no session.
+// cpp-httplib would decompress the body to any size. The body is measured and passed on as
+// sent; a compressed body is neither valid JSON nor a valid session.
 void take_body_as_it_is(httplib::Request& request) { request.headers.erase("Content-Encoding"); }
 
-// The door has looked at them. What no handler has, none can log or echo.
+// Removes credentials that have been checked, so that no handler can log or echo them.
 void take_off_secrets(httplib::Request& request) {
   request.headers.erase("Authorization");
   request.headers.erase("Cookie");
   request.headers.erase(kStrangerHeader);
 }
 
-// The name that the door gave it, for handlers that say something about it.
+// Sets the request id for handlers.
 void name_it(httplib::Request& request, const std::string& id) {
   request.headers.erase(kRequestIdField);
   request.set_header(kRequestIdField, id);
 }
 
-// What this worker answers now. The library tells which route matched, but not for
-// whom; a worker has one request at a time.
+// The request that this worker thread serves now; a worker serves one at a time. cpp-httplib
+// reports the matched route in a callback without context.
 thread_local Answered* answering = nullptr;
 
-// A request that announces no body has none. The library waits for the body of a
-// DELETE all the same, and then does not keep the connection.
+// A request without Content-Length and Transfer-Encoding has no body. cpp-httplib waits for
+// the body of a DELETE nevertheless and then does not keep the connection open.
 void say_that_no_body_follows(std::string& head) {
   const auto parsed = parse_request_head(head);
   if (!parsed || parsed->method == "GET" || parsed->method == "HEAD" ||
@@ -104,12 +104,12 @@ void rename_range(std::string& head) {
   }
 }
 
-// What cpp-httplib reads a request from and writes its response to. The head
-// comes from memory, the body straight from the socket and never more of it
-// than asked for: what follows belongs to the next request.
+// Stream from which cpp-httplib reads a request and to which it writes the response. The head
+// comes from memory, the body directly from the socket and never beyond the requested size,
+// because further bytes belong to the next request.
 class RequestStream final : public httplib::Stream {
  public:
-  // `on_status` is told the final status before anything of it is sent.
+  // `on_status` is called with the final status before any byte of the response is sent.
   RequestStream(const Admitted& request, std::string head, HttpTimeouts timeouts,
                 const RefusalRenderer& renderer, std::function<void(int)> on_status)
       : request_(request),
@@ -123,7 +123,7 @@ class RequestStream final : public httplib::Stream {
   bool wait_readable() const override {
     return is_readable() || wait_for(fd(), POLLIN, std::min(io_deadline(), body_deadline()));
   }
-  // A reader may pause, but not pause again after every byte.
+  // A client may pause reading, but not after every byte.
   bool wait_writable() const override {
     const auto began = Clock::now();
     const Clock::duration left = timeouts_.io + earned(sent_bytes_) - waited_;
@@ -152,7 +152,7 @@ class RequestStream final : public httplib::Stream {
     }
     for (;;) {
       if (!wait_readable()) {
-        failure_ = Refusal{RefusalReason::Timeout, "The request's body did not come in time."};
+        failure_ = Refusal{RefusalReason::Timeout, "The request body was not received in time."};
         return no_input(httplib::Error::Timeout, -1);
       }
       const ssize_t got = recv(fd(), out, size, 0);
@@ -169,12 +169,12 @@ class RequestStream final : public httplib::Stream {
     const std::string_view text(data, size);
     if (replaced_) return static_cast<ssize_t>(size);
     if (!begins_response(text)) return write_some(text);
-    // A head is written in one piece, and now gets what all of them have.
+    // The head is written in one call. Add the common response headers here.
     const auto line_end = text.find("\r\n");
     if (line_end == std::string_view::npos) return write_some(text);
     std::string head;
     if (failure_) {
-      // The library cannot know why its input ended.
+      // cpp-httplib does not know why its input ended.
       const Reply reply = reply_of(*failure_, renderer_);
       status_ = reply.status;
       replaced_ = true;
@@ -207,14 +207,14 @@ class RequestStream final : public httplib::Stream {
   }
 
   bool output_failed() const { return output_failed_; }
-  // The body did not come, so nobody knows where the next request begins.
+  // The body is incomplete, so the start of the next request is unknown.
   bool input_failed() const { return input_failed_; }
   int status() const { return status_; }  // of the final response; 0 before it
   std::uint64_t sent_bytes() const { return sent_bytes_; }
   const std::optional<Refusal>& failure() const { return failure_; }
 
  private:
-  // Sizes and ends of chunks come on top of the body.
+  // Chunk sizes and delimiters are added to the body size.
   static constexpr std::uint64_t kChunkLines = 64 * 1024;
 
   int fd() const { return connection_.fd.get(); }
@@ -232,7 +232,7 @@ class RequestStream final : public httplib::Stream {
     return result;
   }
 
-  // A handler may have a policy of its own; with two a browser would apply both.
+  // A handler may set its own policy; with two a browser would apply both.
   std::string_view standing_headers_beside(std::string_view head) const {
     std::string_view lines = request_.standing_headers;
     if (head.contains("\r\nContent-Security-Policy: ")) {
@@ -241,7 +241,7 @@ class RequestStream final : public httplib::Stream {
     return lines;
   }
 
-  // One write, of as much as there is room for.
+  // Writes once, as many bytes as the socket accepts.
   ssize_t write_some(std::string_view text) {
     while (!output_failed_) {
       const ssize_t sent = send(fd(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -258,9 +258,9 @@ class RequestStream final : public httplib::Stream {
     return -1;
   }
 
-  // Whether this is the head of the final response (not of a 100); notes its
-  // status: the library says "Connection: close" with every error status but
-  // does not tell its caller.
+  // Returns true when `data` is the head of the final response (not of a 100), and stores its
+  // status: cpp-httplib sends "Connection: close" with every error status but does not report
+  // this to the caller.
   bool begins_response(std::string_view data) {
     constexpr std::string_view kVersion = "HTTP/1.1 ";
     if (status_ >= 200 || !data.starts_with(kVersion)) return false;
@@ -279,10 +279,10 @@ class RequestStream final : public httplib::Stream {
   std::size_t at_ = 0;
   std::uint64_t body_bytes_ = 0;
   std::uint64_t sent_bytes_ = 0;
-  mutable Clock::duration waited_{};  // for the reader
+  mutable Clock::duration waited_{};  // total time waiting for the client
   int status_ = 0;
-  std::optional<Refusal> failure_;  // why the input ended, when that is ours to say
-  bool replaced_ = false;           // what the library writes is not sent any more
+  std::optional<Refusal> failure_;  // why the input ended, if decided here
+  bool replaced_ = false;           // further output of cpp-httplib is discarded
   bool input_failed_ = false;
   bool output_failed_ = false;
 };
@@ -303,7 +303,7 @@ HttpServer::HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
     if (const auto* note = response.user_data.get<std::string>(kNoteForLog))
       answering->note = *note;
   });
-  // The door's own limits hold, which know the path.
+  // The path-dependent limits of the front end apply instead.
   set_payload_max_length(std::numeric_limits<std::size_t>::max());
   set_keep_alive_timeout(
       std::max<time_t>(1, std::chrono::floor<std::chrono::seconds>(timeouts.idle).count()));
@@ -325,7 +325,7 @@ After HttpServer::serve(const Admitted& request) {
   const auto began = Clock::now();
   Answered told = request.told;
   const After after = answer(request, told);
-  if (told.status == 0 && on_status_) on_status_(told);  // there was nobody to answer
+  if (told.status == 0 && on_status_) on_status_(told);  // no response was sent
   if (on_answer_) {
     told.time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
     on_answer_(told);
@@ -339,7 +339,7 @@ After HttpServer::answer(const Admitted& request, Answered& told) {
   const Connection& connection = *request.connection;
   std::string head(request.head_bytes, '\0');
   const ssize_t got = recv(connection.fd.get(), head.data(), head.size(), 0);
-  // The doorman saw them all, and nobody else reads.
+  // The acceptor saw all of these bytes, and there is no other reader.
   if (got != static_cast<ssize_t>(request.head_bytes)) return After::Close;
 
   say_that_no_body_follows(head);
@@ -364,8 +364,8 @@ After HttpServer::answer(const Admitted& request, Answered& told) {
                           if (request.how.stranger) parsed.set_header(kStrangerHeader, "1");
                         });
   } catch (...) {
-    // Handlers' exceptions become a 500 in there; this is a content provider's,
-    // in the middle of the body. A connection cut short tells the client.
+    // process_request() converts exceptions of handlers to 500. This one is from a content
+    // provider during the body; closing the connection signals the error to the client.
     thrown = true;
   }
   answering = nullptr;

@@ -1,5 +1,5 @@
-// cpp-httplib as what it is good at: parsing a request, routing it and writing
-// the response, on a connection that is ours.
+// Uses cpp-httplib to parse a request, route it and write the response on an existing
+// connection.
 #pragma once
 
 #include <httplib.h>
@@ -17,35 +17,35 @@
 namespace tt::door {
 
 struct HttpTimeouts {
-  std::chrono::milliseconds idle{};  // told to clients (Keep-Alive)
-  // What a whole body may take, and how long a response may wait for its reader
-  // in all; each kMinBytesPerSecond of them adds a second.
+  std::chrono::milliseconds idle{};  // sent to clients (Keep-Alive)
+  // Time for a whole body, and total time a response may wait for its reader; each
+  // kMinBytesPerSecond bytes add one second.
   std::chrono::milliseconds body{};
-  std::chrono::milliseconds io{};  // also: one read or write
+  std::chrono::milliseconds io{};  // also for one read or write
 };
 
 inline constexpr std::int64_t kMinBytesPerSecond = 16 * 1024;
 
-// Set in a request's headers for handlers to see; a client's own is taken off.
+// Request header set for handlers; the value sent by a client is removed.
 inline constexpr const char* kStrangerHeader = "TT-Stranger";
 
 class HttpServer final : public httplib::Server {
  public:
-  // DoorOptions::on_status and on_answer, called on workers.
+  // DoorOptions::on_status and on_answer, called on worker threads.
   HttpServer(HttpTimeouts timeouts, RefusalRenderer renderer,
              std::function<void(const Answered&)> on_status,
              std::function<void(const Answered&)> on_answer);
 
-  // cpp-httplib ends streams when its listening socket is gone; ours stands in.
+  // cpp-httplib ends streams when its listening socket is closed; pass it the real one.
   void begin(int listening_fd) { svr_sock_ = listening_fd; }
-  // Streams end after the call of their provider that is in progress, and no
-  // connection is kept open.
+  // Streams end after the current call of their content provider, and no connection is kept
+  // open.
   void begin_stop() { svr_sock_ = INVALID_SOCKET; }
   // Fails every read and write of the requests in progress.
   void cut_off();
 
-  // Answers the request whose head is the next `head_bytes` of its socket.
-  // Consumes that request and nothing behind it.
+  // Serves the request whose head is the next `head_bytes` of its socket. Consumes that
+  // request and nothing after it.
   After serve(const Admitted& request);
 
  private:

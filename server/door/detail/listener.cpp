@@ -23,12 +23,12 @@ DoorError bind_error(int error, const std::string& host, std::uint16_t port) {
   switch (error) {
     case EADDRINUSE:
       return {DoorError::Kind::PortTaken,
-              std::format("Port {} on {} is taken by another program; choose another port, or 0 "
+              std::format("Port {} on {} is in use by another program; choose another port, or 0 "
                           "for any free one.",
                           port, host)};
     case EACCES:
       return {DoorError::Kind::NotPermitted,
-              std::format("This user may not listen on port {} of {}.", port, host)};
+              std::format("Permission denied for port {} on {}; choose another port.", port, host)};
     case EADDRNOTAVAIL:
       return {DoorError::Kind::BadHost, std::format("{} is not an address of this machine.", host)};
     default:
@@ -55,15 +55,14 @@ std::expected<Listener, DoorError> open_listener(const std::string& host, std::u
   addrinfo* found = nullptr;
   const std::string service = std::to_string(port);
   if (const int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found); error != 0) {
-    return std::unexpected(
-        DoorError{DoorError::Kind::BadHost,
-                  std::format("{} is not a host that can be listened on: {}.",
-                              host.empty() ? "An empty name" : host, gai_strerror(error))});
+    return std::unexpected(DoorError{
+        DoorError::Kind::BadHost, std::format("Cannot listen on host {}: {}.",
+                                              host.empty() ? "\"\"" : host, gai_strerror(error))});
   }
   const AddressList addresses(found, &freeaddrinfo);
 
-  // IPv4 first: "localhost" often lists ::1 first, and a client that was given
-  // 127.0.0.1 would not find us there.
+  // IPv4 first: "localhost" often resolves to ::1 first, and a client that uses 127.0.0.1
+  // could not connect then.
   const addrinfo* chosen = nullptr;
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     if (at->ai_family == AF_INET || (at->ai_family == AF_INET6 && chosen == nullptr)) chosen = at;
@@ -73,8 +72,8 @@ std::expected<Listener, DoorError> open_listener(const std::string& host, std::u
 
   Listener listener;
   listener.fd = Fd(socket(chosen->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Without SO_REUSEADDR a restart would have to wait for old connections'
-  // TIME_WAIT; a port that someone listens on stays taken.
+  // Without SO_REUSEADDR a restart would have to wait for the TIME_WAIT of old connections. A
+  // port with an active listener is still in use.
   const int on = 1;
   if (!listener.fd ||
       setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||

@@ -1,6 +1,6 @@
-// Opens the listening socket. Ours rather than cpp-httplib's: that one sets
-// SO_REUSEPORT, so a second server on a taken port would start and share its
-// connections, keeps a backlog of 5, and hides why binding failed.
+// Opens the listening socket. cpp-httplib is not used for this, because it sets SO_REUSEPORT
+// (a second server on the same port would start and share its connections), uses a backlog of
+// 5, and does not report why binding failed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Listener {
   bool any_address = false;  // bound to 0.0.0.0 or ::
 };
 
-// Port 0: any free one.
+// Port 0: any free port.
 std::expected<Listener, DoorError> open_listener(const std::string& host, std::uint16_t port);
 
 }  // namespace tt::door

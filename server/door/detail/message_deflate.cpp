@@ -9,13 +9,13 @@
 namespace tt::door {
 namespace {
 
-constexpr int kWindow = -15;  // 32 KiB, without a head
-constexpr int kLevel = 1;     // loopback aside, a network is slower than the others are better
+constexpr int kWindow = -15;  // 32 KiB, raw deflate
+constexpr int kLevel = 1;     // fastest; higher levels cost more time than they save on a network
 constexpr int kMemory = 8;
-// How a flush ends, which senders leave out (7.2.1).
+// Bytes at the end of a sync flush, which senders omit (RFC 7692, 7.2.1).
 constexpr std::array<unsigned char, 4> kTail{0x00, 0x00, 0xff, 0xff};
 
-// zlib writes into what it reads from, as far as its types know.
+// zlib declares its input as non-const.
 Bytef* bytes_of(const void* at) { return static_cast<Bytef*>(const_cast<void*>(at)); }
 
 }  // namespace
@@ -57,7 +57,7 @@ std::vector<unsigned char> Deflater::deflate(std::span<const unsigned char> mess
   stream_.next_out = out.data() + room;
   stream_.avail_out = static_cast<uInt>(message.size());
   const int done = ::deflate(&stream_, Z_SYNC_FLUSH);
-  // Without room left, the flush has not ended.
+  // With a full output buffer the flush is incomplete.
   if (done != Z_OK || stream_.avail_in != 0 || stream_.avail_out == 0) return {};
   out.resize(room + message.size() - stream_.avail_out - kTail.size());
   return out;
@@ -69,7 +69,7 @@ Inflater::Inflater() {
 Inflater::~Inflater() { inflateEnd(&stream_); }
 
 std::expected<std::vector<std::byte>, Inflater::Failure> Inflater::inflate(
-    std::span<const std::byte> message, std::size_t most) {
+    std::span<const std::byte> message, std::size_t max_bytes) {
   constexpr std::size_t kAtOnce = 16 * 1024;
   const std::span<const std::byte> tail = std::as_bytes(std::span(kTail));
   std::vector<std::byte> out;
@@ -83,8 +83,8 @@ std::expected<std::vector<std::byte>, Inflater::Failure> Inflater::inflate(
       stream_.avail_out = kAtOnce;
       const int done = ::inflate(&stream_, Z_SYNC_FLUSH);
       out.resize(before + kAtOnce - stream_.avail_out);
-      if (out.size() > most) return std::unexpected(Failure::TooLarge);
-      // A last block may end the message; what comes next begins a stream of its own.
+      if (out.size() > max_bytes) return std::unexpected(Failure::TooLarge);
+      // A final block may end the message; the next block starts a new stream.
       if (done == Z_STREAM_END) {
         inflateReset(&stream_);
         continue;

@@ -1,7 +1,7 @@
-// permessage-deflate (RFC 7692). libwebsockets agrees on it and carries the bit that says
-// which message is compressed; zlib does the rest here, since what that library has for
-// it ends the process at an empty message. What is sent is compressed by itself; what is
-// received may lean on what was received before. Not thread-safe.
+// permessage-deflate (RFC 7692). libwebsockets negotiates it and carries the bit that marks a
+// compressed message. Compression itself uses zlib, because the implementation in
+// libwebsockets aborts the process on an empty message. Sent messages are compressed
+// independently; received messages may refer to earlier ones. Not thread-safe.
 #pragma once
 
 #include <zlib.h>
@@ -14,11 +14,11 @@
 
 namespace tt::door {
 
-// Whether Sec-WebSocket-Extensions offers it once, in a way that needs no word in the
-// answer but an echo: libwebsockets gives back parameters without a value.
+// Returns true when Sec-WebSocket-Extensions offers it once, with parameters that can be
+// accepted by echoing them: libwebsockets echoes parameters without a value.
 bool offers_deflate(std::string_view extensions);
 
-// What is shorter does not get smaller, or hardly.
+// Shorter messages are sent uncompressed: compression hardly reduces them.
 inline constexpr std::size_t kLeastToDeflate = 256;
 
 class Deflater {
@@ -28,15 +28,15 @@ class Deflater {
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;
 
-  // The message as it travels, behind `room` bytes for who sends it. Empty: it would
-  // not be smaller.
+  // Returns the compressed message after `room` reserved bytes. Empty when it would not be
+  // smaller.
   std::vector<unsigned char> deflate(std::span<const unsigned char> message, std::size_t room);
 
  private:
   z_stream stream_{};
 };
 
-// Of one client.
+// Decompressor of one client.
 class Inflater {
  public:
   Inflater();
@@ -45,9 +45,10 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
 
   enum class Failure { TooLarge, Damaged };
-  // What a message of at most `most` bytes was. After a failure the stream is of no use.
+  // Decompresses a message of at most `max_bytes` bytes. After an error the stream must not be
+  // used.
   std::expected<std::vector<std::byte>, Failure> inflate(std::span<const std::byte> message,
-                                                         std::size_t most);
+                                                         std::size_t max_bytes);
 
  private:
   z_stream stream_{};

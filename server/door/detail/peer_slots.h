@@ -1,4 +1,4 @@
-// How many connections each peer has, so that one of them cannot have them all.
+// Counts connections per peer, so that one peer cannot use all of them.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@ namespace tt::door {
 
 class PeerSlots;
 
-// A connection's place in the count of its peer, given back by its end on
-// whatever thread.
+// Counts one connection of a peer while it exists; can be destroyed on any thread.
 class PeerSlot {
  public:
   PeerSlot() = default;

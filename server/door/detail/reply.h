@@ -1,5 +1,5 @@
-// A response that the door makes without a handler: refusals, the answer to a
-// login, to a preflight. The connection ends after it.
+// A response made without a handler: rejections, login, CORS preflight. The connection is
+// closed after it.
 #pragma once
 
 #include <string>
@@ -18,17 +18,16 @@ struct Reply {
   std::string note{};                // for the log
 };
 
-// With `renderer` empty the body is the reason as plain text.
+// Without a renderer the body is the reason as plain text.
 Reply reply_of(const Refusal& refusal, const RefusalRenderer& renderer);
 
-// The lines that every response carries, each with its CRLF, its
-// Content-Security-Policy first: what a browser may do with it. `cors_origin`:
-// the page of another site that may read it, empty for none; `any_cors`: there
-// are such sites, so caches keep answers apart.
+// The headers of every response, each with its CRLF, Content-Security-Policy first.
+// `cors_origin`: the origin that may read the response, or empty; `any_cors`: some origins are
+// allowed, so that caches must keep responses apart (Vary).
 std::string standing_headers(std::string_view cors_origin, bool any_cors,
                              std::string_view request_id);
 
-// The whole response, "Connection: close" included; no body for HEAD.
+// The complete response with "Connection: close"; no body for HEAD.
 std::string to_response(const Reply& reply, std::string_view method,
                         std::string_view standing_headers);
 

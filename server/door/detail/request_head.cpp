@@ -26,8 +26,7 @@ Refusal too_large(std::string why) { return {RefusalReason::HeadTooLarge, std::m
 }  // namespace
 
 Refusal malformed(std::string_view what) {
-  return {RefusalReason::Malformed,
-          std::format("This is not a well-formed HTTP/1.1 request: {}.", what)};
+  return {RefusalReason::Malformed, std::format("Malformed HTTP/1.1 request: {}.", what)};
 }
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -73,7 +72,7 @@ std::expected<RequestHead, Refusal> parse_request_head(std::string_view text) {
   bool is_request_line = true;
   for (;;) {
     const auto end = text.find("\r\n");
-    if (end == std::string_view::npos) return std::unexpected(malformed("no blank line"));
+    if (end == std::string_view::npos) return std::unexpected(malformed("blank line missing"));
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 2);
     if (is_request_line) {
@@ -81,7 +80,7 @@ std::expected<RequestHead, Refusal> parse_request_head(std::string_view text) {
       const auto first = line.find(' ');
       const auto last = line.rfind(' ');
       if (first == std::string_view::npos || first == last) {
-        return std::unexpected(malformed("the request line"));
+        return std::unexpected(malformed("invalid request line"));
       }
       head.method = line.substr(0, first);
       head.target = line.substr(first + 1, last - first - 1);
@@ -90,7 +89,7 @@ std::expected<RequestHead, Refusal> parse_request_head(std::string_view text) {
           head.target.starts_with('/') || (head.target == "*" && head.method == "OPTIONS");
       if (!is_token(head.method) || !target_is_path || head.target.contains(' ') ||
           has_control(head.target) || (head.version != "HTTP/1.1" && head.version != "HTTP/1.0")) {
-        return std::unexpected(malformed("the request line"));
+        return std::unexpected(malformed("invalid request line"));
       }
       continue;
     }
@@ -104,7 +103,7 @@ std::expected<RequestHead, Refusal> parse_request_head(std::string_view text) {
     }
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon)) || has_control(line)) {
-      return std::unexpected(malformed("a header line"));
+      return std::unexpected(malformed("invalid header line"));
     }
     head.fields.push_back({line.substr(0, colon), trim(line.substr(colon + 1))});
   }

@@ -1,6 +1,5 @@
-// The head of one HTTP/1 request. Stricter than cpp-httplib and libwebsockets
-// are, so that neither can see a header in the same bytes that was not seen, and
-// judged (verdict.h), here.
+// Parses the head of an HTTP/1 request. Stricter than cpp-httplib and libwebsockets, so that
+// neither can see a header that was not checked here (request_decision.h).
 #pragma once
 
 #include <cstddef>
@@ -15,11 +14,11 @@ namespace tt::door {
 
 // From the request line to the blank line.
 constexpr std::size_t kMaxHeadBytes = 16 * 1024;
-// What cpp-httplib takes (http_server.cpp checks); it answers 400 beyond.
+// Limits of cpp-httplib (checked in http_server.cpp); beyond them it answers 400.
 constexpr std::size_t kMaxFieldBytes = 8190;
 constexpr std::size_t kMaxFields = 100;
 
-// Views into the bytes that were parsed.
+// Views into the parsed text.
 struct RequestHead {
   struct Field {
     std::string_view name;
@@ -32,21 +31,21 @@ struct RequestHead {
 
   std::size_t count(std::string_view name) const;
   std::optional<std::string_view> first(std::string_view name) const;
-  // Whether a comma separated header lists `token`; upper and lower case are one.
+  // Returns true when a comma-separated header contains `token`, case-insensitive.
   bool lists(std::string_view name, std::string_view token) const;
   std::string_view path() const { return target.substr(0, target.find('?')); }
-  std::string_view query() const;  // behind the '?', not decoded
+  std::string_view query() const;  // after the '?', not decoded
 };
 
-// `text` is a whole head with its blank line.
+// `text` is a complete head with its blank line.
 std::expected<RequestHead, Refusal> parse_request_head(std::string_view text);
 
-// The refusal of a head, or of a whole request, that is not as HTTP wants it.
+// Rejection of a malformed request.
 Refusal malformed(std::string_view what);
 
-// Names in HTTP: upper and lower case are one.
+// Compares HTTP names, case-insensitive.
 bool same_name(std::string_view a, std::string_view b);
-// Without blanks and tabs around it.
+// Removes surrounding spaces and tabs.
 std::string_view trim(std::string_view text);
 
 }  // namespace tt::door

@@ -1,4 +1,4 @@
-// The name that a request has in logs.
+// Request ids for logs.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace tt::door {
 
 inline constexpr const char* kRequestIdField = "X-Request-Id";
 
-// The client's, where it gave exactly one of 1 to 64 letters, digits, '.', '_'
-// and '-'; else a new one, 16 hexadecimal digits by chance.
+// Returns the id sent by the client if it sent exactly one of 1 to 64 letters, digits, '.',
+// '_' and '-'; otherwise a new random one of 16 hexadecimal digits.
 std::string request_id_of(const RequestHead& head);
 
 }  // namespace tt::door

@@ -20,8 +20,8 @@ bool is_upgrade(const RequestHead& head) {
          same_name(*head.first("Upgrade"), "websocket");
 }
 
-// Where this request ends has to be beyond doubt, or its body could pass for the
-// next request.
+// The body length must be unambiguous, otherwise the body could be taken for the next request
+// (request smuggling).
 bool has_clear_length(const RequestHead& head) {
   const std::size_t lengths = head.count("Content-Length");
   const std::size_t encodings = head.count("Transfer-Encoding");
@@ -33,30 +33,30 @@ bool has_clear_length(const RequestHead& head) {
          std::ranges::all_of(length, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A link or a typed address that opens in a tab of its own, not in a frame.
+// A top-level navigation in a tab, not in a frame.
 bool is_visit(const RequestHead& head) {
   return (head.method == "GET" || head.method == "HEAD") &&
          head.first("Sec-Fetch-Mode") == "navigate" && head.first("Sec-Fetch-Dest") == "document";
 }
 
-// Whether a page of another site made the browser send this: no answer to it is
-// that page's business, not even whether there is one. Programs send neither
-// header; a browser lets no page change them.
+// Rejects requests that a page of another site made the browser send. Such a page must not
+// learn anything, not even whether a resource exists. Programs send neither header, and pages
+// cannot set them.
 std::optional<Refusal> foreign_page(const RequestHead& head, const DoorRules& rules) {
   if (!cors_origin_of(head, rules).empty()) return std::nullopt;
   const std::string_view host = *head.first("Host");
   for (const auto& field : head.fields) {
     if (same_name(field.name, "Origin") && !origin_matches_host(field.value, host)) {
       return Refusal{RefusalReason::Foreign,
-                     std::format("A page of '{}' may not do this here; --cors-origins names pages "
-                                 "that may.",
+                     std::format("Pages of '{}' cannot access this server. Allow the origin with "
+                                 "--cors-origins.",
                                  field.value)};
     }
     if (same_name(field.name, "Sec-Fetch-Site") && field.value != "same-origin" &&
         field.value != "none" && !is_visit(head)) {
       return Refusal{RefusalReason::Foreign,
-                     "A page of another site may not do this here; --cors-origins names pages that "
-                     "may."};
+                     "Pages of other sites cannot access this server. Allow an origin with "
+                     "--cors-origins."};
     }
   }
   return std::nullopt;
@@ -76,12 +76,12 @@ Reply preflight_reply() {
                       "Access-Control-Max-Age: 600"}};
 }
 
-// Made for a person who looks at it, not for a program or a page's script.
+// Returns true for a browser navigation, false for programs and scripts.
 bool wants_page(const RequestHead& head) {
   return head.method == "GET" && head.lists("Accept", "text/html");
 }
 
-// The value of `name` in a query, as sent.
+// The value of `name` in a query string, not decoded.
 std::string_view query_value(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const auto end = query.find('&');
@@ -94,15 +94,15 @@ std::string_view query_value(std::string_view query, std::string_view name) {
   return {};
 }
 
-// The page leads on by itself: to a redirect the browser would not add the new
-// cookie when a page of another site (a mail, a chat) showed the link.
+// Uses a page with Refresh instead of a redirect: after a redirect the browser would not send
+// the new cookie if the link was on a page of another site (mail, chat).
 Reply logged_in(std::string_view token, bool secure) {
   return {
       .status = 200,
       .type = "text/html; charset=utf-8",
       .body =
           "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-          "<title>tensor-trace</title>\n<p>Logged in. <a href=\"./\">Go on</a></p>\n"
+          "<title>tensor-trace</title>\n<p>Logged in. <a href=\"./\">Continue</a></p>\n"
           "</html>\n",
       .headers = {"Refresh: 0; url=./",
                   std::format("Set-Cookie: {}={}; Path=/; HttpOnly; SameSite=Strict; "
@@ -113,20 +113,20 @@ Reply logged_in(std::string_view token, bool secure) {
 
 Verdict judge_login(const RequestHead& head, const DoorRules& rules, Access& access,
                     const std::string& peer, Clock::time_point now) {
-  // Another method or a look ahead must not use the code up.
+  // Other methods and prefetching must not consume the code.
   if (head.method != "GET") {
-    return Refusal{RefusalReason::MethodNotAllowed, "A login link is opened with GET."};
+    return Refusal{RefusalReason::MethodNotAllowed, "Open a login link with GET."};
   }
   if (head.count("Sec-Purpose") > 0) {
-    return Refusal{RefusalReason::NoKey, "A login link is not fetched in advance."};
+    return Refusal{RefusalReason::NoKey, "A login link cannot be prefetched."};
   }
   auto token = access.login(query_value(head.query(), "code"), peer, now);
   if (!token) return std::move(token).error();
   return logged_in(*token, rules.https);
 }
 
-// Nothing when the request may go on; `stranger` is set when it may although
-// nobody knows who sends it.
+// Returns nullopt when the request is allowed. Sets `stranger` when it is allowed without
+// authentication.
 std::optional<Verdict> judge_access(const RequestHead& head, const DoorRules& rules, Access& access,
                                     const std::string& peer, Clock::time_point now,
                                     bool& stranger) {
@@ -142,8 +142,8 @@ std::optional<Verdict> judge_access(const RequestHead& head, const DoorRules& ru
   }
   if (!caller) return caller.error();
   return Refusal{RefusalReason::NoKey,
-                 "A key is needed. Programs send \"Authorization: Bearer KEY\"; a browser opens "
-                 "the login link that the server printed."};
+                 "An API key is required. Programs send \"Authorization: Bearer KEY\"; a browser "
+                 "opens the login link that the server printed."};
 }
 
 bool is_websocket_key(std::string_view key) {
@@ -154,28 +154,28 @@ bool is_websocket_key(std::string_view key) {
 Verdict judge_upgrade(const RequestHead& head, std::string_view websocket_path) {
   if (head.path() != websocket_path) {
     return Refusal{RefusalReason::NotFound,
-                   std::format("There is no WebSocket at this path; it is at {}.", websocket_path)};
+                   std::format("There is no WebSocket at this path. Use {}.", websocket_path)};
   }
   if (head.first("Sec-WebSocket-Version") != "13") {
-    return Refusal{RefusalReason::UpgradeRequired, "This server speaks WebSocket version 13."};
+    return Refusal{RefusalReason::UpgradeRequired, "Only WebSocket version 13 is supported."};
   }
-  // The rest are cases in which libwebsockets would hang up without a word.
+  // In the cases below libwebsockets would close the connection without a response.
   if (!is_websocket_key(head.first("Sec-WebSocket-Key").value_or(""))) {
     return malformed("Sec-WebSocket-Key is missing or not 16 bytes in base64");
   }
   if (head.count("Connection") != 1 || head.first("Connection")->size() > 120) {
-    return malformed("an upgrade needs one short Connection header");
+    return malformed("an upgrade must have one Connection header of at most 120 bytes");
   }
   if (head.count("Sec-WebSocket-Protocol") != 0) {
-    return Refusal{RefusalReason::Malformed, "This WebSocket has no subprotocols."};
+    return Refusal{RefusalReason::Malformed, "Sec-WebSocket-Protocol is not supported."};
   }
   if (head.count("Content-Length") != 0 || head.count("Transfer-Encoding") != 0) {
-    return malformed("an upgrade has no body");
+    return malformed("an upgrade must not have a body");
   }
   Upgrade upgrade{
       .path = std::string(head.path()), .query = std::string(head.query()), .headers = {}};
   for (const auto& field : head.fields) {
-    // Looked at, and nobody's business any more.
+    // Already checked; not passed on.
     if (same_name(field.name, "Authorization") || same_name(field.name, "Cookie")) continue;
     upgrade.headers.emplace_back(field.name, field.value);
   }
@@ -187,12 +187,12 @@ Verdict judge_request(const RequestHead& head, const DoorRules& rules, bool stra
   const std::string_view media = trim(type.value_or("").substr(0, type.value_or("").find(';')));
   std::string wanted;  // media types
   bool is_wanted = false;
-  std::uint64_t most = 0;
+  std::uint64_t max_bytes = 0;
   const auto take = [&](const BodyRule& rule) {
     wanted += (wanted.empty() ? "" : " or ") + rule.type;
     is_wanted = is_wanted || rule.type.empty() ||
                 (head.count("Content-Type") == 1 && same_name(media, rule.type));
-    most = std::max(most, rule.max_bytes);
+    max_bytes = std::max(max_bytes, rule.max_bytes);
   };
   for (const BodyRule& rule : rules.other_bodies)
     if (rule.path == head.path()) take(rule);
@@ -202,18 +202,19 @@ Verdict judge_request(const RequestHead& head, const DoorRules& rules, bool stra
   const std::string_view length_text = head.first("Content-Length").value_or("0");
   std::uint64_t length = 0;
   std::from_chars(length_text.data(), length_text.data() + length_text.size(), length);
-  if (length > most) {
-    return Refusal{RefusalReason::BodyTooLarge,
-                   std::format("The body has {} bytes; this takes at most {}.", length, most)};
+  if (length > max_bytes) {
+    return Refusal{
+        RefusalReason::BodyTooLarge,
+        std::format("The body has {} bytes; the maximum here is {}.", length, max_bytes)};
   }
-  // The types that a form can have are refused without a body, too.
+  // Media types of HTML forms are rejected even without a body.
   const bool has_body = length > 0 || head.count("Transfer-Encoding") > 0;
   if (changes_state(head.method) && (has_body || type) && !is_wanted) {
     return Refusal{RefusalReason::BodyType,
-                   std::format("The body has to be sent as Content-Type: {}.", wanted)};
+                   std::format("The body must be sent with Content-Type: {}.", wanted)};
   }
   return Serve{
-      .then_close = head.lists("Connection", "close"), .stranger = stranger, .max_body = most};
+      .then_close = head.lists("Connection", "close"), .stranger = stranger, .max_body = max_bytes};
 }
 
 }  // namespace
@@ -226,15 +227,13 @@ std::string_view cors_origin_of(const RequestHead& head, const DoorRules& rules)
 
 Verdict judge(const RequestHead& head, const VerdictRules& rules, Access& access,
               const std::string& peer, Clock::time_point now) {
-  if (head.count("Host") != 1) return malformed("exactly one Host header is needed");
+  if (head.count("Host") != 1) return malformed("exactly one Host header is required");
   const std::string_view host = *head.first("Host");
   if (!host_is_ours(host, rules.hosts)) {
     return Refusal{RefusalReason::Foreign,
-                   std::format("This server does not answer to the name '{}'; --allowed-host adds "
-                               "names.",
-                               host)};
+                   std::format("Unknown host name '{}'. Allow it with --allowed-host.", host)};
   }
-  if (!has_clear_length(head)) return malformed("the length of its body is not clear");
+  if (!has_clear_length(head)) return malformed("the body length is ambiguous");
   if (auto refusal = foreign_page(head, rules.requests)) return *std::move(refusal);
   if (is_preflight(head) && !cors_origin_of(head, rules.requests).empty()) {
     return preflight_reply();
@@ -243,7 +242,7 @@ Verdict judge(const RequestHead& head, const VerdictRules& rules, Access& access
   if (auto verdict = judge_access(head, rules.requests, access, peer, now, stranger)) {
     if (auto* refusal = std::get_if<Refusal>(&*verdict)) {
       refusal->for_person = wants_page(head);
-      // A browser leaves the cookie out when another site's page leads here.
+      // A browser omits the cookie on a navigation from a page of another site.
       const auto site = head.first("Sec-Fetch-Site");
       refusal->reload = refusal->reason == RefusalReason::NoKey && is_visit(head) &&
                         head.path() != rules.requests.login_path &&

@@ -1,10 +1,9 @@
-// What the door does with a request, told by its head alone. Everything that
-// decides who may do what is asked here, in one order, before a handler or the
-// WebSocket service sees the request:
-//   1. its Host is ours, its length beyond doubt;
-//   2. no page of another site sent it (Origin, Sec-Fetch-Site);
-//   3. who sends it is known, or may ask this anyway;
-//   4. its body is of a type and size that is taken.
+// Decides from the request head alone what to do with a request. All access checks are made
+// here, in this order, before a handler or the WebSocket service sees the request:
+// 1. Host is known and the body length is unambiguous;
+// 2. no page of another site sent it (Origin, Sec-Fetch-Site);
+// 3. the sender is authenticated, or the path is open;
+// 4. the type and size of the body are accepted.
 #pragma once
 
 #include <chrono>
@@ -24,10 +23,10 @@
 
 namespace tt::door {
 
-// Let in, to the handlers.
+// Pass to the handlers.
 struct Serve {
-  bool then_close = false;     // the client asked for it
-  bool stranger = false;       // not known; it may ask this all the same
+  bool then_close = false;     // requested by the client
+  bool stranger = false;       // not authenticated, but the path is open
   std::uint64_t max_body = 0;  // bytes
 };
 using Verdict = std::variant<Serve, Upgrade, Refusal, Reply>;
@@ -37,11 +36,11 @@ struct VerdictRules {
   DoorRules requests;
 };
 
-// `peer` names who sent it for counting wrong keys (peer_group()).
+// `peer` is the key for counting wrong keys (peer_group()).
 Verdict judge(const RequestHead& head, const VerdictRules& rules, Access& access,
               const std::string& peer, std::chrono::steady_clock::time_point now);
 
-// The Origin of this request when it is one of those that may read answers.
+// Returns the Origin of the request if it is an allowed CORS origin, otherwise empty.
 std::string_view cors_origin_of(const RequestHead& head, const DoorRules& rules);
 
 }  // namespace tt::door

@@ -28,21 +28,20 @@ WebSocketService::Library::Library(WebSocketService& owner) {
   info.log_cx = &log;
   info.retry_and_idle_policy = &keep_alive;
   state_link.notify_cb = &hold_state;
-  state_link.name = "door";
+  state_link.name = "frontend";
   info.register_notifier_list = state_links.data();
   info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
-  // The library's own few descriptors come on top of the clients'.
+  // libwebsockets needs a few descriptors besides those of the clients.
   info.fd_limit_per_thread = static_cast<unsigned>(owner.options_.max_clients + 16);
   info.max_http_header_data2 = static_cast<unsigned>(kMaxHeadBytes + 1024);
-  // Upgrades that are parsed at a time; each is whole, so none holds it long.
+  // Upgrades parsed at a time; each head is complete, so it is released quickly.
   info.max_http_header_pool = 4;
   info.pt_serv_buf_size = 16 * 1024;
 }
 
-// The library follows the system's routing table and closes established
-// connections whose peer it finds no route to, sometimes in error
-// (warmcat/libwebsockets#3199, #2603). It does so from this state on, which a
-// server that never dials out does not need.
+// libwebsockets follows the routing table of the system and closes established connections
+// whose peer has no route, sometimes wrongly (warmcat/libwebsockets#3199, #2603). It starts to
+// do so in this state, which a server without outgoing connections does not need.
 int WebSocketService::Library::hold_state(lws_state_manager_t* /*manager*/,
                                           lws_state_notify_link_t* /*link*/, int /*current*/,
                                           int target) {
@@ -57,7 +56,7 @@ void WebSocketService::Library::log_line(lws_log_cx* log, int /*level*/, const c
   if (owner.options_.log) owner.options_.log(text);
 }
 
-// The library passes payloads on as they are, and says which are compressed.
+// libwebsockets passes payloads unchanged and marks compressed ones.
 int WebSocketService::Library::extension(lws_context* /*context*/,
                                          const lws_extension* /*extension*/, lws* wsi,
                                          lws_extension_callback_reasons reason, void* /*user*/,
@@ -79,7 +78,7 @@ int WebSocketService::Library::extension(lws_context* /*context*/,
   return 0;
 }
 
-// To the answer 101, which the library writes.
+// Adds headers to the 101 response, which libwebsockets writes.
 int WebSocketService::Library::add_headers(lws* wsi, const Client& client,
                                            lws_process_html_args& answer) {
   const std::string name = std::string(kRequestIdField) + ":";
@@ -96,7 +95,7 @@ int WebSocketService::Library::add_headers(lws* wsi, const Client& client,
 int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, void* /*user*/,
                                         void* in, std::size_t size) {
   auto* client = wsi == nullptr ? nullptr : static_cast<Client*>(lws_get_opaque_user_data(wsi));
-  if (client == nullptr) return 0;  // the library's own business
+  if (client == nullptr) return 0;  // internal event of libwebsockets
   auto& owner = *static_cast<WebSocketService*>(lws_context_user(lws_get_context(wsi)));
   switch (reason) {
     case LWS_CALLBACK_ADD_HEADERS:
@@ -117,12 +116,13 @@ int WebSocketService::Library::callback(lws* wsi, lws_callback_reasons reason, v
     case LWS_CALLBACK_TIMER:
       return owner.on_pause_time(*client);
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
-      // The library sends back what it was sent; half a code is none (RFC 6455, 5.5.1).
+      // libwebsockets echoes the received code; a code of one byte is invalid (RFC 6455,
+      // 5.5.1).
       if (size != 1) return 0;
       lws_close_reason(wsi, LWS_CLOSE_STATUS_PROTOCOL_ERR, nullptr, 0);
       return -1;
     case LWS_CALLBACK_HTTP:
-      return -1;  // only upgrades are given to it
+      return -1;  // only upgrades are passed to it
     case LWS_CALLBACK_CLOSED:
     case LWS_CALLBACK_WSI_DESTROY:
       lws_set_opaque_user_data(wsi, nullptr);

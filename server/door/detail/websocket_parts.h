@@ -1,6 +1,6 @@
-// What the WebSocket service keeps of a client, and what libwebsockets is told. Private
-// to websocket_service.cpp (clients, queues, the thread) and websocket_library.cpp (the
-// library: its options, what it calls).
+// Internal types of the WebSocket service: clients, frames and the libwebsockets
+// configuration. Private to websocket_service.cpp (clients, queues, thread) and
+// websocket_library.cpp (options and callbacks of the library).
 #pragma once
 
 #include <libwebsockets.h>
@@ -18,14 +18,14 @@
 
 namespace tt::door {
 
-// The first of a frame's reserved bits: its message is compressed.
+// Reserved bit RSV1 of a frame: the message is compressed.
 inline constexpr unsigned char kDeflated = 0x40;
 
 struct WebSocketService::Frame {
   Opcode opcode;
   std::vector<unsigned char> bytes;  // LWS_PRE bytes for the library, then the message
 
-  // Its own cost, so that a queue of empty frames is bounded too.
+  // Fixed cost per frame, so that a queue of empty frames is bounded, too.
   static constexpr std::size_t kOverhead = 64;
 
   std::size_t message_size() const { return bytes.size() - LWS_PRE; }
@@ -36,23 +36,23 @@ struct WebSocketService::Client {
   ClientId id;
   Upgrade upgrade;
   std::string peer;          // peer_group()
-  ConnectionPtr connection;  // until the library has its descriptor
+  ConnectionPtr connection;  // until libwebsockets owns the descriptor
 
-  // The service thread's own.
-  lws* wsi = nullptr;   // from the handshake on
-  bool opened = false;  // the handler knows it
+  // Used only by the service thread.
+  lws* wsi = nullptr;   // set by the handshake
+  bool opened = false;  // on_open was called
   std::vector<std::byte> inbox;
   Opcode inbox_opcode = Opcode::Binary;
   bool inbox_deflated = false;
-  std::unique_ptr<Inflater> inflater;  // where it was agreed on
-  bool sends_deflated = false;         // the frame that is being written
+  std::unique_ptr<Inflater> inflater;  // if compression was negotiated
+  bool sends_deflated = false;         // of the frame being written
   std::chrono::steady_clock::time_point paused_until{};
 
   // Guarded by WebSocketService::mutex_.
   bool accepts = false;  // send() may queue
   bool write_ordered = false;
-  std::uint16_t close_code = 0;       // say goodbye with it; 0: stay
-  std::chrono::milliseconds pause{};  // ordered, and not begun
+  std::uint16_t close_code = 0;       // code to close with; 0: open
+  std::chrono::milliseconds pause{};  // requested, not started yet
   std::deque<Frame> queue;
   ClientStats stats;
 };

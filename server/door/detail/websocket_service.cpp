@@ -40,8 +40,8 @@ WebSocketService::~WebSocketService() {
 
 std::expected<void, std::string> WebSocketService::start() {
   assert(context_ == nullptr);
-  // Lines that belong to no context go to stderr otherwise; the level is the
-  // process's, there is no other way to be silent.
+  // Log lines without a context would go to stderr; the level is global to the process, and
+  // there is no other way to silence them.
   lws_set_log_level(0, nullptr);
   library_ = std::make_unique<Library>(*this);
   lws_context* context = lws_create_context(&library_->info);
@@ -83,7 +83,7 @@ ConnectionPtr WebSocketService::adopt(ConnectionPtr connection, Upgrade upgrade)
 }
 
 bool WebSocketService::send(ClientId id, Opcode opcode, std::span<const std::byte> message) {
-  // Copied before the lock is taken: the service thread need not wait for it.
+  // Copied before locking, so that the service thread does not wait for the copy.
   Frame frame{.opcode = opcode, .bytes = std::vector<unsigned char>(LWS_PRE + message.size())};
   if (!message.empty()) std::memcpy(&frame.bytes[LWS_PRE], message.data(), message.size());
 
@@ -114,7 +114,7 @@ void WebSocketService::pause(ClientId id, std::chrono::milliseconds time) {
   const std::scoped_lock lock(mutex_);
   const auto at = clients_.find(id);
   if (at == clients_.end() || !at->second->accepts) return;
-  // From inside a handler it is begun without being woken.
+  // When called from a handler, the pause starts without a wake-up.
   if (at->second->pause == std::chrono::milliseconds{}) {
     to_pause_.push_back(id);
     wake();
@@ -129,7 +129,7 @@ std::optional<ClientStats> WebSocketService::stats(ClientId id) const {
   return at->second->stats;
 }
 
-// With mutex_ held, as the next.
+// order_write() and wake() require mutex_.
 void WebSocketService::order_write(Client& client) {
   if (std::exchange(client.write_ordered, true)) return;
   to_write_.push_back(client.id);
@@ -164,7 +164,7 @@ void WebSocketService::finish_stop(std::chrono::steady_clock::time_point deadlin
 }
 
 void WebSocketService::loop() {
-  pthread_setname_np(pthread_self(), "door-websocket");
+  pthread_setname_np(pthread_self(), "websocket");
   lws_context* const context = context_;
   for (;;) {
     take_orders();
@@ -177,11 +177,11 @@ void WebSocketService::loop() {
   }
   {
     const std::scoped_lock lock(mutex_);
-    context_ = nullptr;  // nobody wakes it any more
+    context_ = nullptr;  // no more wake-ups
     stopping_ = true;
   }
-  // Ends the clients still there: on_close. 4.3.5 forgets to close the eventfd
-  // that wakes it: one descriptor a context, so one a process.
+  // Closes the remaining clients (on_close). libwebsockets 4.3.5 does not close the eventfd of
+  // the context: it leaks one descriptor per context, so one per process.
   lws_context_destroy(context);
   const std::scoped_lock lock(mutex_);
   clients_.clear();  // those that were never adopted
@@ -217,15 +217,16 @@ void WebSocketService::take_orders() {
   for (Client* client : adopted) {
     lws_adopt_desc_t description{};
     description.vh = library_->vhost;
-    // A set of flags, as the library's own callers make it.
+    // Combined flags, as libwebsockets itself uses them.
     // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
     description.type = static_cast<lws_adoption_type>(LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP);
-    description.fd.sockfd = client->connection->fd.release();  // the library's, also when it fails
+    description.fd.sockfd =
+        client->connection->fd.release();  // owned by the library, even on error
     description.opaque = client;
     client->connection.reset();
     const ClientId id = client->id;
     if (lws_adopt_descriptor_vhost_via_info(&description) == nullptr) {
-      // The callback may have forgotten it already.
+      // The callback may have removed the client already.
       const std::scoped_lock lock(mutex_);
       clients_.erase(id);
     }
@@ -282,8 +283,8 @@ std::uint16_t WebSocketService::hand_over(Client& client) {
   return 0;
 }
 
-// What was read already waits in the library (no more than its buffer holds), the
-// rest in the system's, and then at the client.
+// Data that was already read stays in the buffer of libwebsockets, the rest in the socket
+// buffers and then at the client.
 void WebSocketService::begin_pause(Client& client) {
   std::chrono::milliseconds pause{};
   {
@@ -303,7 +304,8 @@ void WebSocketService::go_on_pausing(Client& client, std::chrono::steady_clock::
   lws_set_timer_usecs(client.wsi, std::chrono::ceil<std::chrono::microseconds>(left).count());
 }
 
-// Who is not read is not seen to leave: what he said last would keep his place.
+// A disconnect is not noticed while reading is paused, so check for it here. Otherwise unread
+// data would keep the client slot in use.
 int WebSocketService::on_pause_time(Client& client) {
   pollfd gone{.fd = lws_get_socket_fd(client.wsi), .events = POLLRDHUP, .revents = 0};
   if (poll(&gone, 1, 0) > 0) return -1;
@@ -316,7 +318,7 @@ int WebSocketService::on_pause_time(Client& client) {
   return 0;
 }
 
-// One write per call, as the library demands.
+// One write per call, as libwebsockets requires.
 int WebSocketService::on_writable(Client& client) {
   std::optional<Frame> frame;
   std::uint16_t close_code = 0;

@@ -1,5 +1,5 @@
-// libwebsockets on its one thread. Everything of that library happens on it;
-// other threads put something into a queue and wake it.
+// Runs libwebsockets on its own thread. All calls of the library happen on that thread; other
+// threads queue requests and wake it.
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ class WebSocketService {
 
   std::expected<void, std::string> start();
 
-  // Takes a connection whose upgrade request is still in the socket, or gives
-  // it back when there is no room (for this peer) or the service ends. Any thread.
+  // Takes a connection whose upgrade request is still in the socket. Returns it when the limit
+  // (total or per peer) is reached or the service is stopping. Any thread.
   ConnectionPtr adopt(ConnectionPtr connection, Upgrade upgrade);
 
   bool send(ClientId id, Opcode opcode, std::span<const std::byte> message);
@@ -57,21 +57,22 @@ class WebSocketService {
   void pause(ClientId id, std::chrono::milliseconds time);
   std::optional<ClientStats> stats(ClientId id) const;
 
-  // No new clients; those there are get what is queued and a close frame.
+  // Rejects new clients; existing ones get their queued messages and a close frame.
   void begin_stop();
-  // Waits for them until `deadline`, cuts off the rest, joins. Safe to repeat.
+  // Waits for the clients until `deadline`, closes the rest, joins the thread. Idempotent.
   void finish_stop(std::chrono::steady_clock::time_point deadline);
 
  private:
   struct Frame;
   struct Client;
-  struct Library;  // what libwebsockets keeps pointers to, and its callback
+  struct Library;  // libwebsockets configuration and callback
 
   void loop();
   void take_orders();
   int on_established(Client& client);
   int on_received(Client& client, std::span<const std::byte> part);
-  // The close code for what is no message; 0: the handler has it.
+  // Passes a complete message to the handler. Returns the close code for an invalid message,
+  // or 0.
   std::uint16_t hand_over(Client& client);
   int on_writable(Client& client);
   void forget(Client& client);
@@ -85,18 +86,18 @@ class WebSocketService {
   WebSocketHandler& handler_;
   std::unique_ptr<Library> library_;
   std::thread thread_;
-  Deflater deflater_;  // the service thread's
+  Deflater deflater_;  // used only by the service thread
 
   mutable std::mutex mutex_;
   std::condition_variable no_clients_;
-  // Guarded by mutex_. Clients are added by adopt() and removed only on the
-  // service thread, which therefore may keep a reference while unlocked.
+  // Guarded by mutex_. Clients are added by adopt() and removed only on the service thread,
+  // which therefore may keep references while the mutex is unlocked.
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients_;
   std::vector<ClientId> to_adopt_;
   std::vector<ClientId> to_write_;
   std::vector<ClientId> to_pause_;
-  lws_context* context_ = nullptr;  // null before start and after the end
-  bool woken_ = false;              // a wake-up is on its way
+  lws_context* context_ = nullptr;  // null before start and after the thread has ended
+  bool woken_ = false;              // a wake-up is pending
   bool stopping_ = false;
   bool quit_ = false;
 };

@@ -15,8 +15,8 @@ void WorkerPool::run(std::string peer, Task task) {
   if (tasks_.size() > idle_ && threads_.size() < max_threads_) {
     try {
       threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): nothing is lost
-      // No more threads to be had: the task waits for one of those there are.
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): handled below
+      // No thread can be created: an existing one will run the task.
     }
   }
   task_ready_.notify_one();
@@ -29,10 +29,10 @@ std::deque<WorkerPool::Waiting>::iterator WorkerPool::next() {
   });
 }
 
-// Whoever ends a task looks for the next one itself, so that a peer's turn that has
-// come needs no wake-up: while a thread is idle nothing else waits but for its turn.
+// A worker that ends a task looks for the next one itself, so a task that waits for its peer's
+// limit needs no wake-up: while a thread is idle, all queued tasks wait for such a limit.
 void WorkerPool::work() {
-  pthread_setname_np(pthread_self(), "door-http");
+  pthread_setname_np(pthread_self(), "http-worker");
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
@@ -46,7 +46,7 @@ void WorkerPool::work() {
     ++running_[taken.peer];
     lock.unlock();
     taken.task();
-    taken.task = nullptr;  // what it holds goes before we count as done
+    taken.task = nullptr;  // release its resources before it counts as done
     lock.lock();
     if (--running_.at(taken.peer) == 0) running_.erase(taken.peer);
     if (tasks_.empty() && running_.empty()) all_done_.notify_all();

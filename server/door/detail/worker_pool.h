@@ -1,8 +1,7 @@
-// Threads that run peers' tasks, in the order given but for those of a peer that has
-// as many running as one may: these wait, and others pass them. A thread is started
-// when a task finds none idle, up to a maximum; they stay until the end. (cpp-httplib's
-// own pool starts none when two tasks come while one thread is idle, so the second
-// could wait behind a stream that runs for hours.)
+// Thread pool with a limit per peer. Tasks run in order, except that tasks of a peer at its
+// limit wait while others pass them. A thread is started when a task finds none idle, up to a
+// maximum; threads stay until join(). (The pool of cpp-httplib starts no thread when two tasks
+// arrive while one thread is idle, so the second could wait for a stream that runs for hours.)
 #pragma once
 
 #include <chrono>
@@ -28,13 +27,13 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // `peer`: peer_group(). Any thread; a task given after join() is dropped.
+  // `peer`: peer_group(). Any thread; a task submitted after join() is dropped.
   void run(std::string peer, Task task);
 
-  // Waits until no task is queued or running; false when `deadline` came first.
+  // Waits until no task is queued or running. Returns false when `deadline` passes first.
   bool wait_idle(std::chrono::steady_clock::time_point deadline);
 
-  // Runs what is queued, then ends all threads. Safe to repeat.
+  // Runs the queued tasks, then ends all threads. Idempotent.
   void join();
 
  private:
@@ -43,7 +42,7 @@ class WorkerPool {
     Task task;
   };
   void work();
-  std::deque<Waiting>::iterator next();  // end: none that may run
+  std::deque<Waiting>::iterator next();  // end(): no task may run
 
   const std::size_t max_threads_;
   const std::size_t max_per_peer_;
