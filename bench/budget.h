@@ -1,4 +1,4 @@
-// What a bench saw beside what it may be, worded the same in every bench.
+// Comparison of a measured value with its budget, with the same text in every benchmark.
 #pragma once
 
 #include <format>
@@ -8,16 +8,16 @@ namespace tt::bench {
 
 enum class Bound { AtMost, AtLeast };
 
-// How many budgets this program missed so far.
+// Number of budgets that this process did not meet.
 inline int& missed() {
   static int count = 0;
   return count;
 }
-// Of a bench that came to its end: 1 where a budget was missed.
+// Exit code of a completed benchmark: 1 if a budget was not met.
 inline int exit_code() { return missed() == 0 ? 0 : 1; }
 
-// "at most 50: 0.43 of it, kept". The ratio is the share of the budget that was used;
-// for AtLeast the share of what was reached that would have been enough.
+// "at most 50: 0.43 of it, kept". The ratio is figure / budget for AtMost, budget / figure for
+// AtLeast; the budget is kept if it is at most 1.
 inline std::string verdict(double figure, Bound bound, double budget) {
   const bool most = bound == Bound::AtMost;
   const double ratio = most ? figure / budget : budget / figure;

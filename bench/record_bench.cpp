@@ -1,13 +1,13 @@
-// What does recording cost the inference thread per op? Budget: 40 ns.
+// Cost of recording per op on the inference thread. Budget: 40 ns.
 //
-// One iteration is a decode that a model really made, played again into the probe: every
-// call of both callbacks, as llama.cpp made them, from the tensors where they lie, fused
-// pairs, routed experts, cache positions and attention masks included, with a buffer
-// taken and handed back. The graphs are those of the named shapes, op for op; their
-// tensors are narrow, which the probe never looks at but in the slots, and those depend
-// on layers, experts and cells (300 of 512 here) only.
-// No kernel runs between the callbacks, so caches are warmer than in a real step;
-// token_bench has the real one.
+// One iteration replays the callbacks of a real decode into the probe: all calls of both
+// callbacks that llama.cpp made, with the original tensors, including fused pairs, routed
+// experts, cache positions and attention masks, and with acquiring and releasing a buffer. The
+// graphs are those of the named shapes, op for op. The tensors are narrow. That does not change
+// the result: the probe reads tensor data only in slots, and their size depends only on layers,
+// experts and cache cells (here 300 of 512).
+// No kernel runs between the callbacks, so CPU caches are warmer than in a real step;
+// token_bench measures real steps.
 #include <benchmark/benchmark.h>
 #include <ggml.h>
 #include <llama.h>
@@ -41,8 +41,8 @@ constexpr int kPrompt = 300;
 constexpr const char* kPerOp = "s/op";
 constexpr const char* kReadClock = "ReadSteadyClock";
 
-// Stands between llama.cpp and the probe: writes down who was called with what, and
-// calls again in the same order.
+// Intercepts the callbacks between llama.cpp and the probe: records the calls and replays them
+// in the same order.
 class Tape {
  public:
   void attach(llama_context_params& params) {
@@ -74,7 +74,7 @@ class Tape {
 
  private:
   struct Call {
-    ggml_tensor* node = nullptr;  // null: a tick
+    ggml_tensor* node = nullptr;  // null: a call of abort_callback
     bool ask = false;
   };
   std::vector<Call> calls_;
@@ -83,7 +83,7 @@ class Tape {
   void* probe_ = nullptr;
 };
 
-// A model after its last decode, which was recognised and timed fast.
+// A model and its last decode, whose graph was recognized and timed in fast mode.
 class Decoded {
  public:
   explicit Decoded(const std::filesystem::path& file)
@@ -101,8 +101,8 @@ class Decoded {
     decode(kPrompt);
     for (int i = 0; i < 3; ++i) decode(1);
     real_ = step([this] { decode_tokens(1); });
-    if (!real_.fast) fail("the last decode was not recognised");
-    if (play() != real_) fail("what was played again is not what was recorded");
+    if (!real_.fast) fail("the graph of the last decode was not recognized");
+    if (play() != real_) fail("the replay differs from the recorded decode");
   }
 
   struct Seen {
@@ -162,7 +162,7 @@ class Decoded {
   Seen real_;
 };
 
-// The named shape with all its layers and experts, in a few MB.
+// Writes a model of the named shape with all layers and experts but few MB.
 std::filesystem::path narrow_model(const std::string& shape) {
   tt::modelgen::ModelSpec spec;
   spec.shape = shape;
@@ -181,7 +181,7 @@ std::filesystem::path narrow_model(const std::string& shape) {
 
 void record_one_step(benchmark::State& state, Decoded& decoded) {
   for (auto _ : state) benchmark::DoNotOptimize(decoded.play());
-  if (decoded.play() != decoded.real()) state.SkipWithError("the graph was not recognised");
+  if (decoded.play() != decoded.real()) state.SkipWithError("the graph was not recognized");
   const double ops = decoded.real().ops;
   state.counters[kPerOp] = benchmark::Counter(
       ops, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
@@ -189,8 +189,8 @@ void record_one_step(benchmark::State& state, Decoded& decoded) {
                              decoded.real().slot_bytes));
 }
 
-// Most of what an op costs is telling its time: how quick a machine is at that tells
-// figures of two machines, or of two hours of one, apart.
+// Reading the clock is most of the cost per op. Its speed makes results of different machines,
+// or of one machine at different times, comparable.
 void read_steady_clock(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(std::chrono::steady_clock::now());
 }
@@ -200,7 +200,7 @@ void read_op_clock(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(clock.ns());
 }
 
-// The usual table, and under each median what it means.
+// The default table, with the comparison with the budget after each median.
 class Verdicts final : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
@@ -220,7 +220,7 @@ class Verdicts final : public benchmark::ConsoleReporter {
   }
 
  private:
-  double clock_ns_ = 0;  // of a reading of steady_clock
+  double clock_ns_ = 0;  // per reading of steady_clock
 };
 
 }  // namespace
@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
   for (const char* shape : {"tinyllama-1.1b", "small", "moe"}) {
     const auto file = narrow_model(shape);
     Decoded& decoded = *models.emplace_back(std::make_unique<Decoded>(file));
-    std::filesystem::remove(file);  // it stays mapped
+    std::filesystem::remove(file);  // the model remains mapped
     benchmark::RegisterBenchmark(
         std::string("RecordOneStep/") + shape,
         [&decoded](benchmark::State& state) { record_one_step(state, decoded); })

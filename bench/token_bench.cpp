@@ -1,14 +1,14 @@
-// What does a traced token cost against an untraced one? Budgets: the 95 %
-// interval of the paired ratio below 1.02 on the tinyllama shape and below 1.04
-// on `small`; at most 2 bytes of file per access over 512 tokens; at most 64 MB
-// of memory beyond model and context.
+// Time of a traced token relative to an untraced one. Budgets: upper end of the 95 % interval
+// of the paired ratio below 1.02 on the tinyllama shape and below 1.04 on `small`; at most 2
+// bytes of file per access over 512 tokens; at most 64 MB of memory in addition to model and
+// context.
 //
-// Three contexts of one model decode the same tokens, interleaved token by
-// token in one process, the order rotating: without callbacks, traced at level
-// DETAILED with everything that recording does (recognition, times, slots, rows
-// committed to the file), and with cb_eval on every node, as most tools do.
-// One pair is one token; medians of the ratios, interval by order statistics. The budget
-// of the file is that of 512 tokens: --tokens 511, and the first.
+// Three contexts of one model decode the same tokens in one process, interleaved token by token
+// in rotating order: without callbacks; traced at level detailed with the complete recording
+// (graph recognition, times, slots, rows committed to the file); and with cb_eval on every node,
+// as most tools do.
+// One pair is one token. Results are medians of the ratios with intervals by order statistics.
+// The file budget applies to 512 tokens: --tokens 511 plus the first one.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -48,11 +48,11 @@ struct Options {
 
 constexpr std::uint32_t kContext = 4096;
 
-// What the upper end of the interval may be. Other shapes are only told.
+// Maximum upper end of the interval. Other shapes have no budget.
 constexpr std::array kMostRatio = {std::pair{"tinyllama-1.1b", 1.02}, std::pair{"small", 1.04}};
 constexpr double kMostBytesPerAccess = 2;
 constexpr std::uint64_t kTokensOfBudget = 512;
-constexpr double kMostMb = 64;  // beyond model and context
+constexpr double kMostMb = 64;  // in addition to model and context
 
 std::string at_most(double figure, double budget) {
   return tt::bench::verdict(figure, tt::bench::Bound::AtMost, budget);
@@ -67,7 +67,7 @@ double milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// Memory of this process that no file backs, in MB.
+// Anonymous memory of this process, in MB.
 double anonymous_mb() {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);) {
@@ -163,7 +163,7 @@ struct Interval {
   double low, median, high;
 };
 
-// Median and its 95 % interval by order statistics (no assumption on the shape).
+// Median and its 95 % interval by order statistics (no assumption about the distribution).
 Interval median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const auto n = static_cast<double>(values.size());
@@ -223,7 +223,7 @@ void measure(const Options& options, const std::string& shape,
   model_params.devices = no_devices.data();
   const tt::LlamaModel model(llama_model_load_from_file(model_path.c_str(), model_params));
   if (!model) {
-    std::fprintf(stderr, "%s: llama.cpp cannot load it; remove it, it is written anew\n",
+    std::fprintf(stderr, "%s: llama.cpp cannot load it; remove it, and it is written again\n",
                  model_path.c_str());
     std::exit(1);
   }
@@ -237,8 +237,7 @@ void measure(const Options& options, const std::string& shape,
   std::filesystem::remove(file);
   const tt::ModelLayout layout{*index, tt::MappedFiles::of_this_process(index->files())};
 
-  // What the recorder and the probe take beyond a context: the same context is
-  // made without them first.
+  // Memory of the recorder and the probe: first measures a context without them.
   const double with_two = anonymous_mb();
   auto third = std::make_unique<Context>(model.get(), params);
   third->decode(1);
@@ -286,28 +285,28 @@ void measure(const Options& options, const std::string& shape,
       "", size.bytes_per_access, size.accesses, size.steps, size.templates, extra_mb,
       result.losses.steps_without_times, result.losses.slot_values_dropped,
       result.losses.count_mismatches);
-  std::println("{:<16} ratio's upper end {}", "", ratio_verdict(shape, detailed.high));
+  std::println("{:<16} upper end of the ratio {}", "", ratio_verdict(shape, detailed.high));
   std::println("{:<16} bytes per access {}", "",
                size.steps < kTokensOfBudget
-                   ? std::format("of fewer than {} tokens: no budget", kTokensOfBudget)
+                   ? std::format("for fewer than {} tokens: no budget", kTokensOfBudget)
                    : at_most(size.bytes_per_access, kMostBytesPerAccess));
-  std::println("{:<16} MB beyond model and context {}", "", at_most(extra_mb, kMostMb));
+  std::println("{:<16} MB in addition to model and context {}", "", at_most(extra_mb, kMostMb));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("What does a traced token cost?");
+  CLI::App app("Measures the time of a traced token relative to an untraced one.");
   auto* shapes = app.add_option("--shape", options.shapes, "Model shapes (tt model --list)")
                      ->capture_default_str();
   app.add_option("--model", options.models,
-                 "Models that have no budget, instead of the usual shapes")
+                 "Models without a budget, instead of the default shapes")
       ->check(CLI::ExistingFile);
-  app.add_option("--tokens", options.tokens, "Paired tokens")->capture_default_str();
-  app.add_option("--threads", options.threads, "Inference threads")->capture_default_str();
-  app.add_option("--folder", options.folder, "Where models and traces are kept")
+  app.add_option("--tokens", options.tokens, "Number of paired tokens")->capture_default_str();
+  app.add_option("--threads", options.threads, "Number of inference threads")
       ->capture_default_str();
+  app.add_option("--folder", options.folder, "Folder for models and traces")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   tt::load_backends({});
   if (!options.models.empty() && shapes->count() == 0) options.shapes.clear();

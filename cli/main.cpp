@@ -1,4 +1,4 @@
-// tt: one program, a command per question.
+// Entry point of tt. Each verb is one CLI11 subcommand in cli/commands.
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -23,14 +23,13 @@
 #include "program/command_line.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("What did the model touch, when, where did it come from, and what did it cost?",
-               "tt");
+  CLI::App app("Records and analyzes the memory accesses of llama.cpp models.", "tt");
   app.set_version_flag("--version", std::string("tt ") + tt::kVersion);
   app.require_subcommand(1);
   app.footer(
       "Example: tt record -p 'Once upon a time' -n 32 -o s.ttrace\n"
       "         tt hot s.ttrace\n"
-      "tt VERB --help says more, with an example of each.");
+      "Run tt VERB --help for options and examples.");
   int exit_code = 0;
   tt::cli::add_compare_command(app, exit_code);
   tt::cli::add_export_command(app, exit_code);

@@ -1,4 +1,5 @@
-// Compiles where the compiler and its library know what we use of C++23 (GCC 14 does).
+// Compiles if the compiler and its standard library support the C++23 features used here
+// (GCC 14 or later).
 #include <expected>
 #include <print>
 static_assert(__cpp_lib_expected >= 202202L);

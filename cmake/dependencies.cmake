@@ -1,7 +1,7 @@
-# Everything comes from the system. docker/packages.txt is the one list of what
-# has to be there and how new; what is missing or old stops here, with the
-# package's name and the command that mends it (./tt asks for the same, and builds
-# in an environment of its own when something is not here).
+# All dependencies are system packages. docker/packages.txt lists them with their minimum
+# versions. If one is missing or too old, configuration fails with the package name and the
+# command that fixes it. (./tt checks the same list first and builds in a separate
+# environment if something is missing.)
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
@@ -13,13 +13,13 @@ find_package(Threads REQUIRED)
 set(package_list "${CMAKE_SOURCE_DIR}/docker/packages.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${package_list}")
 
-# What is missing, of which package, and what to do about it.
+# Fails with the missing dependency, its package and how to get it.
 function(tt_refuse wanted package reason)
-  message(FATAL_ERROR "tensor-trace needs ${wanted} (Debian package ${package}). `./tt build` "
-                      "sets up a system that has it.\n${reason}")
+  message(FATAL_ERROR "tensor-trace requires ${wanted} (Debian package ${package}). "
+                      "`./tt build` sets up an environment with it.\n${reason}")
 endfunction()
 
-# Lines like "libsqlite3-dev  # lib: sqlite3 >= 3.40" of the given KIND.
+# Checks all lines of the given KIND, like "libsqlite3-dev  # lib: sqlite3 >= 3.40".
 function(tt_require kind)
   file(STRINGS "${package_list}" lines REGEX "# ${kind}: ")
   foreach(line IN LISTS lines)
@@ -40,8 +40,8 @@ function(tt_require kind)
   endforeach()
 endfunction()
 
-# The path of the PROGRAM of the list in ${out}, when it is as new as the list says; else
-# ${out} is false, and ${out}_LACKING says what there should be.
+# Sets ${out} to the path of PROGRAM if its version is at least the listed one. Otherwise
+# ${out} is false and ${out}_LACKING contains the requirement.
 function(tt_find_listed program out)
   file(STRINGS "${package_list}" line REGEX "# program: ${program}( |$)")
   string(REGEX MATCH "# program: ([^ ]+)( >= (.+))?$" wanted "${line}")
@@ -71,7 +71,7 @@ tt_find_listed(protoc Protobuf_PROTOC_EXECUTABLE)
 if(NOT Protobuf_PROTOC_EXECUTABLE)
   tt_refuse("protoc" "protobuf-compiler" "")
 endif()
-# The versions that the probe was tested with are in tracer/engine/backends.cpp.
+# tracer/engine/backends.cpp contains the llama.cpp versions tested with the probe.
 pkg_check_modules(LLAMA REQUIRED QUIET IMPORTED_TARGET llama ggml)
 add_library(llama_cpp INTERFACE)
 target_link_libraries(llama_cpp INTERFACE PkgConfig::LLAMA ggml-base)
@@ -80,7 +80,7 @@ pkg_check_modules(WEBSOCKETS REQUIRED QUIET IMPORTED_TARGET libwebsockets)
 pkg_check_modules(SPDLOG REQUIRED QUIET IMPORTED_TARGET spdlog)
 pkg_check_modules(PROMETHEUS REQUIRED QUIET IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(ZSTD REQUIRED QUIET IMPORTED_TARGET libzstd)
-pkg_check_modules(ZLIB REQUIRED QUIET IMPORTED_TARGET zlib)  # libpng-dev brings it
+pkg_check_modules(ZLIB REQUIRED QUIET IMPORTED_TARGET zlib)  # a dependency of libpng-dev
 pkg_check_modules(YAML REQUIRED QUIET IMPORTED_TARGET yaml-cpp)
 pkg_check_modules(SQLITE REQUIRED QUIET IMPORTED_TARGET sqlite3)
 pkg_check_modules(PARQUET REQUIRED QUIET IMPORTED_TARGET arrow parquet)
@@ -89,8 +89,8 @@ pkg_check_modules(ARCHIVE REQUIRED QUIET IMPORTED_TARGET libarchive)
 find_package(Protobuf REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-# Its bodies compiled once instead of in each file that includes it (a third of what such
-# a file takes), as its own CLI11_PRECOMPILED does, which Debian's package does not use.
+# Compiles the CLI11 function bodies once instead of in each including file (one third of
+# the compile time of such a file). This is CLI11_PRECOMPILED, which Debian does not enable.
 file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/cli11.cpp" CONTENT "
 #include <CLI/impl/App_inl.hpp>
 #include <CLI/impl/Argv_inl.hpp>

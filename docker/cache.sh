@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Where the environment and the caches lie, for tt and root.sh: $cache, a folder
-# called tensor-trace. TT_CACHE names it, or the disk on which it is made.
+# Sets $cache for tt and root.sh: the folder of the environments and caches, named
+# tensor-trace. TT_CACHE is this folder or its parent.
 #
-# An earlier version put them straight into the folder that TT_CACHE named, beside
-# whatever else was there. What it set up stays in use; owns_cache fails then, and
-# of such a folder only environments are ever removed.
+# An earlier version stored the environments directly in the TT_CACHE folder, next to other
+# files. Such a folder remains in use. owns_cache fails for it, and only environments are
+# removed from it.
 cache=${TT_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/tensor-trace}
-# Whoever is told of it may stand in another folder: ccache, in that of a build.
+# Absolute, because programs run in other folders use it (ccache runs in the build folder).
 [[ $cache == /* ]] || cache=$(realpath --canonicalize-missing --no-symlinks -- "$cache")
 cache=${cache%/}
 owns_cache() { [[ ${cache##*/} == tensor-trace ]]; }

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# The build environment as a folder, for machines without a Docker engine: the
-# Debian suite below with docker/packages.txt, unpacked by mmdebstrap into the
-# cache and entered with a private mount namespace and chroot.
+# The build environment as a folder, for machines without a Docker engine: a Debian
+# system with the packages of docker/packages.txt. mmdebstrap unpacks it into the cache;
+# it is entered with a private mount namespace and chroot.
 #
-#   docker/root.sh enter CMD ARGS...  run CMD inside; sets up what is missing
-#   docker/root.sh create             only set up
-#   docker/root.sh path               where the environment of this list lies
-#   docker/root.sh remove [DIR]       delete it, or an older one beside it
-#   docker/root.sh remove-all         delete it and all older ones
+#   docker/root.sh enter CMD ARGS...  run CMD in the environment; create it if missing
+#   docker/root.sh create             create the environment only
+#   docker/root.sh path               print the path of the current environment
+#   docker/root.sh remove [DIR]       delete it, or an older environment in the same cache
+#   docker/root.sh remove-all         delete all environments
 #
-# Inside, every folder of the host that a Debian system does not have itself
-# (/home, /mnt, /data, ...) lies under its own path, and so do the current
-# folder, this tree and the folders of files named in ARGS or in TT_* variables,
-# also of those that are yet to be made. All else is the environment's own and
-# read-only there: what was written into it would be unknown to the host and gone
-# with the environment. (A shell that is to change it: mount -o remount,bind,rw /)
+# Inside, these host folders are visible at their own paths: every top-level folder that is
+# not part of a Debian system (/home, /mnt, /data, ...), the current folder, this tree, and
+# the folders of files named in ARGS or TT_* variables, including files that do not exist
+# yet. All other folders belong to the environment and are read-only, because the host does
+# not see files written there and loses them with the environment. (To change the
+# environment from a shell inside it: mount -o remount,bind,rw /)
 #
-# Safe to interrupt and to repeat: a folder gets its final name only when it is
-# complete. A lock beside it keeps two set-ups apart, and a removal away from
-# users: whoever is inside holds it shared.
+# Safe to interrupt and repeat: a folder gets its final name only when it is complete. A
+# lock file next to it serializes creation and removal; each running command holds a shared
+# lock.
 set -euo pipefail
 
 suite=forky
@@ -26,14 +26,14 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 tree=${here%/*}
 # shellcheck source=docker/cache.sh
 source "$here/cache.sh"
-disk_mib=4500  # a finished environment takes 3,400 MiB, unpacking it some more
+disk_mib=4500  # an environment has 3,400 MiB; unpacking needs more
 
 say() { printf 'tt: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 packages() { sed -E 's/[[:space:]]*#.*//; /^$/d' "$here/packages.txt" | sort; }
 
-# A changed list is another environment; its comments do not matter.
+# The path depends on the package list without comments: another list is another environment.
 root_path() {
   local key
   key=$({ echo "$suite $(uname -m)"; packages; } | sha256sum | cut -c1-12)
@@ -43,13 +43,13 @@ root_path() {
 # --- creating -----------------------------------------------------------------
 
 require_privileges() {
-  [[ $(id -u) == 0 ]] || die "this system lacks '${TT_MISSING:-?}'; the build environment that has it needs root:
+  [[ $(id -u) == 0 ]] || die "this system lacks '${TT_MISSING:-?}'; the build environment that provides it needs root:
     sudo $tree/tt ...
   or, with Docker:
     docker compose -f $here/compose.yaml up"
   ! unshare --mount true 2>/dev/null || return 0
   ! unshare --mount --propagation unchanged true 2>/dev/null ||
-    die "the root folder of this system is no mount point (a chroot?). Before it is entered:
+    die "the root folder of this system is not a mount point (a chroot?). Before entering the chroot, run:
     mount --bind DIR DIR"
   die "this machine does not let root mount (a container?). Start it with
     docker run --privileged ...
@@ -58,12 +58,12 @@ require_privileges() {
 
 require_mmdebstrap() {
   command -v mmdebstrap >/dev/null && return
-  command -v apt-get >/dev/null || die "mmdebstrap is missing, and there is no apt-get to install it. With Docker:
+  command -v apt-get >/dev/null || die "mmdebstrap is missing and cannot be installed without apt-get. Use Docker instead:
     docker compose -f $here/compose.yaml up"
   say "installing mmdebstrap with apt-get"
   if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y \
          --no-install-recommends mmdebstrap debian-archive-keyring gpg gpgv; } >&2; then
-    die "mmdebstrap could not be installed; this command has to succeed first:
+    die "mmdebstrap could not be installed; this command must succeed first:
     apt-get update && apt-get install -y mmdebstrap debian-archive-keyring"
   fi
 }
@@ -80,27 +80,28 @@ create() {
   local root=$1 partial=$1.partial began=$SECONDS unpacking
   require_mmdebstrap
   require_disk
-  [[ ! -e $partial ]] || { say "removing what an interrupted set-up left"; remove "$partial"; }
+  [[ ! -e $partial ]] || { say "removing an incomplete environment of an interrupted set-up"; remove "$partial"; }
   say "setting up the build environment (Debian $suite, about 4 minutes, 3.5 GB) in $root"
-  # In the background, so that a signal is answered at once and reaches it.
-  # Release files are valid for a week; mirrors may lag behind that. Files are made
-  # durable all at once, not each by itself.
+  # In the background, so that the trap below runs immediately on a signal.
+  # Check-Valid-Until is off because mirrors can be older than the one-week validity of
+  # Release files. With force-unsafe-io dpkg does not sync each file; `sync` below does it
+  # once.
   mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
     --dpkgopt=force-unsafe-io --include="$(packages | paste -sd,)" "$suite" "$partial" >&2 &
   unpacking=$!
-  trap 'kill "$unpacking" || true; wait "$unpacking" || true; say "interrupted; the next ./tt starts over"; exit 130' INT TERM
+  trap 'kill "$unpacking" || true; wait "$unpacking" || true; say "interrupted; the next ./tt restarts the set-up"; exit 130' INT TERM
   wait "$unpacking" || die "the build environment could not be set up (see above); try again, or with another network:
     $tree/tt shell true"
   trap - INT TERM
-  # Filled in from the host on every entry.
+  # Mounted from the host on every entry.
   rm -f "$partial/etc/resolv.conf" "$partial/etc/hosts"
   sync --file-system "$partial"
   mv -T "$partial" "$root"
   say "the build environment is ready ($((SECONDS - began)) s)"
 }
 
-# Returns with the environment in place and its lock held shared on descriptor 9,
-# which the command that is run inside inherits.
+# Creates the environment if it is missing and returns with its lock held shared on
+# descriptor 9. The command inside inherits the descriptor.
 ensure() {
   local root=$1
   mkdir -p "$cache"
@@ -108,7 +109,7 @@ ensure() {
   flock --shared 9
   [[ ! -d $root ]] || return 0
   require_privileges
-  flock --exclusive --nonblock 9 || { say "another ./tt is setting up; waiting"; flock --exclusive 9; }
+  flock --exclusive --nonblock 9 || { say "another ./tt is setting up the environment; waiting"; flock --exclusive 9; }
   [[ -d $root ]] || create "$root"
   flock --shared 9
 }
@@ -116,42 +117,42 @@ ensure() {
 # --- removing -----------------------------------------------------------------
 
 mounted_below() {
-  # mountinfo writes a blank as \040
+  # mountinfo escapes a space as \040
   DIR=${1// /\\040} awk '{ if ($5 == ENVIRON["DIR"] || index($5, ENVIRON["DIR"] "/") == 1) found = 1 }
                          END { exit !found }' /proc/self/mountinfo
 }
 
-# The real path of DIR, which must be an environment directly in the cache (or what
-# an interrupted set-up left of one): so called, and with the lock that `ensure` made.
-confined() {
+# Prints the real path of DIR. DIR must be an environment, or an incomplete one, directly
+# in the cache: it has the name pattern of an environment and a lock file made by `ensure`.
+checked_environment() {
   local real cache_real
   cache_real=$(realpath -m -- "$cache")
   real=$(realpath -m -- "$1")
   [[ ${real%/*} == "$cache_real" && ${real##*/} =~ ^root-[0-9a-f]{12}(\.partial)?$ &&
     -f ${real%.partial}.lock ]] ||
-    die "refusing to remove $real: it is no build environment in $cache_real"
+    die "cannot remove $real: it is not a build environment in $cache_real"
   echo "$real"
 }
 
 # Needs the exclusive lock.
 remove() {
   local real
-  real=$(confined "$1")
-  ! mounted_below "$real" || die "refusing to remove $real: something is mounted there (findmnt lists it)"
+  real=$(checked_environment "$1")
+  ! mounted_below "$real" || die "cannot remove $real: something is mounted there (run findmnt to list mounts)"
   rm -rf --one-file-system -- "$real"
 }
 
 remove_unused() {
   local real
   [[ -e $1 ]] || return 0
-  real=$(confined "$1")
+  real=$(checked_environment "$1")
   exec 9>>"${real%.partial}.lock"
-  flock --exclusive --nonblock 9 || die "$real is in use by another ./tt; end that first"
+  flock --exclusive --nonblock 9 || die "$real is in use by another ./tt; stop it first"
   say "removing $real"
   remove "$real"
 }
 
-# What is called so and has no lock is not ours.
+# Skips folders without a lock file: ./tt did not create them.
 remove_all() {
   local lock
   for lock in "$cache"/root-*.lock; do
@@ -163,16 +164,16 @@ remove_all() {
 
 # --- entering -----------------------------------------------------------------
 
-# All below runs in the private mount namespace: it ends with the command.
+# The functions below run in the private mount namespace, which ends with the command.
 
-# show DIR: the host's folder DIR is visible inside at the same path.
+# show DIR: mounts the host's folder DIR inside at the same path.
 show() {
   [[ ! $root$1 -ef $1 ]] || return 0
   mkdir -p "$root$1"
   mount --rbind -- "$1" "$root$1"
 }
 
-# show_file SOURCE TARGET: one file of the host.
+# show_file SOURCE TARGET: mounts one host file inside at TARGET.
 show_file() {
   [[ -r $1 && ! $root$2 -ef $1 ]] || return 0
   mkdir -p "$root${2%/*}"
@@ -180,32 +181,34 @@ show_file() {
   mount --bind -- "$(realpath -- "$1")" "$root$2"
 }
 
-# The path itself, or the folder above it that there is.
-nearest() {
+# Prints the path itself if it exists, otherwise its closest existing parent folder.
+nearest_existing() {
   local path
   path=$(realpath --canonicalize-missing --no-symlinks -- "$1" 2>/dev/null) || return
   while [[ ! -e ${path:-/} ]]; do path=${path%/*}; done
   echo "${path:-/}"
 }
 
-# hollow DIR: what it holds inside is at most what `show` and `show_file` put things on.
-hollow() { [[ -z $(find "$root$1/" -xdev ! -type d ! -empty -print -quit 2>/dev/null) ]]; }
+# contains_only_mounts DIR: true if the environment's DIR contains only mount points of `show` and
+# `show_file`.
+contains_only_mounts() { [[ -z $(find "$root$1/" -xdev ! -type d ! -empty -print -quit 2>/dev/null) ]]; }
 
-# A word of the caller that may be a path, also one that nothing is at yet: the nearest
-# folder is shown, so that what is made there lies on the host. Its folder, since a model
-# may be split into files that lie beside each other; in a folder that the environment has
-# itself (/usr/share, /etc) only the file. Makes nothing on the host: the word may as well
-# be a prompt. Fails where something new would lie in the environment.
+# show_named WORD: an argument that may be a path, possibly of a file that does not exist
+# yet. Mounts the closest existing folder, so that new files are created on the host. Mounts
+# the folder rather than the file, because the parts of a split model are in one folder. In
+# a folder that belongs to the environment (/usr/share, /etc) mounts only the file. Creates
+# nothing on the host, because WORD may also be a prompt. Fails if a new file would be
+# created in the environment.
 show_named() {
   local path dir own=0
-  [[ -e $1 || $1 == */* ]] || return 0  # else a plain name, of the current folder
-  case $1 in /dev/* | /proc/* | /sys/*) return 0 ;; esac  # are the host's
-  path=$(nearest "$1") || return 0
+  [[ -e $1 || $1 == */* ]] || return 0  # otherwise a name in the current folder
+  case $1 in /dev/* | /proc/* | /sys/*) return 0 ;; esac  # shared with the host
+  path=$(nearest_existing "$1") || return 0
   for path in "$path" "$(realpath -- "$path")"; do
     dir=$path
     [[ -d $path ]] || dir=${path%/*}
     [[ ! $root$dir/ -ef $dir/ ]] || continue
-    if hollow "$dir"; then
+    if contains_only_mounts "$dir"; then
       show "$dir" || die "$dir cannot be made visible inside (see above)"
     else
       own=1
@@ -215,26 +218,26 @@ show_named() {
   return "$own"
 }
 
-# refuse PATH FOLDER: what would be PATH can lie in FOLDER.
-refuse() {
-  die "$1 would be lost: the build environment has a $(nearest "$1") of its own, which this system does not see.
-  A new folder is seen by both:
+# fail_unwritable PATH FOLDER: fails because PATH cannot be created; FOLDER is the suggested place.
+fail_unwritable() {
+  die "$1 would be lost: the build environment has a $(nearest_existing "$1") of its own, not visible to this system.
+  Create a folder that is visible to both:
     mkdir -p $2"
 }
 
-# A folder that the program makes if need be. It would make it inside where the nearest
-# folder is one of the environment's own (/var/lib), so there it is made before.
+# show_folder DIR: a folder that the program creates if it is missing. If its closest
+# existing parent belongs to the environment (/var/lib), creates DIR on the host first.
 show_folder() {
   show_named "$1" && return
   mkdir -p -- "$1"
-  show_named "$1" || refuse "$1" "$1/tensor-trace"
+  show_named "$1" || fail_unwritable "$1" "$1/tensor-trace"
 }
 
-# A file that the program makes if need be. Unlike a folder it cannot be made for it: some
-# programs refuse to write what is there.
+# show_output FILE: a file that the program creates. It cannot be created in advance like a
+# folder, because some programs do not overwrite existing files.
 show_output() {
   local dir=${1%/*}
-  show_named "$1" || [[ -e $1 ]] || { [[ ! -d $dir/ ]] || dir+=/tensor-trace; refuse "$1" "$dir"; }
+  show_named "$1" || [[ -e $1 ]] || { [[ ! -d $dir/ ]] || dir+=/tensor-trace; fail_unwritable "$1" "$dir"; }
 }
 
 show_host() {
@@ -248,7 +251,7 @@ show_host() {
   done
   for dir in /proc /sys /dev; do mount --rbind "$dir" "$root$dir"; done
   show /var/tmp
-  # Sessions lie in a folder of the last two, unless another is named.
+  # The default session folder is in one of the last two.
   for word in "$tree" "$cache" "$PWD" "${HOME:-}" "${XDG_DATA_HOME:-}"; do show_named "$word" || true; done
   for word in "$@"; do
     case $word in
@@ -266,14 +269,14 @@ show_host() {
     case $name in
       TT_DATA_DIR | CCACHE_DIR | npm_config_cache) show_folder "${!name:-}" ;;
       TT_API_KEY_FILE) show_output "${!name}" ;;
-      TT_API_KEY) ;;  # not to be seen among the arguments of a process
+      TT_API_KEY) ;;  # a secret; process arguments are visible to other users
       *) show_named "${!name}" || true ;;
     esac
   done
 }
 
-# Names, certificates and npm's settings are the host's: without them npm does
-# not reach its registry behind a proxy that signs with its own authority.
+# Uses the host's DNS settings, certificates and npm settings. Without them npm cannot reach
+# its registry through a proxy with its own certificate authority.
 show_network() {
   local file
   show_file /etc/resolv.conf /etc/resolv.conf
@@ -290,12 +293,12 @@ show_network() {
 inside() {
   local root=$1 bundle=/etc/ssl/certs/ca-certificates.crt name unset=()
   shift
-  mount --bind -- "$root" "$root"  # to be read-only here and not in the cache
+  mount --bind -- "$root" "$root"  # so that only this mount becomes read-only
   show_host "$@"
   show_network
   mount -o remount,bind,ro "$root" ||
-    say "warning: what is written into the build environment's own folders (/usr, /var, ...) stays there"
-  # Variables that point a compiler, a linker or Python at folders of the host.
+    say "warning: files written to the build environment's own folders (/usr, /var, ...) are not visible to the host"
+  # Unset variables that refer a compiler, linker or Python to host folders.
   for name in CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH \
     LIBRARY_PATH LD_LIBRARY_PATH LD_PRELOAD PKG_CONFIG_PATH CMAKE_PREFIX_PATH CMAKE_GENERATOR \
     PYTHONHOME PYTHONPATH SSL_CERT_DIR; do

@@ -28,13 +28,14 @@ constexpr std::array kLongNames = {
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// CLI11 says in errno that a value is none.
+// CLI11 reports an invalid value in errno.
 bool is_off(const std::string& value) {
   errno = 0;
   return CLI::detail::to_flag_value(value) == -1 && errno == 0;
 }
 
-// Why a value could not be converted: by the name that CLI11, or we, gave the type.
+// Error message for a value that could not be converted, derived from the type name that
+// CLI11 or this program set.
 std::string refusal(const CLI::Option& option, const std::string& value) {
   const std::string type = option.get_type_name();
   const bool whole = type.starts_with("UINT") || type.starts_with("INT") || type == "N";
@@ -47,7 +48,8 @@ std::string refusal(const CLI::Option& option, const std::string& value) {
   return std::format("must be {}, not '{}'", wanted, value);
 }
 
-// `name` is the option's or the variable's: where the mistake stands.
+// Converts the values of an option. `name`: the option or environment variable, for the error
+// message.
 void take(CLI::Option& option, const std::string& name) {
   try {
     option.run_callback();
@@ -59,11 +61,11 @@ void take(CLI::Option& option, const std::string& name) {
   } catch (const CLI::ConversionError&) {
     throw CLI::ValidationError(name, refusal(option, option.results().back()));
   } catch (const CLI::ArgumentMismatch&) {
-    throw CLI::ValidationError(name, "may be given once");
+    throw CLI::ValidationError(name, "may be given only once");
   }
 }
 
-// The values of everything that was given, by arguments or by the environment.
+// Converts the values of all options set by arguments or environment variables.
 void take_values(CLI::App& app) {
   const std::vector<CLI::Option*> options = app.get_options();
   std::set<const CLI::Option*> arguments, variables;
@@ -75,10 +77,10 @@ void take_values(CLI::App& app) {
     if (given(option) || variable.empty()) continue;
     const char* value = std::getenv(variable.c_str());
     if (value == nullptr || *value == '\0') continue;
-    // Off is what a flag without a contrary is anyway: it excludes nothing.
+    // For a flag without a negative form, "off" is the default and excludes nothing.
     const bool off = is_flag(*option) && option->get_fnames().empty() && is_off(value);
     if (off || std::ranges::any_of(option->get_excludes(), given)) {
-      option->envname("");  // CLI11 would take it
+      option->envname("");  // otherwise CLI11 reads it
       continue;
     }
     for (const CLI::Option* other : option->get_excludes())
@@ -93,10 +95,9 @@ void take_values(CLI::App& app) {
   for (CLI::App* verb : app.get_subcommands()) take_values(*verb);
 }
 
-// CLI11 takes from the environment what its checks pass and ignores the rest, and
-// says who is wrong in words of its own. So values are taken here, when all
-// arguments have been read and --help has been answered: by the callback of an
-// option that is always called and never given.
+// CLI11 ignores environment variables with invalid values and has its own error messages. To
+// report them like options, values are converted here, after all arguments are read and --help
+// is handled. The hook is the callback of a hidden option that is always called.
 void take_values_before_cli11(CLI::App& app) {
   const auto hook = [&app](const CLI::results_t& results) {
     if (!results.front().empty()) throw CLI::ExtrasError({"--take-values"});
@@ -109,7 +110,7 @@ void take_values_before_cli11(CLI::App& app) {
       ->callback_priority(CLI::CallbackPriority::First);
 }
 
-// Of the option that the arguments end with, of the verb that is among them.
+// For completion: prints the allowed values of the option that the arguments end with.
 void print_words(CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   CLI::App* of = &app;
@@ -126,14 +127,14 @@ std::string complaint(const CLI::App* app, const CLI::Error& error) {
   const bool lacks_verb = app->get_require_subcommand_min() > 0 && app->get_subcommands().empty();
   if (lacks_verb && error.get_name() == "RequiredError") {
     const std::vector<std::string> rest = app->remaining();
-    text = rest.empty()             ? "which verb?"
-           : rest.front()[0] == '-' ? std::format("there is no option {}", rest.front())
-                                    : std::format("there is no verb '{}'", rest.front());
+    text = rest.empty()             ? "a verb is required"
+           : rest.front()[0] == '-' ? std::format("unknown option {}", rest.front())
+                                    : std::format("unknown verb '{}'", rest.front());
   } else if (error.get_name() == "ArgumentMismatch") {
-    text = text.substr(0, text.find(':')) + " needs a value";
+    text = text.substr(0, text.find(':')) + " requires a value";
   }
-  return std::format("{0}: {1}\n`{0} --help` says {2}.\n", program, text,
-                     lacks_verb ? "which there are" : "more");
+  return std::format("{0}: {1}\nRun `{0} --help` for {2}.\n", program, text,
+                     lacks_verb ? "a list of verbs" : "usage");
 }
 
 }  // namespace

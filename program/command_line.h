@@ -1,4 +1,4 @@
-// A program's command line, and the environment that stands for parts of it.
+// Command-line parsing, with environment variables as an alternative to options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,19 +9,19 @@
 
 namespace tt {
 
-// Every option of `app` that has a long name can be given by the environment,
-// too: --ctx-size as TT_CTX_SIZE. Asked where the command line does not have the
-// option, nor one that excludes it; a value is refused as the option's would be.
+// Lets an environment variable set each option of `app` that has a long name: TT_CTX_SIZE for
+// --ctx-size. A variable is ignored if the command line contains the option or one that
+// excludes it. Its value is validated like the option's.
 void name_environment(CLI::App& app, std::string_view prefix = "TT_");
 
-// The arguments behind the program's name, with llama.cpp's names of several
-// letters behind one dash (-ngl, -ub...), which CLI11 does not have, as long ones.
+// The arguments after the program name. llama.cpp's short options with several letters (-ngl,
+// -ub...), which CLI11 does not support, are replaced by the long options.
 std::vector<std::string> arguments_of(int argc, char** argv);
 
-// Parses and runs callbacks; once for an `app`. Exit code when there is nothing
-// more to do: 0 after --help and --version, 2 after a mistake; both have been
-// printed. With TT_COMPLETE in the environment nothing runs: the words that the last
-// argument, an option, takes are printed (cli/completion/tt).
+// Parses the arguments and runs the callbacks; call it once per `app`. Returns an exit code if
+// the program should end: 0 after --help and --version, 2 after an error, which is printed.
+// If TT_COMPLETE is set in the environment, runs nothing and prints the allowed values of the
+// last argument, an option (cli/completion/tt).
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments);
 
 }  // namespace tt

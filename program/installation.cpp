@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The first that exists, else the last.
+// The first path that exists, otherwise the last one.
 fs::path first_existing(std::initializer_list<fs::path> places) {
   for (const fs::path& place : places) {
     std::error_code none;
@@ -25,7 +25,7 @@ Installation installation_of_this_program() {
   const fs::path bin = fs::read_symlink("/proc/self/exe", none).parent_path();
   const fs::path prefix = bin.parent_path();
   const fs::path share = prefix / "share" / "tensor-trace";
-  const fs::path bundled = TT_BUNDLED_MODEL;  // in the tree this was built from
+  const fs::path bundled = TT_BUNDLED_MODEL;  // in the source tree of the build
   return {.bundled_model = first_existing({share / bundled.filename(), bundled}),
           .checker = first_existing(
               {prefix / "libexec" / "tensor-trace" / "tt-check-model", bin / "tt-check-model"}),

@@ -1,6 +1,5 @@
-// Where the parts of this installation lie: found relative to the running
-// program, so that an installed tree can be moved. In the build folder the
-// same questions have answers, too.
+// Paths of the installed files, relative to the running program, so that an installation can
+// be moved. Also works in the build folder.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +7,9 @@
 namespace tt {
 
 struct Installation {
-  std::filesystem::path bundled_model;  // small, trained; serves when no model is named
+  std::filesystem::path bundled_model;  // small trained model; the default model
   std::filesystem::path checker;        // tt-check-model
-  std::filesystem::path webui;          // the built page; may not exist
+  std::filesystem::path webui;          // built web UI; may not exist
 };
 
 Installation installation_of_this_program();

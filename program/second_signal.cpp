@@ -12,7 +12,7 @@ namespace {
 std::atomic<std::int64_t> first_ns = 0;
 static_assert(decltype(first_ns)::is_always_lock_free);
 
-std::int64_t now_ns() {  // clock_gettime() may be called in a handler
+std::int64_t now_ns() {  // clock_gettime() is async-signal-safe
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (now.tv_sec * std::int64_t{1'000'000'000}) + now.tv_nsec;
@@ -25,7 +25,7 @@ void first_signal_came() { first_ns = now_ns(); }
 void second_signal(int number) {
   if (now_ns() - first_ns < std::chrono::nanoseconds(kOneSignal).count()) return;
   signal(number, SIG_DFL);
-  raise(number);  // pending until the handler has returned
+  raise(number);  // blocked until the handler returns
 }
 
 }  // namespace tt

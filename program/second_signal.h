@@ -1,18 +1,19 @@
-// SIGINT or SIGTERM asks a program to finish, a second one ends it. timeout(1) and some
-// supervisors signal a process twice in one breath, itself and its group: that is one.
+// Two-stage handling of SIGINT and SIGTERM: the first signal requests a stop, the second one
+// ends the process. timeout(1) and some supervisors signal the process and then its process
+// group; these two signals count as one.
 #pragma once
 
 #include <chrono>
 
 namespace tt {
 
-// What comes within is the first, still.
+// Signals within this time after the first one are ignored.
 inline constexpr std::chrono::milliseconds kOneSignal{200};
 
-// The first has come, now. Both functions may be called in a handler.
+// Records the time of the first signal. Both functions are async-signal-safe.
 void first_signal_came();
 
-// A handler of what comes after it: ends the process as the signal does that has no handler.
+// Handler for further signals: ends the process with the default action of the signal.
 void second_signal(int number);
 
 }  // namespace tt

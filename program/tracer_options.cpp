@@ -14,7 +14,7 @@ namespace {
 const std::vector<std::string> kCacheTypes = {"f32",  "f16",  "bf16", "q8_0",  "q5_1",
                                               "q5_0", "q4_1", "q4_0", "iq4_nl"};
 
-// host:port, as llama.cpp's RPC backend wants it.
+// Validates host:port, the format of llama.cpp's RPC backend. Empty: valid.
 std::string endpoint_complaint(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
   const char* end = endpoint.data() + endpoint.size();
@@ -30,16 +30,17 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
   app.add_option("-m,--model", model.path, "GGUF file to load (default: the small bundled model)")
       ->type_name("FILE");
   app.add_option("--n-gpu-layers,--gpu-layers", model.gpu_layers,
-                 "-ngl: layers to run on a GPU, if llama.cpp has a backend for it")
+                 "Number of layers to run on a GPU, if llama.cpp has a GPU backend (-ngl)")
       ->check(whole_number(0, kMostInt32))
       ->capture_default_str();
   app.add_flag("--mmap,!--no-mmap", model.mmap,
-               "Map the model's file (default); else read it into memory");
-  app.add_flag("--mlock,!--no-mlock", model.mlock, "Keep the model in RAM, never paged out");
+               "Map the model file into memory (default); otherwise read it into a buffer");
+  app.add_flag("--mlock,!--no-mlock", model.mlock,
+               "Lock the model in RAM so that it is not paged out");
   app.add_flag("--repack,!--no-repack", model.repack,
-               "Rewrite weights for faster kernels at load (default); off (-nr): every weight is "
-               "read from the file mapping");
-  app.add_option("--rpc", model.rpc_servers, "Run layers on llama.cpp RPC servers, host:port,...")
+               "Convert weights at load to a layout for faster kernels (default); otherwise (-nr) "
+               "read every weight from the file mapping");
+  app.add_option("--rpc", model.rpc_servers, "llama.cpp RPC servers that run layers, host:port,...")
       ->delimiter(',')
       ->check(CLI::Validator(&endpoint_complaint, ""))
       ->type_name("HOST:PORT");
@@ -47,21 +48,22 @@ void add_model_options(CLI::App& app, ModelOptions& model) {
 
 void add_context_options(CLI::App& app, ContextOptions& context) {
   app.add_option("-c,--ctx-size", context.context,
-                 "Tokens that fit, rounded up to a multiple of 256; 0: as the model was trained")
+                 "Context size in tokens, rounded up to a multiple of 256; 0: the model's "
+                 "training context")
       ->check(whole_number(0, kMostContext))
       ->capture_default_str();
-  app.add_option("-b,--batch-size", context.batch, "Most tokens given to llama.cpp at a time")
+  app.add_option("-b,--batch-size", context.batch, "Maximum number of tokens per llama.cpp batch")
       ->check(whole_number(1, kMostContext))
       ->capture_default_str();
   app.add_option("--ubatch-size", context.ubatch,
-                 "-ub: most tokens of one step, that is of one evaluation of a graph")
+                 "Maximum number of tokens per step, that is per graph evaluation (-ub)")
       ->check(whole_number(1, kMostContext))
       ->capture_default_str();
-  app.add_option("-t,--threads", context.threads, "Threads that compute; 0: one per core")
+  app.add_option("-t,--threads", context.threads, "Number of compute threads; 0: one per core")
       ->check(whole_number(0, kMostThreads))
       ->capture_default_str();
   app.add_option("--threads-batch", context.threads_batch,
-                 "-tb: threads for prompts; 0: as --threads")
+                 "Number of threads for prompts; 0: same as --threads (-tb)")
       ->check(whole_number(0, kMostThreads))
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -71,15 +73,16 @@ void add_context_options(CLI::App& app, ContextOptions& context) {
                                      : word == "off" ? FlashAttention::Off
                                                      : FlashAttention::Auto;
          },
-         "-fa: flash attention (default: auto)")
+         "Flash attention (default: auto; -fa)")
       ->transform(one_of({"on", "off", "auto"}))
       ->type_name("on|off|auto");
   app.add_option("--cache-type-k", context.cache_type_k,
-                 "-ctk: type of the K cache: " + CLI::detail::join(kCacheTypes, ", "))
+                 "Data type of the K cache (-ctk): " + CLI::detail::join(kCacheTypes, ", "))
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--cache-type-v", context.cache_type_v, "-ctv: type of the V cache, likewise")
+  app.add_option("--cache-type-v", context.cache_type_v,
+                 "Data type of the V cache (-ctv): as for the K cache")
       ->transform(one_of(kCacheTypes))
       ->type_name("TYPE")
       ->capture_default_str();

@@ -1,5 +1,4 @@
-// The options about model and context, the same for tt-server and `tt record`,
-// named as llama.cpp names them.
+// Model and context options of tt-server and `tt record`, with llama.cpp's names.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +7,7 @@
 
 namespace tt {
 
-// Both option structs outlive the parsing; what they hold before is the default.
+// The structs must outlive the parsing; their initial values are the defaults.
 void add_model_options(CLI::App& app, ModelOptions& model);
 void add_context_options(CLI::App& app, ContextOptions& context);
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// 100000, not 1e+05.
+// Formats 100000 as 100000, not 1e+05.
 std::string plain(double value) {
   return value == std::trunc(value) ? std::format("{:.0f}", value) : std::format("{}", value);
 }
@@ -80,7 +80,7 @@ CLI::Validator size_in_bytes(Units units) {
         bool taken = false;
         try {
           taken = parse(text).empty();
-        } catch (const CLI::ValidationError&) {  // so it says that a unit is unknown
+        } catch (const CLI::ValidationError&) {  // unknown unit
           taken = false;
         }
         return taken ? std::string()
@@ -93,8 +93,8 @@ std::string text_complaint(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Character character = utf8_character_at(text.substr(at));
     if (character.state != Utf8Character::Valid) {
-      return std::format("is not UTF-8: byte {}, 0x{:02x}, begins no character", at,
-                         static_cast<unsigned char>(text[at]));
+      return std::format("is not valid UTF-8: invalid byte 0x{:02x} at offset {}",
+                         static_cast<unsigned char>(text[at]), at);
     }
     at += character.length;
   }
@@ -110,7 +110,7 @@ CLI::Validator existing_folder() {
       [](const std::string& path) {
         std::error_code none;
         const bool taken = fs::is_directory(path, none);
-        return taken ? "" : std::format("must be a folder that exists, not '{}'", path);
+        return taken ? "" : std::format("must be an existing folder, not '{}'", path);
       },
       "");
 }
@@ -119,14 +119,14 @@ CLI::Validator existing_path() {
   return CLI::Validator(
       [](const std::string& path) {
         std::error_code none;
-        return fs::exists(path, none) ? "" : std::format("there is no '{}'", path);
+        return fs::exists(path, none) ? "" : std::format("'{}' does not exist", path);
       },
       "");
 }
 
 namespace {
 
-// A validator's name says its words.
+// The name of a choice validator is this prefix and its choices, for words_of().
 constexpr std::string_view kNamed = "one of ";
 
 std::string name_of(const Words& words) {
@@ -143,7 +143,7 @@ std::vector<std::string> words_of(CLI::Option& option) {
     if (!name.starts_with(kNamed)) return {};
     std::istringstream list(name.substr(kNamed.size()));
     return {std::istream_iterator<std::string>(list), {}};
-  } catch (const CLI::OptionNotFound&) {  // it takes anything
+  } catch (const CLI::OptionNotFound&) {  // any value is allowed
     return {};
   }
 }

@@ -1,5 +1,5 @@
-// What values of options may be, said as a person would: bounds in --help, and
-// why one is refused.
+// CLI11 validators for option values, with readable bounds in --help and readable error
+// messages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,32 +13,35 @@
 
 namespace tt {
 
-// Numbers from `least` to `most`, whose names are not looked at.
+// Numbers from `least` to `most`. The name in NumberBounds is not used.
 CLI::Validator whole_number(double least, double most);
 CLI::Validator whole_number(const NumberBounds& bounds);
 CLI::Validator number(const NumberBounds& bounds);
 CLI::Validator number_above_zero(double most);
 
-// Bytes, as 500M or 20G; units are powers of 1024, or of 1000 but for KiB...
+// A size in bytes, like 500M or 20G. Units are powers of 1024, or with Of1000 powers of 1000
+// except for KiB, MiB, ...
 enum class Units { Of1024, Of1000 };
 CLI::Validator size_in_bytes(Units units);
 
-// Text that can be shown and sent as JSON. `text_complaint`: none.
+// Valid UTF-8 without other restrictions, so that it can be sent as JSON. text_complaint()
+// returns the error message, empty: valid.
 CLI::Validator utf8_text();
 std::string text_complaint(std::string_view text);
 
 CLI::Validator existing_folder();
-CLI::Validator existing_path();  // a file, or a folder
+CLI::Validator existing_path();  // a file or a folder
 
-// One of some words, whatever their case.
+// One of a list of words, case-insensitive.
 using Words = std::vector<std::pair<std::string, long long>>;
 CLI::Validator one_of(const std::vector<std::string>& words);
-CLI::Validator numbered_word(const Words& words);  // becomes its number
+CLI::Validator numbered_word(const Words& words);  // the value becomes the number of the word
 
-// What an option takes, where that is one of some words; else none. For completion.
+// The choices of an option with a one_of() or numbered_word() validator, otherwise empty. For
+// completion.
 std::vector<std::string> words_of(CLI::Option& option);
 
-// One of some words that stand for values of an enum, or for true and false.
+// Names of enum values, or of true and false.
 template <class Choices>
 CLI::Validator choice(const Choices& choices) {
   Words words;

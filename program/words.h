@@ -1,4 +1,4 @@
-// Values of an enum by their words, as options take them.
+// Enum values by name, for options with enum values.
 #pragma once
 
 #include <map>
@@ -6,6 +6,7 @@
 
 namespace tt::cli {
 
+// The values from 0 to `last` for which `allowed` is true.
 template <class Enum>
 std::map<std::string, Enum> words(Enum last, auto allowed) {
   std::map<std::string, Enum> out;

@@ -32,7 +32,7 @@ class Repeater {
     while (done && made_.accesses < accesses_) {
       if (!first_generated) {
         return std::unexpected(
-            TraceError{TraceError::Kind::NotFound, "The session generated nothing to repeat."});
+            TraceError{TraceError::Kind::NotFound, "The session has no generated step to repeat."});
       }
       done = repeat(*first_generated, [](const Step& s) { return s.phase == Phase::Generate; });
     }
@@ -88,7 +88,8 @@ class Repeater {
     return made_.steps % 1024 == 0 ? writer_.commit() : Done{};
   }
 
-  // To where the session is by now, every time between 0.9 and 1.1 of what it was.
+  // Moves the step to the current end of the session and scales every duration by a random
+  // factor from 0.9 to 1.1.
   void shift(Step& step) {
     const auto jittered = [&](Ns from, Ns to) {
       const std::uint64_t per_1024 = 922 + random_() % 205;
@@ -154,7 +155,7 @@ std::filesystem::path usual_session(const char* program, UsualModel of, std::uin
   const auto run = [&](const std::string& arguments) {
     const std::string command = "'" + tt + "' " + arguments + " >/dev/null";
     if (std::system(command.c_str()) == 0) return true;
-    std::println(stderr, "{} failed; is tt built beside this program?", command);
+    std::println(stderr, "{} failed; is tt built in the same folder as this program?", command);
     return false;
   };
   const std::string shape =

@@ -1,4 +1,4 @@
-// make_big_session FROM TO [ACCESSES]: writes the session that benches ask.
+// make_big_session FROM TO [ACCESSES]: writes a long session for benchmarks.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <print>
@@ -9,11 +9,11 @@
 int main(int argc, char** argv) {
   std::string from, to;
   std::uint64_t accesses = 100'000'000;
-  CLI::App app("A long session made from a short one, by repeating its generated steps",
+  CLI::App app("Writes a long session by repeating the generated steps of a short one",
                "make_big_session");
-  app.add_option("from", from, "A finished session, .ttrace")->required();
-  app.add_option("to", to, "The session to write")->required();
-  app.add_option("accesses", accesses, "How many at least (default: 100000000)");
+  app.add_option("from", from, "Finished session to extend (.ttrace)")->required();
+  app.add_option("to", to, "Session file to write")->required();
+  app.add_option("accesses", accesses, "Minimum number of accesses (default: 100000000)");
   CLI11_PARSE(app, argc, argv);
   const auto made = tt::bench::make_big_session(from, to, accesses);
   if (!made) {

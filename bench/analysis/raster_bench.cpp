@@ -1,11 +1,11 @@
-// How long does a question about a session of 100 million accesses take, on one
-// core? Budgets: the first picture of 1400 x 800 after opening at most 500 ms, any
-// later one, of the whole session or any window, 50 ms (p95); a page of accesses at
-// any depth with a filter 20 ms (p95); top N, per layer, per op kind, hot and cold
-// 50 ms (p95); memory of the session's index 256 MB. One iteration is one question.
+// Latency of queries on a session of 100 million accesses, on one core. Budgets: first raster
+// of 1400 x 800 pixels, including opening, 500 ms; any later raster of the whole session or a
+// window, 50 ms (p95); a page of accesses at any position, with a filter, 20 ms (p95); top N,
+// per layer, per op kind, hot and cold 50 ms (p95); memory of the session index 256 MB. One
+// iteration is one query.
 //
-// raster_bench [SESSION [ROUNDS]]: a session that make_big_session wrote; without one
-// the usual one of the benches (big_session.h).
+// raster_bench [SESSION [ROUNDS]]: SESSION is a file of make_big_session; default: the default
+// session of the benchmarks (big_session.h).
 
 #include <algorithm>
 #include <chrono>
@@ -31,8 +31,8 @@
 
 namespace {
 
-// What passed, and what this process computed meanwhile, in milliseconds: on a machine with
-// other work the second says what a question costs.
+// Elapsed time and CPU time of this process, in milliseconds. On a machine with other load
+// only the CPU time is meaningful.
 struct Spent {
   double clock = 0, processor = 0;
 };
@@ -64,7 +64,7 @@ double anonymous_mb() {
 }
 
 void report(const std::string& name, const std::vector<Spent>& times, double budget) {
-  const auto at = [&](double Spent::* of, double share) {
+  const auto at = [&](double Spent::*of, double share) {
     std::vector<double> sorted;
     for (const Spent& each : times) sorted.push_back(each.*of);
     std::ranges::sort(sorted);
@@ -83,7 +83,7 @@ void measure(const std::string& name, int rounds, double budget, Ask ask) {
   for (int i = 0; i < rounds; ++i) {
     const Stopwatch watch;
     if (!ask()) {
-      std::println(stderr, "{} found nothing", name);
+      std::println(stderr, "{} returned no result", name);
       std::exit(1);
     }
     times.push_back(watch.spent());
@@ -121,18 +121,18 @@ int main(int argc, char** argv) {
   const auto at_most = [](double figure, double budget) {
     return bench::verdict(figure, bench::Bound::AtMost, budget);
   };
-  std::println("index {:.0f} ms of the processor, {:.0f} on the clock, {:.1f} MB", built.processor,
-               built.clock, static_cast<double>(index->memory_bytes()) / 1e6);
-  std::println("first picture after opening {:.0f} ms of the processor, {:.0f} on the clock, {}",
+  std::println("index {:.0f} ms CPU, {:.0f} ms wall clock, {:.1f} MB", built.processor, built.clock,
+               static_cast<double>(index->memory_bytes()) / 1e6);
+  std::println("first raster including opening {:.0f} ms CPU, {:.0f} ms wall clock, {}",
                first.processor, first.clock, at_most(first.processor, 500));
-  std::println("memory of the opened session {:.1f} MB, {}", memory, at_most(memory, 256));
+  std::println("memory of the open session {:.1f} MB, {}", memory, at_most(memory, 256));
 
-  std::println("{:<44} {:>5} {:>9} {:>9} {:>9} {:>9}  {}", "ms of the processor; on the clock", "n",
-               "p50", "p95", "p50", "p95", "budget, p95 of the processor");
+  std::println("{:<44} {:>5} {:>9} {:>9} {:>9} {:>9}  {}", "ms CPU; ms wall clock", "n", "p50",
+               "p95", "p50", "p95", "budget, p95 of CPU time");
   std::mt19937_64 random(1);
   const auto end = index->steps().back().end.v;
   const auto tokens = static_cast<std::int64_t>(token_end(index->steps().back()));
-  // A window of any size, each as likely as any other by its logarithm.
+  // A random window; the logarithm of its size is uniformly distributed.
   const auto window = [&](std::int64_t size, double least) {
     const double share = std::pow(least, std::uniform_real_distribution<double>()(random));
     const auto wide =
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
       });
     }
   }
-  // Neither axis says when: of the whole session and of windows of time.
+  // Neither axis is time: for the whole session and for windows of time.
   struct Map {
     Axis x, y;
     Value value;
@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
       return raster(*index, query).has_value();
     });
   }
-  // Each filter, on pictures that it leaves much of.
+  // Each filter, on rasters where many accesses match.
   struct Filtered {
     const char* name;
     TraceFilter filter;
@@ -255,14 +255,15 @@ int main(int argc, char** argv) {
     });
   }
   for (const Axis by : {Axis::Tensor, Axis::Token, Axis::Step}) {
-    measure(std::string("hot and cold by ") + to_text(by), rounds, 50,
-            [&] { return hot_cold(*index, {.by = by, .page = {0, 1000}}).has_value(); });
+    measure(std::string("hot and cold by ") + to_text(by), rounds, 50, [&] {
+      return hot_cold(*index, {.by = by, .page = {0, 1000}}).has_value();
+    });
   }
   measure("sequential reads, gap 128 KiB", std::max(3, rounds / 5), 50, [&] {
     return sequentiality(*index, {}, kUsualGap, {.from = 0, .limit = 1000}).has_value();
   });
-  // A page begins behind any row of any step, as a cursor does; the index is there, as in a
-  // server that was asked before.
+  // A page starts at a random step. The index exists already, as in a server after the first
+  // query.
   const auto page = [&](const std::string& name, const AccessFilter& filter,
                         Order<AccessSort> order = {}, std::optional<Phase> phase = {}) {
     measure("page of accesses, " + name, rounds, 20, [&] {
@@ -287,12 +288,12 @@ int main(int argc, char** argv) {
   page("of a layer on disk, backward", of_layer, backward);
   page("of one tensor", of_tensor);
   page("of an expert of a layer", of_expert);
-  page("of an expert that there is not", of_no_expert);
-  page("of an expert that there is not, backward", of_no_expert, backward);
-  page("of a layer, of a phase that there is not", of_layer, {}, Phase::Encode);
-  page("of a tensor that there is not", of_none);
-  page("of a tensor that there is not, backward", of_none, backward);
-  // In other orders, behind any row.
+  page("of a nonexistent expert", of_no_expert);
+  page("of a nonexistent expert, backward", of_no_expert, backward);
+  page("of a layer, of a nonexistent phase", of_layer, {}, Phase::Encode);
+  page("of a nonexistent tensor", of_none);
+  page("of a nonexistent tensor, backward", of_none, backward);
+  // Sorted pages that start after a random row.
   const auto sorted = [&](const std::string& name, const AccessFilter& filter,
                           Order<AccessSort> order) {
     std::vector<AccessPlace> cursors;

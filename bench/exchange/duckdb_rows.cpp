@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 using exchange::access_columns;
 using exchange::AccessColumn;
 using exchange::CellType;
-using Field = std::optional<std::string>;  // none: NULL
+using Field = std::optional<std::string>;  // nullopt: NULL
 
-// What a program writes, as fields of CSV: NULL is nothing, an empty text is "".
+// Reads the CSV output of a program. An empty field is NULL, "" is an empty text.
 class CsvPipe {
  public:
   explicit CsvPipe(const std::string& command)
@@ -32,7 +32,7 @@ class CsvPipe {
 
   bool started() const { return pipe_ != nullptr; }
   std::uint64_t bytes() const { return bytes_; }
-  // Fields of the next row, reused; false: there is none.
+  // Reads the next row into `row`, reusing its strings. False at the end.
   bool next(std::vector<Field>& row) {
     std::size_t i = 0;
     if (peek() == EOF) return false;
@@ -63,7 +63,7 @@ class CsvPipe {
     if (c != EOF) ++at_;
     return c;
   }
-  // true: the row goes on behind it.
+  // Reads one field. True if another field of the row follows.
   bool field(Field& out) {
     const bool quoted = peek() == '"';
     if (out) {
@@ -93,7 +93,8 @@ class CsvPipe {
   std::uint64_t bytes_ = 0;
 };
 
-// Whether a value of ours is what DuckDB wrote. Numbers beyond 2^63 are negative here.
+// Whether a value of our SQL equals DuckDB's. Our SQL has UInt64 values above 2^63 - 1 as
+// negative numbers.
 bool same(const sql::QueryValue& ours, const Field& theirs, CellType type) {
   if (std::holds_alternative<std::monostate>(ours)) return !theirs;
   if (!theirs) return false;
@@ -117,7 +118,7 @@ std::string text_of(const sql::QueryValue& value) {
   return "NULL";
 }
 
-// As DuckDB is asked: flags as we have them, floats as the doubles that SQLite makes of them.
+// Column list for DuckDB, with types as in SQLite: flags as integers, floats as doubles.
 std::string columns_for_duckdb() {
   std::string list;
   for (const AccessColumn& column : access_columns()) {
@@ -162,7 +163,7 @@ std::expected<RowAgreement, std::string> compare_with_duckdb(const fs::path& ses
   auto query = sql::Query::prepare(*std::move(reader),
                                    "SELECT " + names + " FROM access ORDER BY step, op, access");
   if (!query) return std::unexpected(query.error().message);
-  // Rows come in the order of the file.
+  // DuckDB returns the rows in file order.
   CsvPipe duckdb(
       std::format("duckdb -bail -c \"COPY (SELECT {} FROM '{}') TO '/dev/stdout' "
                   "(FORMAT csv, HEADER false)\"",

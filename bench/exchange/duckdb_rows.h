@@ -1,5 +1,5 @@
-// Whether DuckDB, reading a session's Parquet, and our SQL say the same of every
-// access: all columns of all rows, in order.
+// Compares the accesses of a session's Parquet export, read by DuckDB, with our SQL: all columns
+// of all rows, in order.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace tt::bench {
 
 struct RowAgreement {
-  std::uint64_t rows = 0;       // that were the same, up to the first that is not
-  std::uint64_t columns = 0;    // of each
-  std::uint64_t bytes = 0;      // of their text
-  std::string difference = {};  // the first: row, column, what either says; empty: none
+  std::uint64_t rows = 0;       // equal rows before the first difference
+  std::uint64_t columns = 0;    // per row
+  std::uint64_t bytes = 0;      // CSV text read from DuckDB
+  std::string difference = {};  // first difference: row, column, both values; empty: none
 };
 
-// `folder` gets the Parquet, which is removed afterwards. The error: what could not be
-// read, written or started. Needs `duckdb`.
+// Writes the Parquet file to `folder` and removes it afterwards. The error names what could not
+// be read, written or started. Needs `duckdb` on PATH.
 std::expected<RowAgreement, std::string> compare_with_duckdb(const std::filesystem::path& session,
                                                              const std::filesystem::path& folder);
 

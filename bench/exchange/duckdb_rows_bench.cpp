@@ -1,8 +1,8 @@
-// Do DuckDB and we agree, row by row, on what a session of 10 million accesses says?
-// All columns of the exported row: DuckDB from the Parquet, we by SQL over the session.
+// Compares the rows of a session of 10 million accesses, all columns: the Parquet export read by
+// DuckDB with our SQL on the session.
 //
-//   duckdb_rows_bench [SESSION...]     without any: the two usual ones of the benches,
-//                                      of 10 million accesses each (big_session.h)
+//   duckdb_rows_bench [SESSION...]     default: the two default sessions of the benchmarks, with
+//                                      10 million accesses each (big_session.h)
 #include <chrono>
 #include <filesystem>
 #include <print>

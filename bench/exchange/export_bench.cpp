@@ -1,9 +1,9 @@
-// How fast is a session exported? Budget: 5 million accesses/s to Parquet, on one core.
+// Export speed. Budget: 5 million accesses/s to Parquet, on one core.
 //
-// export_bench [SESSION [FORMAT...]]: writes the session (without one the usual one of
-// the benches, of 100 million accesses) in each format to a file in its folder (removed
-// afterwards) and says rows/s, bytes per row and the most memory the process had. Rows
-// are counted by the session's own totals.
+// export_bench [SESSION [FORMAT...]]: exports the session in each format to a file in its folder,
+// removes the file, and prints rows/s, bytes per row and the peak memory of the process. Default:
+// the default session of the benchmarks, with 100 million accesses. The row count comes from the
+// totals of the session.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the benches of the server share: servers as processes, a streamed
-// request, a live client, medians. Node's own fetch and WebSocket, no packages.
+// Shared code of the server benchmarks: server processes, streamed requests, live clients,
+// medians. Uses only Node's built-in fetch and WebSocket.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -8,14 +8,15 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const tree = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-// TT_BIN: programs of another folder, so that a build does not replace them on the way.
+// TT_BIN: another folder with the programs, so that a build does not replace them during a run.
 export const program = (name) => join(process.env.TT_BIN ?? join(tree, 'build/release/bin'), name);
 export const bundledModel = join(tree, 'tracer/modelgen/bundled/pocket.gguf');
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export const now = () => performance.now(); // ms
 
-// "--rounds 5 --model x.gguf" over defaults; numbers stay numbers.
+// Parses "--rounds 5 --model x.gguf" over the defaults; values are converted to the type of the
+// default.
 export function options(defaults) {
   const chosen = { ...defaults };
   for (let i = 2; i < process.argv.length; i += 2) {
@@ -30,7 +31,8 @@ export function options(defaults) {
   return chosen;
 }
 
-// A file, or one of the shapes that `tt model` knows: made once, kept beside other temporary files.
+// Path of a model: an existing file, or a named shape of `tt model`, generated once in the
+// temporary folder.
 export function modelFile(model) {
   if (existsSync(model)) return model;
   const file = join(tmpdir(), `tt-bench-${model}.gguf`);
@@ -48,25 +50,26 @@ export function machine() {
   return `${cpus().length} cores of ${cpus()[0].model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`;
 }
 
-// A server process; stop() waits until it has ended. `args` get the port.
+// A server process; stop() waits until it has ended. `{data}` in `args` is replaced by a new
+// temporary folder.
 export class Server {
   constructor(program, args, env = {}) {
     this.data = mkdtempSync(join(tmpdir(), 'tt-bench-'));
     this.started = now();
     const full = args.map((arg) => arg.replace('{data}', this.data));
     this.child = spawn(program, full, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-    this.said = '';
+    this.output = '';
     for (const pipe of [this.child.stdout, this.child.stderr])
-      pipe.on('data', (part) => (this.said = (this.said + part).slice(-20000)));
+      pipe.on('data', (part) => (this.output = (this.output + part).slice(-20000)));
     this.ended = new Promise((resolve) => this.child.once('exit', resolve));
   }
 
-  // Until `ready(url)` says so; gives the milliseconds since the start of the process.
+  // Waits until `ready(url)` returns true; returns the milliseconds since the process started.
   async ready(url, ready) {
     for (;;) {
-      if (this.child.exitCode !== null) throw new Error(`the server ended: ${this.said}`);
+      if (this.child.exitCode !== null) throw new Error(`the server ended: ${this.output}`);
       try {
-        this.url = typeof url === 'function' ? url(this.said) : url;
+        this.url = typeof url === 'function' ? url(this.output) : url;
         if (this.url && (await ready(this.url))) return now() - this.started;
       } catch {
         // not listening yet
@@ -75,7 +78,7 @@ export class Server {
     }
   }
 
-  // Memory that no file backs, in bytes; open descriptors.
+  // Anonymous memory in bytes; number of open descriptors.
   memory() {
     const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
     return Number(/RssAnon:\s+(\d+)/.exec(status)[1]) * 1024;
@@ -97,13 +100,13 @@ export async function startOurs(o, more = []) {
     '--data-dir', '{data}', ...more,
   ]);
   server.loadMs = await server.ready(
-    (said) => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0],
+    (output) => /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0],
     async (url) => (await (await fetch(`${url}/api/v1/health`)).json()).model_state === 'loaded',
   );
   return server;
 }
 
-// Posts and reads server-sent events: `each(type, data)` for every one.
+// Posts a request and calls `each(type, data)` for every server-sent event.
 export async function stream(url, body, each) {
   const response = await fetch(url, {
     method: 'POST',
@@ -124,7 +127,7 @@ export async function stream(url, body, each) {
   }
 }
 
-// One request of ours: milliseconds to the first token, tokens per second after it.
+// One generation request to tt-server: milliseconds to the first token, tokens per second after it.
 export async function generate(url, body) {
   const started = now();
   const times = [];
@@ -144,8 +147,8 @@ export function pace(started, times) {
   };
 }
 
-// A live client whose machine is switched off: it subscribes to everything, and after `ms` its
-// connection is gone without a close frame, in the middle of whatever is on its way.
+// A live client that disappears: it subscribes to everything and resets its connection after `ms`
+// without a close frame, while messages are in transit.
 export async function vanishingClient(url, ms) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -156,14 +159,14 @@ export async function vanishingClient(url, ms) {
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   );
   const text = Buffer.from(JSON.stringify({ type: 'subscribe', session: '*', kinds: ['token', 'op'] }));
-  // One text frame with the mask 0, which leaves the text as it is.
+  // One text frame with mask 0, which does not change the text.
   socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]));
   await sleep(ms);
   socket.resetAndDestroy();
 }
 
-// A live client that acknowledges what it gets. `reads: false`: it stops acknowledging, which is
-// what a client that does not read looks like to the server.
+// A live client that acknowledges messages. `reads: false`: it never acknowledges, which the
+// server treats like a client that does not read.
 export class LiveClient {
   constructor(url, { reads = true, onFrame = () => {} } = {}) {
     this.bytes = this.acked = 0;

@@ -1,12 +1,12 @@
-// What do 16 live clients cost the generation, and how late do they see an op?
-// Budget: tokens per second at least 0.97 of those without clients, 95 % of ops
-// seen within 100 ms; the server's CPU per client and second is stated.
+// Cost of 16 live clients for the generation, and their latency. Budget: tokens per second at
+// least 0.97 of the value without clients; 95 % of ops received within 100 ms. Also prints the
+// server CPU time per client and second.
 //
-// One inference thread; the server with all of its threads is bound to one core,
-// this process, which is all clients, to another (taskset): what the server does
-// for clients is the generation's loss. All kinds are subscribed, one of the clients never
-// acknowledges. Generations with and without clients alternate. --nuisances 1: beside
-// them one floods the server with commands, and others vanish.
+// One inference thread. The server with all threads is bound to one core and this process, which
+// runs all clients, to another (taskset), so that work for clients slows down the generation. The
+// clients subscribe to all kinds; one of them never acknowledges. Generations with and without
+// clients alternate. --nuisances 1: in addition, one client floods the server with commands and
+// others disappear.
 import { execFileSync } from 'node:child_process';
 import {
   LiveClient, generate, machine, median, options, quantile, sleep, startOurs, vanishingClient,
@@ -19,7 +19,7 @@ const o = options({
   threads: 1,
   context: 2048,
   tokens: 96,
-  core: '0', // as taskset takes them: '0-1' is two
+  core: '0', // taskset list: '0-1' is two cores
   clientsCore: 1,
   nuisances: 0,
 });
@@ -43,7 +43,7 @@ let floods = 0;
 let commands = 0;
 let vanished = 0;
 
-// Each 1 ms a command, on one connection as long as the server keeps it.
+// Sends a command every 1 ms; reconnects if the server closes the connection.
 async function flood(stop) {
   while (!stop.now) {
     const client = new LiveClient(server.url);
@@ -56,7 +56,7 @@ async function flood(stop) {
     await Promise.race([client.closed, over]);
     clearInterval(timer);
     ++floods;
-    // It is not read: it would wait for an answer to its goodbye.
+    // Not awaited, because the close handshake may never complete.
     void client.close();
   }
 }
@@ -100,9 +100,9 @@ await server.stop();
 
 const without = median(speeds.without);
 const with_ = median(speeds.with);
-// Its core is never idle: what the generation loses is what clients cost.
+// The core is never idle, so the loss of the generation is the cost of the clients.
 const share = 1 - with_ / without;
 console.log(`${machine()}; ${o.model}, ${o.threads} inference thread, ${o.clients} clients, ${o.rounds} rounds`);
 console.log(`tokens per second: ${without.toFixed(2)} without, ${with_.toFixed(2)} with clients: ratio ${(with_ / without).toFixed(3)} (budget 0.97)`);
-console.log(`ops seen after: median ${median(lags).toFixed(1)} ms, 95 % within ${quantile(lags, 0.95).toFixed(1)} ms (budget 100 ms), ${lags.length} sightings`);
-console.log(`server CPU per client and second: ${((share / o.clients) * 1000).toFixed(2)} ms; losses told to reading clients: ${lost}; ${floods} floods of ${commands} commands, ${vanished} vanished`);
+console.log(`op latency: median ${median(lags).toFixed(1)} ms, 95 % within ${quantile(lags, 0.95).toFixed(1)} ms (budget 100 ms), ${lags.length} samples`);
+console.log(`server CPU per client and second: ${((share / o.clients) * 1000).toFixed(2)} ms; losses reported to reading clients: ${lost}; ${floods} floods of ${commands} commands, ${vanished} disappeared`);

@@ -1,10 +1,9 @@
-// Is tt-server, tracing everything to disk, as quick as Debian's llama-server on
-// the same model, prompt and settings? Budget: load, time to first token and
-// tokens per second at least 0.97 of its figures.
+// tt-server, recording everything to disk, against Debian's llama-server with the same model,
+// prompt and settings. Budget: at least 0.97 of llama-server's speed for model load, time to
+// first token and tokens per second.
 //
-// One round starts one server after the other, in turns which is first; each is
-// waited for until its model is loaded, answers the prompt once to be warm, and
-// then `requests` times. Ratios are of medians over all rounds.
+// Each round runs both servers one after the other, in alternating order: wait until the model
+// is loaded, one warm-up request, then `requests` requests. Ratios are of medians over all rounds.
 import { Server, generate, machine, median, modelFile, now, options, pace, startOurs, stream } from './harness.mjs';
 
 const o = options({
@@ -67,7 +66,7 @@ for (let round = 0; round < o.rounds; ++round) {
 }
 const of = (who, what) => median(figures[who].map((figure) => figure[what]));
 console.log(`${machine()}; ${o.model}, ${o.threads} threads, ${o.rounds} rounds of ${o.requests} requests`);
-console.log('                         tt-server  llama-server  ratio (1: equal, more: we are quicker)');
+console.log('                         tt-server  llama-server  ratio (1: equal, above 1: tt-server is faster)');
 for (const [what, unit, less] of [['loadMs', 'ms to load', true], ['firstMs', 'ms to first token', true],
                                   ['tokensPerSecond', 'tokens per second', false]]) {
   const a = of('ours', what);

@@ -1,5 +1,5 @@
-// Does a server give back the memory of models that it unloaded? Budget: after
-// any number of exchanges at most 64 MB above a server that loaded none.
+// Memory after models are unloaded. Budget: after any number of model exchanges at most 64 MB
+// above a server that has loaded no model.
 import { mkdirSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,11 +14,11 @@ const server = new Server(program('tt-server'), [
   '--data-dir', '{data}',
 ]);
 await server.ready(
-  (said) => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0],
+  (output) => /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0],
   async (url) => (await fetch(`${url}/api/v1/health`)).ok,
 );
 const api = async (path, init) => (await fetch(`${server.url}/api/v1/${path}`, init)).json();
-async function comesTo(model, state) {
+async function waitForState(model, state) {
   for (;;) {
     const is = await api(`models/${model}`);
     if (is.state === state) return;
@@ -29,25 +29,25 @@ async function comesTo(model, state) {
 const mb = (bytes) => (bytes / 1e6).toFixed(1);
 
 const before = server.memory();
-let most = 0;
+let maximum = 0;
 console.log(`${machine()}; before the first model ${mb(before)} MB`);
 for (let round = 1; round <= o.rounds; ++round) {
   let line = `exchange ${round}:`;
   for (const model of models) {
     await api(`models/${model}/load`, { method: 'POST' });
-    await comesTo(model, 'loaded');
+    await waitForState(model, 'loaded');
     const request = { model, tokens: Array.from({ length: 300 }, (_, i) => 3 + i % 200), max_tokens: o.tokens, ignore_eos: true };
     await Promise.all([1, 2].map(() => generate(server.url, request)));
     const loaded = server.memory();
     await api(`models/${model}/unload`, { method: 'POST' });
-    await comesTo(model, 'available');
+    await waitForState(model, 'available');
     const above = server.memory() - before;
-    most = Math.max(most, above);
-    line += `  ${model} ${mb(loaded)} loaded, ${mb(above)} kept`;
+    maximum = Math.max(maximum, above);
+    line += `  ${model} ${mb(loaded)} loaded, ${mb(above)} retained`;
   }
   console.log(line);
 }
-console.log(`most kept ${mb(most)} MB (at most 64): ${most <= 64e6 ? 'kept' : 'MISSED'}`);
-if (most > 64e6) process.exitCode = 1;
+console.log(`maximum retained ${mb(maximum)} MB (at most 64): ${maximum <= 64e6 ? 'kept' : 'MISSED'}`);
+if (maximum > 64e6) process.exitCode = 1;
 await server.stop();
 rmSync(folder, { recursive: true });

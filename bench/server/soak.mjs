@@ -1,9 +1,8 @@
-// Does a server that runs for long keep its memory and its handles? Budget: over
-// an hour, memory within 5 % of what it was after the first ten minutes, no
-// descriptor more.
+// Memory and descriptors of a long-running server. Budget: after one hour, memory within 5 % of
+// its value after ten minutes, and no additional descriptors.
 //
-// Generations follow each other; live clients come, some vanish without a word,
-// some never acknowledge; sessions are read, renamed, deleted, restored.
+// Runs continuous generations and live clients, some of which disappear without closing or never
+// acknowledge. Sessions are read, deleted and restored.
 import {
   LiveClient, bundledModel, generate, machine, median, options, sleep, startOurs, vanishingClient,
 } from './harness.mjs';
@@ -73,5 +72,5 @@ const warm = within(o.warm * 0.8, o.warm * 1.2);
 const late = within(o.minutes * 0.9, o.minutes);
 const mib = (list) => median(list.map(({ bytes }) => bytes)) / 2 ** 20;
 console.log(`${machine()}; ${o.minutes} minutes: ${JSON.stringify(counts)}`);
-console.log(`memory that no file backs: ${mib(warm).toFixed(1)} MiB after ${o.warm} minutes, ${mib(late).toFixed(1)} MiB at the end: ${(100 * (mib(late) / mib(warm) - 1)).toFixed(1)} % (budget 5 %)`);
-console.log(`descriptors: median ${median(warm.map((s) => s.descriptors))} then, ${median(late.map((s) => s.descriptors))} at the end, ${ended.descriptors} with nobody there`);
+console.log(`anonymous memory: ${mib(warm).toFixed(1)} MiB after ${o.warm} minutes, ${mib(late).toFixed(1)} MiB at the end: ${(100 * (mib(late) / mib(warm) - 1)).toFixed(1)} % (budget 5 %)`);
+console.log(`descriptors: median ${median(warm.map((s) => s.descriptors))} then, ${median(late.map((s) => s.descriptors))} at the end, ${ended.descriptors} without clients`);

@@ -71,7 +71,7 @@ int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* out) {
 
 sqlite3_module module_functions() {
   sqlite3_module functions{};
-  functions.xConnect = connect;  // without xCreate: the table is there without CREATE
+  functions.xConnect = connect;  // without xCreate: an eponymous table, usable without CREATE
   functions.xBestIndex = best_index;
   functions.xDisconnect = disconnect;
   functions.xOpen = open;

@@ -1,6 +1,5 @@
-// What SQLite itself costs where a table's rows are called up one by one: `bare (bytes)`, a
-// virtual table of as many rows as asked whose value is its row's number, and nothing to be
-// found out for it. No table of ours can be faster.
+// Baseline for virtual tables: `bare (bytes)` has the given number of rows, and its value is the
+// row number, which costs nothing to compute. Its speed is the upper limit for our tables.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace tt::bench {
 
-// Asks `SELECT count(*), sum(bytes) FROM bare` on a connection of its own. The answer as
-// CSV; the error is SQLite's.
+// Runs `SELECT count(*), sum(bytes) FROM bare` on a new connection. Returns the result as CSV,
+// or SQLite's error message.
 std::expected<std::string, std::string> ask_bare_table(std::int64_t rows);
 
 }  // namespace tt::bench

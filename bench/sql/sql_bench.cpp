@@ -1,20 +1,18 @@
-// How fast does SQL go through a session of 100 million accesses, on one core? Budgets:
-// count(*) and sum(bytes) over all rows of `access` at half the rate of a virtual table with
-// nothing behind it (bare_table.h); totals per tensor, layer, op kind and expert, through the
-// views, in a tenth of the time that DuckDB takes for the same GROUP BY over the session's
-// Parquet.
+// SQL speed on a session of 100 million accesses, on one core. Budgets: count(*) and sum(bytes)
+// over all rows of `access` at half the rate of an empty virtual table (bare_table.h); totals per
+// tensor, layer, op kind and expert, through the views, in a tenth of the time of DuckDB for the
+// same GROUP BY on the session's Parquet file.
 //
-//   sql_bench [SESSION...]     without any: the two usual ones of the benches, the second
+//   sql_bench [SESSION...]     default: the two default sessions of the benchmarks, the second
 //                              of a mixture of experts (bench/analysis/big_session.h)
 //
-// One iteration is one statement, prepared and read to its end on a connection of its
-// own, as the server's are; sides take turns, and of three turns the median is each one's.
-// The budget on totals is for a session that was asked before, as tt-server keeps it
-// (server/sessions/session_shelf.h), against what a second asking costs DuckDB; and for all of them
-// together with opening the file, on one connection of the sqlite3 shell with our extension,
-// against DuckDB's shell. What the first of them costs alone, which on our side is reading
-// every step, is told beside them. Times are those that the processor spent; DuckDB has one
-// thread. Rows are compared.
+// One iteration is one statement, prepared and read to the end on a new connection, as in the
+// server. The sides alternate; the result is the median of three runs.
+// The budget for totals is checked twice: for a session in the cache of tt-server
+// (server/sessions/session_shelf.h) against a second query of DuckDB; and for all totals
+// including opening the file, in the sqlite3 shell with our extension against the DuckDB shell.
+// The cost of the first query alone, which on our side reads every step, is printed without a
+// budget. Times are CPU times; DuckDB uses one thread. The rows of both sides are compared.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -56,7 +54,7 @@ double cpu_seconds(int whose) {
 }
 
 struct Answer {
-  double seconds = std::numeric_limits<double>::infinity();  // infinite: it failed
+  double seconds = std::numeric_limits<double>::infinity();  // infinite: failed
   std::string rows;                                          // as CSV
 };
 
@@ -94,13 +92,13 @@ Answer ask_bare(std::int64_t rows) {
   const double began = cpu_seconds(RUSAGE_SELF);
   const auto answer = tt::bench::ask_bare_table(rows);
   if (!answer) {
-    std::println(stderr, "a bare table of {} rows: {}", rows, answer.error());
+    std::println(stderr, "bare table of {} rows: {}", rows, answer.error());
     return {};
   }
   return {.seconds = cpu_seconds(RUSAGE_SELF) - began, .rows = *answer};
 }
 
-// What a program of its own, and its children, answer and spend.
+// Output and CPU time of another program, including its children.
 Answer ask_program(const std::string& command) {
   const double began = cpu_seconds(RUSAGE_CHILDREN);
   FILE* pipe = popen(command.c_str(), "r");
@@ -128,7 +126,7 @@ Answer ask_sqlite(const fs::path& extension, const fs::path& session,
 
 constexpr std::size_t kTurns = 3;
 
-// Sides take turns; of each the median, and whatever its first turn answered.
+// Runs the sides alternately. Per side: the output of the first run and the median time.
 template <class... Sides>
 std::array<Answer, sizeof...(Sides)> in_turns(Sides... sides) {
   std::array<Answer, sizeof...(Sides)> answers;
@@ -163,13 +161,13 @@ bool go_through(const fs::path& session) {
                [&] { return ask_us(session, "SELECT sum(bytes) FROM access WHERE layer_id = 3"); });
   std::println("{:>8.1f} M rows/s  {}: {}", rate(all), kAll,
                verdict(rate(all) / rate(bare), Bound::AtLeast, 0.5));
-  std::println("{:>8.1f} M rows/s  the same over a bare table", rate(bare));
+  std::println("{:>8.1f} M rows/s  the same on the bare table", rate(bare));
   std::println("{:>8.1f} M rows/s  count(*), max(timestamp_ns)", rate(latest));
   std::println("{:>8.1f} M rows/s  sum(bytes) of layer 3", rate(layer));
   return !all.rows.empty() && !bare.rows.empty() && !latest.rows.empty() && !layer.rows.empty();
 }
 
-// Beside the session, written when it is not there.
+// Writes the Parquet file if it does not exist.
 bool write_parquet(const fs::path& session, const fs::path& parquet) {
   if (fs::exists(parquet)) return true;
   std::println(stderr, "writing {}", parquet.string());
@@ -210,14 +208,14 @@ constexpr std::array kTotals = {
           "ORDER BY 1, 2",
           "WHERE expert_id IS NOT NULL"}};
 
-// Without a budget the share is only told.
+// Prints both times; without a budget only for information. False: the rows differ.
 bool compare(const std::string& what, const Answer& us, const Answer& duckdb,
              std::optional<double> budget) {
   const double share = us.seconds / duckdb.seconds;
   std::println("{:<28} {:>8.4f} s, DuckDB {:>7.3f} s: share {:.3f}{}", what, us.seconds,
                duckdb.seconds, share, budget ? ", " + verdict(share, Bound::AtMost, *budget) : "");
   if (us.rows == duckdb.rows) return true;
-  std::println("  and the rows differ");
+  std::println("  the rows differ");
   return false;
 }
 
@@ -232,7 +230,7 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     return kept.lend(times, session.string(), "ended", reader, keep_going);
   };
   for (const Total& total : kTotals) {
-    // From here on it was asked before; that also tells whether there is anything.
+    // Fills the cache. An empty result means that the session has no experts.
     const Answer before = ask_us(session, total.ours, lend);
     if (before.rows.empty() && std::string_view(total.of) == "expert") continue;
     ours.emplace_back(total.ours);
@@ -241,13 +239,15 @@ bool compare_totals(const fs::path& session, const fs::path& extension) {
     const auto [first, again, once, twice] = in_turns(
         [&] { return ask_us(session, total.ours); },
         [&] { return ask_us(session, total.ours, lend); }, [&] { return ask_duckdb({theirs}); },
-        [&] { return ask_duckdb({theirs, theirs}); });
+        [&] {
+          return ask_duckdb({theirs, theirs});
+        });
     if (twice.rows != once.rows + once.rows || twice.seconds <= once.seconds) {
-      std::println(stderr, "DuckDB's second answer is not the first, or took no time");
+      std::println(stderr, "DuckDB's second result differs from the first, or took no time");
       return false;
     }
     const Answer second{.seconds = twice.seconds - once.seconds, .rows = once.rows};
-    same &= compare(std::format("per {}, asked before", total.of), again, second, kBudget);
+    same &= compare(std::format("per {}, cached", total.of), again, second, kBudget);
     same &= compare(std::format("per {}, with opening", total.of), first, once, {});
   }
   const auto [us, duckdb] = in_turns([&] { return ask_sqlite(extension, session, ours); },

@@ -37,7 +37,7 @@ std::string ratio(double left, double right) {
 
 std::string count_text(double value) { return std::format("{:.0f}", value); }
 
-// Prompts are long.
+// The first 60 bytes of a long text such as a prompt, cut at a UTF-8 character boundary.
 std::string shortened(std::string text) {
   constexpr std::size_t kLength = 60;
   std::ranges::replace(text, '\n', ' ');
@@ -55,7 +55,7 @@ std::string difference(double left, double right, Text text) {
 
 void print_facts(const std::vector<ComparedFact>& facts) {
   if (facts.empty()) return;
-  TextTable table({{"what differs"}, {"left"}, {"right"}});
+  TextTable table({{"fact"}, {"left"}, {"right"}});
   for (const ComparedFact& fact : facts) {
     const auto cell = [](const std::optional<std::string>& value) {
       return value ? shortened(*value) : std::string("-");
@@ -84,14 +84,14 @@ void print_totals(const TraceSums& left, const TraceSums& right) {
 }
 
 void print_tokens(const TokenAlignment& tokens) {
-  say_line("\n{} tokens left, {} right, the first {} are the same", tokens.left, tokens.right,
-           tokens.common);
+  say_line("\n{} tokens on the left, {} on the right, the first {} are identical", tokens.left,
+           tokens.right, tokens.common);
 }
 
 void print_templates(const std::vector<ComparedTemplate>& templates) {
   std::array<int, 4> counts{};
   for (const ComparedTemplate& row : templates) ++counts[static_cast<std::size_t>(row.match)];
-  say_line("graphs: {} identical, {} of the same ops, {} only left, {} only right", counts[0],
+  say_line("graphs: {} identical, {} with the same ops, {} only left, {} only right", counts[0],
            counts[1], counts[2], counts[3]);
 }
 
@@ -121,7 +121,7 @@ void print_rows(const ComparedBy& by, std::size_t limit) {
                difference(a.time_ns, b.time_ns, time_text), ratio(a.time_ns, b.time_ns)});
   }
   table.print();
-  if (by.rows.size() > limit) say_line("... {} more: --limit N shows them", by.rows.size() - limit);
+  if (by.rows.size() > limit) say_line("... {} more (use --limit N)", by.rows.size() - limit);
 }
 
 int run(const CompareOptions& options) {
@@ -131,9 +131,10 @@ int run(const CompareOptions& options) {
   if (!right) return progress.failed(right.error());
   SessionInfo left_info, right_info;
   const auto ask = [&] {
-    return SessionIndex::build(*left, progress.during_steps("reading the left", *left))
+    return SessionIndex::build(*left, progress.during_steps("reading the left session", *left))
         .and_then([&](const SessionIndex& of_left) {
-          return SessionIndex::build(*right, progress.during_steps("reading the right", *right))
+          return SessionIndex::build(*right,
+                                     progress.during_steps("reading the right session", *right))
               .and_then([&](const SessionIndex& of_right) {
                 constexpr PageRange kAllTokens{.from = 0,
                                                .limit = std::numeric_limits<std::uint32_t>::max()};
@@ -167,25 +168,26 @@ int run(const CompareOptions& options) {
 
 CLI::App* add_compare_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand(
-      "compare", "Two sessions side by side: tokens, graphs, and where bytes and time go");
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare two sessions: tokens, graphs, bytes and time");
   add_session_file(command, options->left, "left");
-  add_session_file(command, options->right, "right", "Another one");
+  add_session_file(command, options->right, "right", "Session file to compare with (.ttrace)");
   const std::map<std::string, Axis> axes = {{"phase", Axis::Phase},
                                             {"component", Axis::Component},
                                             {"layer", Axis::Layer},
                                             {"op_kind", Axis::OpKind},
                                             {"tensor", Axis::Tensor}};
   command
-      ->add_option("--by", options->by,
-                   "What rows are of (phase, component, layer, op_kind, tensor; default: op_kind)")
+      ->add_option(
+          "--by", options->by,
+          "Axis of the rows: phase, component, layer, op_kind or tensor (default: op_kind)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   command
       ->add_option("--limit", options->limit,
-                   "Rows to show, the largest difference first (default: 20)")
+                   "Maximum number of rows, largest difference first (default: 20)")
       ->type_name("N");
-  command->add_flag("--json", options->json, "For programs: JSON on stdout, by every axis");
+  command->add_flag("--json", options->json, "Print JSON, with rows for every axis");
   command->footer("Example: tt compare q4.ttrace q8.ttrace --by layer");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

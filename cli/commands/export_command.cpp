@@ -41,7 +41,8 @@ struct ExportCommand {
   bool force = false, quiet = false;
 };
 
-// The longest extension that the output ends in: s.trace.json is no s.json.
+// --format, otherwise the format with the longest matching extension of the output: s.trace.json
+// is not JSON. nullopt: unknown.
 std::optional<Format> format_of(const ExportCommand& command) {
   if (!command.format.empty()) return format_named(command.format);
   const FormatFacts* best = nullptr;
@@ -75,7 +76,7 @@ Written write_file(const SessionReader& reader, const ExportCommand& command,
         [](std::string_view bytes) -> Written {
           put(bytes);
           if (output_taken()) return {};
-          return std::unexpected(cancelled_error());  // main() says why
+          return std::unexpected(cancelled_error());  // main() reports the error
         },
         keep_going);
   }
@@ -86,14 +87,14 @@ Written write_file(const SessionReader& reader, const ExportCommand& command,
   return file->commit();
 }
 
-// What is asked for in one call, whichever form it has.
+// The export for any output form, as one function.
 using Work = std::function<Written(const SessionReader& reader, const KeepGoing& keep_going)>;
 
 std::expected<Work, std::string> work_of(ExportCommand& command) {
   command.options.range.first = StepId{command.first_step.value_or(0)};
   if (command.last_step) command.options.range.last = StepId{*command.last_step};
   const bool to_stdout = command.output == "-";
-  const std::string no_folder = "a folder cannot go to standard output. Name one with -o";
+  const std::string no_folder = "a folder cannot go to standard output. Specify a folder with -o";
   if (command.format == kRunFolder) {
     if (to_stdout) return std::unexpected(no_folder);
     return [&command](const SessionReader& reader, const KeepGoing& keep_going) {
@@ -103,13 +104,13 @@ std::expected<Work, std::string> work_of(ExportCommand& command) {
   const auto format = format_of(command);
   if (!format) {
     return std::unexpected(std::format(
-        "{} says no format that there is. Name one with --format: {}",
+        "cannot determine the format of {}. Use --format with one of: {}",
         command.format.empty() ? command.output.string() : command.format, format_names()));
   }
   command.options.format = *format;
   if (command.part_rows > 0) {
     const auto form = part_form_of(*format);
-    if (!form) return std::unexpected("--part-rows is for parquet and arrow-file");
+    if (!form) return std::unexpected("--part-rows works only with parquet and arrow-file");
     if (to_stdout) return std::unexpected(no_folder);
     return [&command, form](const SessionReader& reader, const KeepGoing& keep_going) {
       return export_parts(reader, command.options.range, *form, command.output, command.part_rows,
@@ -157,34 +158,35 @@ int run(ExportCommand& command) {
 
 CLI::App* add_export_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExportCommand>();
-  CLI::App* command = app.add_subcommand("export", "A session as a file that other tools read");
+  CLI::App* command = app.add_subcommand("export", "Export a session to a format of other tools");
   add_session_file(command, options->file);
   command
       ->add_option("-o,--output", options->output,
-                   "File (or folder) to write; its extension may say the format. -: stdout")
+                   "File or folder to write; the extension selects the format unless --format is "
+                   "given; -: stdout")
       ->required()
       ->type_name("FILE");
-  command->add_option("--format", options->format, format_names())
+  command->add_option("--format", options->format, "Output format: " + format_names())
       ->transform(one_of(known_formats()))
       ->type_name("FORMAT");
-  command->add_option("--first-step", options->first_step, "The first step that is written");
-  command->add_option("--last-step", options->last_step, "The last one");
+  command->add_option("--first-step", options->first_step, "First step to write");
+  command->add_option("--last-step", options->last_step, "Last step to write");
   const std::map<std::string, LogLevel> levels = {{"minimal", LogLevel::Minimal},
                                                   {"detailed", LogLevel::Detailed},
                                                   {"verbose", LogLevel::Verbose}};
   command
       ->add_option("--level", options->options.level,
-                   "Of the log (ndjson): minimal (no accesses), detailed (default) or verbose "
-                   "(and value statistics)")
+                   "Level of the log (ndjson): minimal (no accesses), detailed (default) or "
+                   "verbose (adds value statistics)")
       ->transform(choice(levels))
       ->type_name("LEVEL");
   command->add_flag("--per-head", options->options.range.per_head,
-                    "A row per head where a weight of Q, K, V or O is read");
+                    "Write one row per head for reads of Q, K, V and O weights");
   command->add_option("--part-rows", options->part_rows,
-                      "parquet, arrow-file: a folder OUTPUT/session=ID/steps=A-B/part.parquet (or "
-                      ".arrow), a new part after so many rows");
-  command->add_flag("--force", options->force, "Replace the file if it exists");
-  command->add_flag("-q,--quiet", options->quiet, "No progress");
+                      "Number of rows after which a new file starts (parquet, arrow-file): writes "
+                      "OUTPUT/session=ID/steps=A-B/part.parquet or part.arrow");
+  command->add_flag("--force", options->force, "Replace an existing file");
+  command->add_flag("-q,--quiet", options->quiet, "Do not show progress");
   command->footer(
       "Example: tt export s.ttrace -o s.parquet\n"
       "         tt export s.ttrace -o lake --format parquet --part-rows 10000000\n"

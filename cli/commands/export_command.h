@@ -4,10 +4,9 @@
 
 namespace tt::cli {
 
-// Adds `tt export SESSION -o OUTPUT`: a session as a file that other tools read.
-// Runs while `app` parses; `exit_code` is 1 when something cannot be read or
-// written, 130 when it was interrupted; then no half file is left. Both outlive
-// the parsing.
+// Adds `tt export SESSION -o OUTPUT`: writes a session in a format of other tools. Runs
+// while `app` parses; sets `exit_code` to 1 if something cannot be read or written, 130 if
+// interrupted. An incomplete output file is removed. Both must outlive the parsing.
 CLI::App* add_export_command(CLI::App& app, int& exit_code);
 
 }  // namespace tt::cli

@@ -82,8 +82,8 @@ TextTable sums_of(const char* what) {
                     {"size", Align::Right},
                     {"share", Align::Right},
                     {"bits/weight", Align::Right},
-                    {"F16/it", Align::Right},
-                    {"F32/it", Align::Right}});
+                    {"F16 ratio", Align::Right},
+                    {"F32 ratio", Align::Right}});
 }
 
 void print_compression(const CompressionReport& report) {
@@ -152,19 +152,22 @@ int run(const GgufOptions& options) {
 CLI::App* add_gguf_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<GgufOptions>();
   CLI::App* command = app.add_subcommand(
-      "gguf", "Which tensor lies where in a model's files, and how small its weights are");
-  command->add_option("model", options->model, "A model, .gguf; of a split one the first file")
+      "gguf", "List a model's tensors with file offsets, or show the compression of its weights");
+  command
+      ->add_option("model", options->model, "Model file (.gguf); the first file of a split model")
       ->required()
       ->type_name("FILE");
   command->add_flag("--compression", options->compression,
-                    "Bits per weight and ratios to F16 and F32, by type, layer and component "
-                    "(csv: by type)");
+                    "Show bits per weight and the ratios to F16 and F32 by type, layer and "
+                    "component (csv: by type)");
   const std::map<std::string, Form> forms = {
       {"table", Form::Table}, {"csv", Form::Csv}, {"json", Form::Json}};
-  auto* form = command->add_option("--format", options->form, "table, csv or json (default: table)")
+  auto* form = command
+                   ->add_option("--format", options->form,
+                                "Output format: table, csv or json (default: table)")
                    ->transform(choice(forms))
                    ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "As --format json")->excludes(form);
+  command->add_flag("--json", options->json, "Same as --format json")->excludes(form);
   command->footer("Example: tt gguf model.gguf --format csv > structure.csv");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

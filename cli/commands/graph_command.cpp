@@ -34,7 +34,7 @@ struct GraphOptions {
 std::expected<GraphPart, TraceError> part_of(const SessionReader& reader,
                                              const GraphOptions& options,
                                              const KeepGoing& keep_going) {
-  const LayerSet layers = parse_layers(options.layers).value();  // the parser has checked it
+  const LayerSet layers = parse_layers(options.layers).value();  // validated by the option parser
   if (options.graph) return part_of_template(reader, TemplateId{*options.graph}, layers);
   if (options.step) return part_of_step(reader, StepId{*options.step}, layers);
   return reader.step_count()
@@ -50,7 +50,7 @@ int run(const GraphOptions& options) {
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
   const auto part = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return part_of(session, options, progress.during("looking for a graph"));
+    return part_of(session, options, progress.during("searching for a graph"));
   });
   if (!part) return progress.failed(part.error());
   progress.end();
@@ -66,29 +66,31 @@ int run(const GraphOptions& options) {
 
 CLI::App* add_graph_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<GraphOptions>();
-  CLI::App* command = app.add_subcommand(
-      "graph", "The graph that a step evaluated, as DOT for Graphviz or as JSON");
+  CLI::App* command =
+      app.add_subcommand("graph", "Print the graph of a step as DOT for Graphviz or as JSON");
   add_session_file(command, options->file);
   auto* step = command->add_option("--step", options->step,
-                                   "Of this step (default: the last whose graph was recorded)");
-  command->add_option("--template", options->graph, "Of this template, from 1 on")->excludes(step);
+                                   "Step of the graph (default: last step with a recorded graph)");
+  command->add_option("--template", options->graph, "Template to print; ids start at 1")
+      ->excludes(step);
   command
       ->add_option("--layers", options->layers,
-                   "With what they read and what reads them: 0,3-5, outside (what belongs to no "
-                   "layer) or all (default)")
+                   "Layers to print, with their inputs and consumers: 0,3-5, outside (nodes "
+                   "outside all layers) or all (default)")
       ->check([](const std::string& text) {
         const auto layers = parse_layers(text);
         return layers ? std::string() : layers.error();
       })
       ->type_name("LAYERS");
   command->add_flag("--collapse", options->collapse,
-                    "Nodes of one layer and component as one: a model on a page");
+                    "Merge the nodes of each layer and component into one node");
   const std::map<std::string, GraphForm> forms = {{"dot", GraphForm::Dot},
                                                   {"json", GraphForm::Json}};
-  auto* form = command->add_option("--format", options->form, "dot or json (default: dot)")
-                   ->transform(choice(forms))
-                   ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "As --format json")->excludes(form);
+  auto* form =
+      command->add_option("--format", options->form, "Output format: dot or json (default: dot)")
+          ->transform(choice(forms))
+          ->type_name("FORMAT");
+  command->add_flag("--json", options->json, "Same as --format json")->excludes(form);
   command->footer("Example: tt graph s.ttrace --layers 0 | dot -Tsvg -o layer.svg");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -32,8 +32,8 @@ void print_heads(const HeadTable& table) {
                   {"role"},
                   {"heads", Align::Right},
                   {"bytes/head", Align::Right},
-                  {"stretches", Align::Right},
-                  {"of bytes", Align::Right},
+                  {"ranges", Align::Right},
+                  {"bytes/range", Align::Right},
                   {"file offset", Align::Right},
                   {"reads", Align::Right},
                   {"bytes read", Align::Right},
@@ -48,9 +48,9 @@ void print_heads(const HeadTable& table) {
   }
   text.print();
   put("\n");
-  say_line("Head h of Q, K and V begins h * bytes/head behind the file offset; of O it has a");
+  say_line("Q, K, V: head h starts at file offset + h * bytes/head. O: a head has one range per");
   say_line(
-      "stretch in every row. \"-\": heads share blocks or the whole weight, or it is Q, K and V.");
+      "row. \"-\": heads share blocks or the whole weight, or the weight combines Q, K and V.");
 }
 
 void print_kv(const Page<KvStep>& steps) {
@@ -75,8 +75,8 @@ void print_kv(const Page<KvStep>& steps) {
   }
   text.print();
   put("\n");
-  say_line("Bytes read of what the step wrote itself (fresh), of what earlier steps wrote");
-  say_line("(cached), of what none of this session's wrote (other); written.");
+  say_line("Bytes read that the same step wrote (fresh), that earlier steps wrote (cached), that");
+  say_line("no step of this session wrote (other); bytes written.");
 }
 
 int run(const HeadsOptions& options) {
@@ -87,7 +87,7 @@ int run(const HeadsOptions& options) {
   if (options.kv) {
     constexpr PageRange kAllSteps{.from = 0, .limit = std::numeric_limits<std::uint32_t>::max()};
     const auto steps = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-      return kv_use(session, kAllSteps, progress.during("following the cache"));
+      return kv_use(session, kAllSteps, progress.during("tracking the KV cache"));
     });
     if (!steps) return progress.failed(steps.error());
     progress.end();
@@ -116,12 +116,11 @@ int run(const HeadsOptions& options) {
 CLI::App* add_heads_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<HeadsOptions>();
   CLI::App* command = app.add_subcommand(
-      "heads",
-      "The bytes of attention heads in their weights, and what steps read of the KV cache");
+      "heads", "Show the weight bytes of each attention head, or the KV cache reads of each step");
   add_session_file(command, options->file);
   command->add_flag("--kv", options->kv,
-                    "Instead, per step and layer: bytes read of the KV cache, fresh and cached");
-  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+                    "Show KV cache bytes read per step and layer instead, fresh and cached");
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Example: tt record -m model.gguf -p Hello -o s.ttrace && tt heads s.ttrace --kv");
   name_environment(*command);

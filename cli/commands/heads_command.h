@@ -4,9 +4,9 @@
 
 namespace tt::cli {
 
-// Adds `tt heads FILE`: the bytes that attention heads own in their weights, and
-// with --kv what each step read of the KV cache. Runs while `app` parses;
-// `exit_code` is 1 when the file cannot be read. Both outlive the parsing.
+// Adds `tt heads FILE`: the weight bytes of each attention head, or with --kv the KV cache
+// reads of each step. Runs while `app` parses; sets `exit_code` to 1 if the file cannot be
+// read. Both must outlive the parsing.
 CLI::App* add_heads_command(CLI::App& app, int& exit_code);
 
 }  // namespace tt::cli

@@ -74,7 +74,7 @@ void print_tables(const HotCold& hot, const Breakdown& all) {
     add_sums(rows, row.row.name, to_text(row.heat), row.row.all);
   rows.print();
   if (hot.row_count > hot.rows.size())
-    say_line("... and {} more (--top)", hot.row_count - hot.rows.size());
+    say_line("... {} more (use --top N)", hot.row_count - hot.rows.size());
 }
 
 int run(const HotOptions& options) {
@@ -85,7 +85,7 @@ int run(const HotOptions& options) {
   if (!filter) return progress.failed(filter.error());
   const auto index = SessionIndex::build(*reader, progress.during_steps("reading", *reader));
   if (!index) return progress.failed(index.error());
-  const KeepGoing summing = progress.during("summing up");
+  const KeepGoing summing = progress.during("aggregating");
   HotQuery query = options.query;
   query.filter = *std::move(filter);
   query.hot_share = options.hot_percent / 100;
@@ -101,7 +101,7 @@ int run(const HotOptions& options) {
   progress.end();
   progress.tell_no_accesses(*reader);
   if (!index->damaged().empty())
-    progress.warn(std::format("{} steps are damaged and left out", index->damaged().size()));
+    progress.warn(std::format("{} damaged steps were skipped", index->damaged().size()));
   if (options.json) {
     Json out = to_json(*hot), whole = to_json(*all);
     for (const char* sums : {"sums", "disk", "buffer", "damaged_steps"})
@@ -118,37 +118,40 @@ int run(const HotOptions& options) {
 CLI::App* add_hot_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<HotOptions>();
   CLI::App* command = app.add_subcommand(
-      "hot", "What a session touched most and least: by tensor, layer, op, component...");
+      "hot", "Show the most and least accessed tensors, layers, ops, components...");
   add_session_file(command, options->file);
   const auto axes =
       words(Axis::All, [](Axis axis) { return !is_bytes(axis) && axis != Axis::Time; });
-  command->add_option("--by", options->query.by, "Rows: " + list_of(axes) + " (default: tensor)")
+  command
+      ->add_option("--by", options->query.by,
+                   "Axis of the rows: " + list_of(axes) + " (default: tensor)")
       ->transform(choice(axes))
       ->type_name("AXIS");
   const auto values = words(Value::Faults, [](Value) { return true; });
   command
       ->add_option("--value", options->query.value,
-                   "What makes a row hot: " + list_of(values) + " (default: accesses)")
+                   "Value that ranks the rows: " + list_of(values) + " (default: accesses)")
       ->transform(choice(values))
       ->type_name("VALUE");
-  command->add_option("--hot", options->hot_percent, "The first so many per cent are hot")
+  command->add_option("--hot", options->hot_percent, "Top N % of rows are hot")
       ->check(number({.name = "per cent", .least = 0, .most = 100}))
       ->capture_default_str();
-  command->add_option("--cold", options->cold_percent, "The last so many per cent are cold")
+  command->add_option("--cold", options->cold_percent, "Bottom N % of rows are cold")
       ->check(number({.name = "per cent", .least = 0, .most = 100}))
       ->capture_default_str();
-  command->add_option("--phase", options->phase, "Only steps of this phase")
+  command->add_option("--phase", options->phase, "Phase of the steps: prompt or generate")
       ->transform(one_of({"prompt", "generate"}))
       ->type_name("PHASE");
   command
       ->add_option("--tensor", options->part.filter.tensor,
-                   "Part of the tensor's name, with * and ?")
+                   "Substring of the tensor name; may contain * and ?")
       ->type_name("TEXT");
-  command->add_option("--op", options->part.filter.op, "Part of the op's name, with * and ?")
+  command
+      ->add_option("--op", options->part.filter.op, "Substring of the op name; may contain * and ?")
       ->type_name("TEXT");
   add_filter_options(*command, options->part);
-  command->add_option("--top", options->top, "Rows to show")->capture_default_str();
-  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->add_option("--top", options->top, "Maximum number of rows")->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example: tt hot s.ttrace --by layer --value time");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -4,9 +4,9 @@
 
 namespace tt::cli {
 
-// Adds `tt hot FILE`: what is touched most and least, by tensor, layer, op..., as a
-// table or as JSON. Runs while `app` parses; `exit_code` is 1 when the file cannot be
-// read. Both outlive the parsing.
+// Adds `tt hot FILE`: the most and least accessed tensors, layers, ops..., as a table or
+// JSON. Runs while `app` parses; sets `exit_code` to 1 if the file cannot be read. Both must
+// outlive the parsing.
 CLI::App* add_hot_command(CLI::App& app, int& exit_code);
 
 }  // namespace tt::cli

@@ -42,18 +42,20 @@ int run(const ImportOptions& options) {
 
 CLI::App* add_import_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "A session from a log (NDJSON) or a run folder");
-  command->add_option("from", options->from, "What `tt export` wrote, or another tracer")
+  CLI::App* command =
+      app.add_subcommand("import", "Create a session from a log (NDJSON) or a run folder");
+  command
+      ->add_option("from", options->from, "Log or run folder, from `tt export` or another tracer")
       ->required()
       ->type_name("FILE|FOLDER");
-  command->add_option("-o,--output", options->output, "The session to write, .ttrace")
+  command->add_option("-o,--output", options->output, "Session file to write (.ttrace)")
       ->required()
       ->type_name("FILE");
-  command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
+  command->add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
   command->footer(
       "Example: tt import s.ndjson -o s.ttrace\n"
       "         tt import run -o s.ttrace\n"
-      "Accesses, bytes, times, tokens and experts come back; the graph's edges do not.");
+      "Restores accesses, bytes, times, tokens and experts, but not the edges of graphs.");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;

@@ -22,7 +22,7 @@ namespace {
 using modelgen::ModelError;
 using modelgen::ModelSpec;
 
-// What the options were set to; lives as long as the sub-command.
+// Parsed options; must outlive the subcommand.
 struct ModelOptions {
   ModelSpec spec;
   std::string shape;
@@ -85,7 +85,7 @@ int run(ModelOptions& options) {
     return exit_code;
   };
   if (options.shape.empty()) {
-    return fail("which shape? `tt model --list` names them", kMisused);
+    return fail("a shape is required; run `tt model --list` for the list", kMisused);
   }
   options.spec.shape = options.shape;
   if (options.output.empty()) {
@@ -111,7 +111,7 @@ int run(ModelOptions& options) {
     options.spec.pieces = std::move(*pieces);
   }
 
-  // Interrupted, it removes what it has written.
+  // On an interrupt write_model() removes the files it has written.
   const InterruptGuard guard;
   StatusLine line(!options.quiet);
   const auto report = modelgen::write_model(
@@ -139,44 +139,47 @@ int run(ModelOptions& options) {
 CLI::App* add_model_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command = app.add_subcommand(
-      "model", "Write a GGUF model with random weights: real architectures, for tests and demos");
-  command->add_option("shape", options->shape, "Named shape; --list shows them");
-  command->add_flag("--list", options->list, "List the shapes and quantizations, write nothing");
+      "model",
+      "Write a GGUF model of a real architecture with random weights, for tests and demos");
+  command->add_option("shape", options->shape, "Named shape (see --list)");
+  command->add_flag("--list", options->list, "List the shapes and quantizations and exit");
   command->add_option("-o,--output", options->output, "File to write (default: SHAPE.gguf)");
   command->add_option("--quant", options->spec.quant,
                       "Quantization: a type, q4_k_m or mxfp4_moe (default: the shape's)");
   command
       ->add_option("--quant-class", options->class_types,
-                   "CLASS=TYPE, overrules --quant for one class of tensors; may be repeated. "
+                   "Override --quant for one class of tensors, CLASS=TYPE; may be repeated. "
                    "Classes: embedding, attention, ffn, experts, ssm, output")
       ->allow_extra_args(false);
-  command->add_option("--seed", options->spec.seed, "Same seed and options, same bytes")
+  command
+      ->add_option("--seed", options->spec.seed,
+                   "Random seed; the same seed and options give the same bytes")
       ->capture_default_str();
   command
       ->add_option("--splits", options->spec.splits,
-                   "Spread over this many files NAME-00001-of-0000N.gguf")
+                   "Number of files to split the model into, NAME-00001-of-0000N.gguf")
       ->capture_default_str();
   command->add_flag("--tied", options->spec.tied,
-                    "No output.weight: the embedding serves as the head");
+                    "Omit output.weight; the token embedding is the output weight");
   modelgen::DimOverrides& dims = options->spec.dims;
   command->add_option("--layers", dims.layers, "Number of layers");
-  command->add_option("--embd", dims.embd, "Width of the model");
+  command->add_option("--embd", dims.embd, "Embedding length");
   command->add_option("--heads", dims.heads, "Number of attention heads");
   command->add_option("--kv-heads", dims.kv_heads, "Number of key/value heads");
-  command->add_option("--ff", dims.ff, "Width of the feed-forward block (of each expert)");
+  command->add_option("--ff", dims.ff, "Feed-forward length (of each expert)");
   command->add_option("--experts", dims.experts, "Number of routed experts");
-  command->add_option("--experts-used", dims.experts_used, "Experts used for a token");
-  command->add_option("--vocab", dims.vocab, "Number of tokens");
-  command->add_option("--context", dims.context, "Context length that the metadata names");
+  command->add_option("--experts-used", dims.experts_used, "Number of experts used per token");
+  command->add_option("--vocab", dims.vocab, "Vocabulary size");
+  command->add_option("--context", dims.context, "Context length in the metadata");
   command->add_option("--pieces", options->pieces_file,
-                      "Learned vocabulary, one piece per line, best merge first, U+2581 for a "
-                      "space, \\n for a line feed");
-  command->add_flag("--force", options->force, "Replace the file if it exists");
-  command->add_flag("-q,--quiet", options->quiet, "Print nothing but errors");
+                      "File with a learned vocabulary: one piece per line, best merge first, "
+                      "U+2581 for a space, \\n for a line feed");
+  command->add_flag("--force", options->force, "Replace an existing file");
+  command->add_flag("-q,--quiet", options->quiet, "Print only errors");
   command->footer(
       "Example: tt model --list\n"
       "         tt model moe --layers 4 --experts 16 -o moe.gguf");
-  // Of a model to be made, --context is another thing than of one that is run.
+  // Another prefix, because --context has another meaning in other verbs.
   name_environment(*command, "TT_MODEL_");
   command->callback([options, &exit_code] { exit_code = run(*options); });
   return command;

@@ -65,7 +65,7 @@ void print_routers(const std::vector<RouterUse>& routers) {
                    {"gini", Align::Right},
                    {"coverage", Align::Right},
                    {"turnover", Align::Right},
-                   {"most chosen (share of choices)"}});
+                   {"most used (share of choices)"}});
   for (const RouterUse& use : routers) {
     const std::string router = use.router == 0 ? "" : std::format(".{}", use.router);
     table.add({std::format("{}{}", use.layer.v, router),
@@ -76,26 +76,26 @@ void print_routers(const std::vector<RouterUse>& routers) {
   }
   table.print();
   put("\n");
-  say_line("Entropy of the choices in bits, of what it is when all are chosen alike. Gini: 0");
-  say_line("all alike. Coverage: chosen at least once. Turnover: of a token's experts, those");
-  say_line("that the token before it did not have.");
+  say_line("Entropy: of the choices in bits / maximum, with all experts chosen equally often.");
+  say_line("Gini: 0 if all are chosen equally often. Coverage: experts chosen at least once.");
+  say_line("Turnover: share of a token's experts that the previous token did not use.");
 }
 
 void print_pinning(const ExpertPinning& pinning) {
   put("\n");
-  say_line("{} read of experts ({:.0f} % of all reads of weights), {} distinct",
+  say_line("{} of expert weights read ({:.0f} % of all weight reads), {} distinct",
            bytes_text(static_cast<double>(pinning.read.v)),
            percent(pinning.read.v, pinning.weights_read.v),
            bytes_text(static_cast<double>(pinning.distinct.v)));
   put("\n");
-  say_line("share of these bytes that so much memory would have saved");
+  say_line("Share of these bytes served by a cache of this size:");
   TextTable table({{"memory", Align::Right},
                    {"slices", Align::Right},
                    {"LRU", Align::Right},
                    {"pinned", Align::Right},
-                   {"best", Align::Right},
-                   {"tried: LRU", Align::Right},
-                   {"tried: pinned", Align::Right}});
+                   {"optimal", Align::Right},
+                   {"2nd half: LRU", Align::Right},
+                   {"2nd half: pinned", Align::Right}});
   for (const PinPoint& point : pinning.curve) {
     table.add({bytes_text(static_cast<double>(point.capacity.v)), std::to_string(point.slices),
                percent_text(point.lru.v, pinning.read.v),
@@ -106,15 +106,15 @@ void print_pinning(const ExpertPinning& pinning) {
   }
   table.print();
   put("\n");
-  say_line("Pinned and best know the future. Tried: what the first half of the reads would");
-  say_line("have pinned, held during the second, beside LRU in that half.");
+  say_line("Pinned and optimal use knowledge of all reads. 2nd half: pins the slices selected by");
+  say_line("the first half of the reads, and counts the second half, also for LRU.");
   put("\n");
   if (const PinPoint* best = pinning.best_gain()) {
-    say_line("Pinning would have helped: with {} it saved {:.1f} % more than LRU.",
+    say_line("Pinning would have helped: a cache of {} saves {:.1f} % more than LRU.",
              bytes_text(static_cast<double>(best->capacity.v)),
              percent(best->tried_pinned.v - best->tried_lru.v, pinning.tried.v));
   } else {
-    say_line("Pinning would not have helped: LRU saved as much at each of these sizes.");
+    say_line("Pinning would not have helped: LRU saves at least as much at each of these sizes.");
   }
 }
 
@@ -125,7 +125,7 @@ void print_detail(const RouterDetail& detail) {
                      {"choices", Align::Right},
                      {"share", Align::Right},
                      {"first", Align::Right},
-                     {"answers to (times chosen of times seen, lift)"}});
+                     {"tokens (times chosen/times seen, lift)"}});
   for (std::size_t i = 0; i < detail.use.used.size(); ++i) {
     const ExpertCount& count = detail.use.used[i];
     std::string tokens;
@@ -140,7 +140,7 @@ void print_detail(const RouterDetail& detail) {
   experts.print();
   if (detail.pairs.empty()) return;
   put("\n");
-  TextTable pairs({{"together", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
+  TextTable pairs({{"pair", Align::Right}, {"tokens", Align::Right}, {"lift", Align::Right}});
   for (const ExpertPair& pair : detail.pairs) {
     pairs.add({std::format("{} + {}", pair.a, pair.b), std::to_string(pair.together),
                std::format("{:.2f}", pair.lift)});
@@ -185,7 +185,7 @@ int run(const MoeOptions& options) {
     say_line("{}", text_of(json));
   } else if (routers->empty()) {
     say_line(
-        "No choice of experts in this session: its model has none, or they were not "
+        "This session has no expert choices: the model has no experts, or they were not "
         "recorded.");
   } else {
     print_routers(*routers);
@@ -199,30 +199,31 @@ int run(const MoeOptions& options) {
 CLI::App* add_moe_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<MoeOptions>();
   CLI::App* command = app.add_subcommand(
-      "moe", "How a session used the experts of its model, and whether pinning them would help");
+      "moe", "Show how a session used its model's experts, and whether pinning them would help");
   add_session_file(command, options->file);
   command
       ->add_option("--layer", options->layer,
-                   "This layer in detail: every expert, the tokens it answers to, pairs")
+                   "Layer to show in detail: experts, the tokens that select them, pairs")
       ->check(whole_number(0, kMostInt32))
       ->type_name("N");
-  command->add_option("--router", options->router, "Which of the layer's, where it has two")
+  command
+      ->add_option("--router", options->router, "Index of the router, for layers with two routers")
       ->type_name("N");
   const std::map<std::string, Phase> phases = {{"prompt", Phase::Prompt},
                                                {"generate", Phase::Generate}};
   command
       ->add_option_function<Phase>(
           "--phase", [options](Phase phase) { options->phase = phase; },
-          "Choices of one phase only: prompt, generate (pinning is about all)")
+          "Phase of the choices: prompt or generate (pinning covers both)")
       ->transform(choice(phases))
       ->type_name("PHASE");
   command
       ->add_option("--sizes", options->sizes,
-                   "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
+                   "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes(Units::Of1000))
       ->type_name("SIZE,...");
-  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example: tt record -m moe.gguf -p Hello -o s.ttrace && tt moe s.ttrace");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

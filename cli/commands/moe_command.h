@@ -4,10 +4,10 @@
 
 namespace tt::cli {
 
-// Adds `tt moe FILE`: how a session used the experts of its model, and whether
-// pinning them would help. A model without experts is told, and no failure. Runs
-// while `app` parses; `exit_code` is 1 when the file cannot be read or has no
-// such layer. Both outlive the parsing.
+// Adds `tt moe FILE`: how a session used its model's experts, and whether pinning them would
+// help. A model without experts is reported and is not an error. Runs while `app` parses;
+// sets `exit_code` to 1 if the file cannot be read or the layer does not exist. Both must
+// outlive the parsing.
 CLI::App* add_moe_command(CLI::App& app, int& exit_code);
 
 }  // namespace tt::cli

@@ -63,7 +63,7 @@ void print_rows(const AccessPage& page) {
                access.expert < 0 ? "" : std::to_string(access.expert)});
   }
   table.print();
-  if (page.next) say_line("... more: --limit N shows them");
+  if (page.next) say_line("... more (use --limit N)");
 }
 
 void print_checks(const Validation& validation) {
@@ -76,12 +76,12 @@ void print_checks(const Validation& validation) {
     if (check.wrong > check.evidence.size())
       say_line("{:<20} and {} more", "", check.wrong - check.evidence.size());
   }
-  say_line("{}", validation.passed() ? "The recording is sound." : "The recording is NOT sound.");
+  say_line("{}", validation.passed() ? "The recording is valid." : "The recording is NOT valid.");
 }
 
 int validate_file(const ParseOptions& options, Progress& progress) {
   recover_if_left(options.file);
-  const auto validation = validate(options.file, progress.during("checking"));
+  const auto validation = validate(options.file, progress.during("validating"));
   if (!validation) return progress.failed(validation.error());
   progress.end();
   if (options.json) {
@@ -99,7 +99,7 @@ std::string name_of(Enum value) {
   return to_text(value);
 }
 
-// Where rows have no order of their own, those with most bytes come first.
+// MostBytesFirst: for keys without a natural order.
 enum class Rows : bool { AsTheyAre, MostBytesFirst };
 
 template <class Key>
@@ -126,7 +126,7 @@ void print_sums(const char* of, const std::map<Key, AccessSums>& sums, Rows orde
   }
   put("\n");
   table.print();
-  if (more > 0) say_line("... {} more: --limit N shows them", more);
+  if (more > 0) say_line("... {} more (use --limit N)", more);
 }
 
 void print_statistics(const SessionStatistics& stats, std::size_t limit) {
@@ -159,7 +159,7 @@ int show_statistics(const SessionReader& reader, const ParseOptions& options, Pr
   query.layer = options.layer;
   const SessionStatistics stats = session_statistics(*index, query);
   if (stats.damaged_steps > 0)
-    progress.warn(std::format("{} steps are damaged and left out", stats.damaged_steps));
+    progress.warn(std::format("{} damaged steps were skipped", stats.damaged_steps));
   if (options.json) {
     say_line("{}", text_of(to_json(stats, options.limit)));
   } else {
@@ -183,11 +183,11 @@ int run(const ParseOptions& options) {
   if (!info) return progress.failed(info.error());
   AccessQuery query = options.rows;
   if (query.last_step && *query.last_step < query.first_step)
-    return progress.failed("the first step comes after the last");
+    return progress.failed("--first-step must not be greater than --last-step");
   query.filter.tensor.layer = options.layer;
   const auto page = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return access_page(session, query, std::nullopt, options.limit,
-                       progress.during("looking for accesses"));
+                       progress.during("searching for accesses"));
   });
   if (!page) return progress.failed(page.error());
   progress.end();
@@ -203,29 +203,31 @@ int run(const ParseOptions& options) {
 
 CLI::App* add_parse_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ParseOptions>();
-  CLI::App* command =
-      app.add_subcommand("parse", "A session's accesses as rows, counted, or held against itself");
+  CLI::App* command = app.add_subcommand(
+      "parse", "List the accesses of a session, summarize them, or validate the recording");
   add_session_file(command, options->file);
-  command->add_option("--limit", options->limit, "Rows to show, or weights (default: 20)")
+  command
+      ->add_option("--limit", options->limit,
+                   "Maximum number of rows, or of weights with --stats (default: 20)")
       ->type_name("N");
   command
       ->add_option_function<std::string>(
           "--layer",
           [options](const std::string& text) { options->layer = parse_layer(text).value(); },
-          "Only accesses to tensors of this layer, or outside: to those of none")
+          "Layer of the tensors: a number, or outside (tensors outside all layers)")
       ->check([](const std::string& text) {
-        return parse_layer(text) ? std::string() : "Write the number of a layer, or outside";
+        return parse_layer(text) ? std::string() : "must be the number of a layer, or outside";
       })
       ->type_name("LAYER");
   CLI::Option* stats = command->add_flag(
       "--stats", options->stats,
-      "Count them instead: in all, by phase, layer, op, component, source and weight");
+      "Summarize instead: totals, by phase, layer, op, component, source and weight");
   command
       ->add_flag("--validate", options->validate,
-                 "Hold the recording against itself; exit code 1 when something is wrong")
+                 "Validate the recording; exit code 1 if a check fails")
       ->excludes(stats);
   for (CLI::Option* option : add_access_options(*command, options->rows)) option->excludes(stats);
-  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Example: tt parse s.ttrace --layer 5 --limit 100\n"
       "         tt parse s.ttrace --tensor attn_q --phase generate --source disk\n"

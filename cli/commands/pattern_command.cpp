@@ -31,7 +31,7 @@ double share(std::uint64_t part, std::uint64_t all) {
 }
 
 void print_summary(const AccessPattern& pattern, const Determinism& same) {
-  say_line("{} tokens compared with the one before: {} identical, {} read the same weights",
+  say_line("{} tokens compared with the previous one: {} identical, {} read the same weights",
            same.pairs, same.identical, same.same_weights);
   for (const FirstDifference& first : same.firsts) {
     const std::uint64_t count = same.differing[static_cast<std::size_t>(first.cause)];
@@ -42,12 +42,12 @@ void print_summary(const AccessPattern& pattern, const Determinism& same) {
   std::uint64_t routed = 0;
   for (const PatternEntry& entry : pattern.entries)
     routed += entry.kind == PatternEntry::Kind::Routed;
-  say_line("{} reads of weights in a token, {} of them chosen by routers", pattern.entries.size(),
+  say_line("{} weight reads per token, {} of them selected by routers", pattern.entries.size(),
            routed);
   const Prediction& prediction = pattern.prediction;
   say_line(
-      "the next read was told right {:.2f} % of the time, {:.2f} % of the bytes ({} tokens "
-      "tried, {} learned from)",
+      "next-read prediction: {:.2f} % of reads correct, {:.2f} % of bytes ({} tokens tested, {} "
+      "used for learning)",
       100 * prediction.accuracy(), share(prediction.right_bytes.v, prediction.bytes.v),
       prediction.steps_tried, prediction.steps_learned);
 }
@@ -66,7 +66,7 @@ int run(const PatternOptions& options) {
   const auto info = reader->info();
   if (!info) return progress.failed(info.error());
   const auto pattern = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
-    return access_pattern(session, progress.during("learning the order of reads"));
+    return access_pattern(session, progress.during("learning the read order"));
   });
   if (!pattern) return progress.failed(pattern.error());
   const auto same = determinism(*reader, progress.during("comparing tokens"));
@@ -74,7 +74,7 @@ int run(const PatternOptions& options) {
   if (pattern->entries.empty()) {
     return progress.failed(
         options.file +
-        ": no generated token has its accesses recorded, so there is no pattern. Record "
+        ": no generated token has recorded accesses, so there is no pattern. Record "
         "more than one token at level detailed.");
   }
   progress.end();
@@ -96,14 +96,14 @@ int run(const PatternOptions& options) {
 CLI::App* add_pattern_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PatternOptions>();
   CLI::App* command = app.add_subcommand(
-      "pattern", "Whether a session's tokens touch the same bytes, and in what order");
+      "pattern", "Check whether each token accesses the same bytes, and in what order");
   add_session_file(command, options->file);
   command
       ->add_option("-o,--output", options->output,
-                   "Write the pattern there, access_pattern.json for instance; -: stdout")
+                   "File for the pattern, for example access_pattern.json; -: stdout")
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "For programs: the pattern on stdout");
-  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("--json", options->json, "Print the pattern as JSON");
+  command->add_flag("--force", options->force, "Replace an existing file");
   command->footer("Example: tt pattern s.ttrace -o access_pattern.json");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// What the options were set to; lives as long as the sub-command.
+// Parsed options; must outlive the subcommand.
 struct RecordOptions {
   ModelOptions model;
   ContextOptions context;
@@ -46,8 +46,8 @@ struct RecordOptions {
   bool chat = false, force = false, quiet = false, verbose = false;
 };
 
-// Hands what the inference thread tells to the main thread, which prints it: a
-// pager that stalls must not stall the model.
+// Passes events from the inference thread to the main thread, which prints them, so that a
+// blocked pager does not block the model.
 class Teller final : public SessionListener {
  public:
   void on_state(const JobStatus& status) override {
@@ -76,7 +76,7 @@ class Teller final : public SessionListener {
     std::string text;
     std::optional<JobStatus> progress, ended;
   };
-  // What happened since the last call; waits a little for something to happen.
+  // Events since the last call; waits up to 50 ms for one.
   News news() {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, 50ms, [this] { return !text_.empty() || ended_ || progress_; });
@@ -105,7 +105,7 @@ std::string path_of_prompt(const RecordOptions& options) {
   return options.prompt_file == "-" ? "/dev/stdin" : options.prompt_file;
 }
 
-// More text than any context has room for.
+// Larger than the text of any context.
 constexpr std::size_t kMostPromptBytes = 64U << 20;
 
 std::expected<std::string, Failure> read_prompt(const RecordOptions& options) {
@@ -135,15 +135,15 @@ std::expected<Prompt, Failure> prompt_of(const RecordOptions& options) {
     if (!read) return std::unexpected(read.error());
     text = *std::move(read);
   } else if (text.empty()) {
-    return std::unexpected(
-        Failure{options.prompt ? "the prompt is empty" : "which prompt? Give -p, -f or --tokens",
-                kMisused});
+    return std::unexpected(Failure{
+        options.prompt ? "the prompt is empty" : "a prompt is required: use -p, -f or --tokens",
+        kMisused});
   }
   if (!options.chat) return text;
   return std::vector<ChatMessage>{{.role = "user", .content = std::move(text)}};
 }
 
-// What is read: all parts of a split model are.
+// All input files, with every part of a split model.
 std::vector<fs::path> inputs_of(const RecordOptions& options) {
   std::vector<fs::path> inputs = {options.model.path};
   if (const auto index = GgufIndex::open(options.model.path))
@@ -152,7 +152,7 @@ std::vector<fs::path> inputs_of(const RecordOptions& options) {
   return inputs;
 }
 
-// Until the model is loaded; the error says why it is not.
+// Waits until the model is loaded. The error contains the reason of a failure.
 std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, StatusLine& line) {
   for (;;) {
     const LoadState load = queue.load_state();
@@ -164,7 +164,7 @@ std::expected<void, std::string> wait_for_model(const GenerationQueue& queue, St
   }
 }
 
-// Prints the answer as it comes, until the request has ended.
+// Prints the answer while it is generated. Returns when the request has ended.
 JobStatus follow(GenerationQueue& queue, const std::string& id, Teller& teller, StatusLine& line) {
   bool cancelled = false;
   for (;;) {
@@ -198,11 +198,12 @@ void print_summary(const fs::path& file, const JobStatus& status) {
                  static_cast<double>(fs::file_size(file, none)) / 1e3);
   }
   if (const auto losses = reader->losses(); losses && *losses != LossCounters{}) {
-    std::println(stderr,
-                 "lost: times of {} steps, {} lists, {} op counts that differed, {} steps not "
-                 "written, {} page faults",
-                 losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
-                 losses->steps_not_written, losses->page_faults_lost);
+    std::println(
+        stderr,
+        "lost: times of {} steps, {} slot values, {} steps with a wrong op count, {} steps "
+        "not written, {} page faults",
+        losses->steps_without_times, losses->slot_values_dropped, losses->count_mismatches,
+        losses->steps_not_written, losses->page_faults_lost);
   }
 }
 
@@ -216,7 +217,7 @@ int run(RecordOptions& options) {
   if (!prompt) return fail(prompt.error());
   options.request.prompt = *std::move(prompt);
   if (options.request.stop.size() > kMostStops)
-    return fail({std::format("--stop: at most {} of them", kMostStops), kMisused});
+    return fail({std::format("--stop: at most {} values are allowed", kMostStops), kMisused});
 
   const InterruptGuard guard;
   load_backends([&](LibraryLine level, std::string_view text) {
@@ -225,8 +226,8 @@ int run(RecordOptions& options) {
   });
   Teller teller;
   StatusLine line(!options.quiet);
-  // Recorded beside the output under the session's own name, and renamed when
-  // it is whole: what is killed leaves a file that can be recovered.
+  // Records to a file named after the session id in the same folder and renames it when it is
+  // complete. If the process is killed, this file can be recovered.
   const fs::path folder = fs::absolute(options.output).parent_path();
   GenerationQueue queue({.model = options.model,
                          .context = options.context,
@@ -266,24 +267,24 @@ int run(RecordOptions& options) {
 CLI::App* add_record_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RecordOptions>();
   CLI::App* command = app.add_subcommand(
-      "record", "Run one prompt without a server and record the session into a file");
+      "record", "Run one prompt and record it to a session file, without a server");
   command->option_defaults()->group("Session");
   CLI::Option* prompt =
-      command->add_option("-p,--prompt", options->prompt, "What to answer")->check(utf8_text());
+      command->add_option("-p,--prompt", options->prompt, "Prompt text")->check(utf8_text());
   CLI::Option* file = command->add_option("-f,--file", options->prompt_file,
-                                          "Read the prompt there; -: from stdin");
+                                          "File to read the prompt from; -: stdin");
   CLI::Option* tokens =
-      command->add_option("--tokens", options->tokens, "The prompt as token ids, 1,2,3")
+      command->add_option("--tokens", options->tokens, "Prompt as token ids, 1,2,3")
           ->delimiter(',')
           ->check(whole_number(kTokenBounds));
   prompt->excludes(file)->excludes(tokens);
   file->excludes(tokens);
-  command->add_flag("--chat", options->chat, "Wrap the prompt in the model's chat template")
+  command->add_flag("--chat", options->chat, "Apply the model's chat template to the prompt")
       ->excludes(tokens);
-  command->add_option("-o,--output", options->output, "File to write, .ttrace")
+  command->add_option("-o,--output", options->output, "Session file to write (.ttrace)")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("--force", options->force, "Replace an existing file");
   GenerationRequest& request = options->request;
   const std::map<std::string, Level> levels = {{"off", Level::Off},
                                                {"minimal", Level::Minimal},
@@ -291,62 +292,75 @@ CLI::App* add_record_command(CLI::App& app, int& exit_code) {
                                                {"verbose", Level::Verbose}};
   command
       ->add_option("--level", request.level,
-                   "What is recorded: off, minimal (steps and tokens), detailed (every op; "
-                   "default) or verbose (and value statistics)")
+                   "Recording level: off, minimal (steps and tokens), detailed (every op; "
+                   "default) or verbose (adds value statistics)")
       ->transform(choice(levels))
       ->type_name("LEVEL");
-  command->add_flag("--exact", request.exact_timing, "Time every op by a cut after it: slower");
+  command->add_flag("--exact", request.exact_timing,
+                    "Time each op exactly by splitting the graph after it (slower)");
   command
       ->add_option(
           "--stats-pattern", request.stats_pattern,
-          "With --level verbose: regular expression of the outputs to describe, without back "
-          "references and look-aheads; empty: none")
+          "Regular expression for the outputs with value statistics (--level verbose), without "
+          "back references and look-aheads; empty: none")
       ->capture_default_str()
       ->check(utf8_text());
-  command->add_flag("-q,--quiet", options->quiet, "No progress and no summary");
-  command->add_flag("--verbose", options->verbose, "Show what llama.cpp says");
+  command->add_flag("-q,--quiet", options->quiet, "Do not show progress or a summary");
+  command->add_flag("--verbose", options->verbose, "Show warnings and errors of llama.cpp");
 
   command->option_defaults()->group("Sampling");
-  command->add_option("-n,--n-predict,--predict", request.max_tokens, "Most tokens to generate")
+  command
+      ->add_option("-n,--n-predict,--predict", request.max_tokens,
+                   "Maximum number of tokens to generate")
       ->check(whole_number(bounds_of("max_tokens")))
       ->capture_default_str();
   Sampling& sampling = request.sampling;
   command
-      ->add_option("--temp,--temperature", sampling.temperature, "0: always the most likely token")
+      ->add_option("--temp,--temperature", sampling.temperature,
+                   "Sampling temperature; 0: always the most likely token")
       ->check(number(bounds_of("temperature")))
       ->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "0: off")
+  command
+      ->add_option("--top-k", sampling.top_k, "Number of most likely tokens to sample from; 0: off")
       ->check(whole_number(bounds_of("top_k")))
       ->capture_default_str();
-  command->add_option("--top-p", sampling.top_p, "1: off")
+  command
+      ->add_option("--top-p", sampling.top_p,
+                   "Cumulative probability of the tokens to sample from; 1: off")
       ->check(number(bounds_of("top_p")))
       ->capture_default_str();
-  command->add_option("--min-p", sampling.min_p, "0: off")
+  command
+      ->add_option("--min-p", sampling.min_p,
+                   "Minimum probability, relative to the most likely token; 0: off")
       ->check(number(bounds_of("min_p")))
       ->capture_default_str();
-  command->add_option("--repeat-penalty", sampling.repeat_penalty, "1: off")
+  command
+      ->add_option("--repeat-penalty", sampling.repeat_penalty,
+                   "Penalty for repeated tokens; 1: off")
       ->check(number(bounds_of("repeat_penalty")))
       ->capture_default_str();
   command
       ->add_option("--repeat-last-n", sampling.repeat_last_n,
-                   "Tokens that the penalty looks at; -1: all")
+                   "Number of last tokens that --repeat-penalty covers; -1: all")
       ->check(whole_number(bounds_of("repeat_last_n")))
       ->capture_default_str();
-  command->add_option("-s,--seed", sampling.seed, "Default: a random one, recorded")
+  command
+      ->add_option("-s,--seed", sampling.seed,
+                   "Random seed (default: random; the session records it)")
       ->check(whole_number(bounds_of("seed")));
-  command->add_option("--grammar", sampling.grammar, "GBNF that the answer follows")
+  command->add_option("--grammar", sampling.grammar, "GBNF grammar that constrains the answer")
       ->check(utf8_text());
-  // One by one: of several values CLI11 would take "[a,b]" as two.
+  // Added one at a time, because CLI11 would split "[a,b]" into two values of a vector.
   command
       ->add_option_function<std::string>(
           "--stop", [options](const std::string& text) { options->request.stop.push_back(text); },
-          "End before this text; may be repeated")
+          "Text that ends the answer (not included); may be repeated")
       ->trigger_on_parse()
       ->check(utf8_text())
       ->check([](const std::string& text) {
-        return text.empty() ? std::string("must be text") : std::string();
+        return text.empty() ? std::string("must not be empty") : std::string();
       });
-  command->add_flag("--ignore-eos", request.ignore_eos, "Go on behind the end of the answer");
+  command->add_flag("--ignore-eos", request.ignore_eos, "Continue after the end-of-sequence token");
 
   command->option_defaults()->group("Model");
   add_model_options(*command, options->model);

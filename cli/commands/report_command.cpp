@@ -34,7 +34,7 @@ struct ReportOptions {
   std::optional<ReportFormat> format;
   bool json = false, force = false;
 
-  // Where none is named, the one that the output's name ends in.
+  // --json or --format, otherwise from the extension of the output file, otherwise HTML.
   ReportFormat wanted() const {
     if (json) return ReportFormat::JsonText;
     if (format) return *format;
@@ -59,7 +59,7 @@ int run(const ReportOptions& options) {
   const auto figures = progress.ask_up_to_damage(*reader, [&](const SessionReader& session) {
     return SessionIndex::build(session, progress.during_steps("reading", session))
         .and_then([&](const SessionIndex& index) {
-          return report_figures(options.file, index, session, progress.during("gathering figures"),
+          return report_figures(options.file, index, session, progress.during("computing figures"),
                                 [&](const char* what) { progress.during(what); });
         });
   });
@@ -78,22 +78,21 @@ int run(const ReportOptions& options) {
 
 CLI::App* add_report_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand(
-      "report", "A session told to people: findings, advice, charts, in one file");
+  CLI::App* command =
+      app.add_subcommand("report", "Write a report with findings, advice and charts, in one file");
   add_session_file(command, options->file);
-  command
-      ->add_option("-o,--output", options->output, "Write it there (default: -, which is stdout)")
+  command->add_option("-o,--output", options->output, "File to write (default: -, stdout)")
       ->type_name("FILE");
   auto* format =
       command
           ->add_option(
               "--format", options->format,
-              "html: one file without outside resources; md: Markdown, without charts; json "
-              "(default: as the file's name ends, else html)")
+              "Output format: html (one self-contained file), md (Markdown without charts) or "
+              "json (default: from the file extension, else html)")
           ->transform(choice(formats()))
           ->type_name("FORMAT");
-  command->add_flag("--json", options->json, "As --format json")->excludes(format);
-  command->add_flag("--force", options->force, "Replace the file if it exists");
+  command->add_flag("--json", options->json, "Same as --format json")->excludes(format);
+  command->add_flag("--force", options->force, "Replace an existing file");
   command->footer(
       "Example: tt report s.ttrace -o report.html\n"
       "         tt report s.ttrace -o report.md");

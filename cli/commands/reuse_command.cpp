@@ -36,11 +36,11 @@ void print_table(const Reuse& reuse) {
            size_text(reuse.bytes), size_text(reuse.distinct));
   if (reuse.reads == 0) return;
   put("\n");
-  say_line("share of the bytes read that so much memory would have saved");
+  say_line("Share of read bytes served by a cache of this size:");
   TextTable table({{"memory", Align::Right},
                    {"LRU", Align::Right},
                    {"pinned", Align::Right},
-                   {"best", Align::Right}});
+                   {"optimal", Align::Right}});
   const auto share = [&](const CachePoint& point) {
     const auto all = static_cast<double>(reuse.bytes.v);
     return std::format("{:.1f} %",
@@ -52,8 +52,8 @@ void print_table(const Reuse& reuse) {
   }
   table.print();
   put("\n");
-  say_line("LRU: the least recently used goes first. Pinned: the most read stay. Best: what no");
-  say_line("cache can beat, since it knows the future (Belady).");
+  say_line("LRU: evicts the least recently used part. Pinned: keeps the most read parts. Optimal:");
+  say_line("upper bound for any cache, with knowledge of all future reads (Belady).");
 }
 
 int run(ReuseOptions& options) {
@@ -80,23 +80,22 @@ int run(ReuseOptions& options) {
 CLI::App* add_reuse_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ReuseOptions>();
   CLI::App* command = app.add_subcommand(
-      "reuse",
-      "What memory would save of a session's reads of weights: LRU, pinned, best possible");
+      "reuse", "Show how many weight reads a cache would save: LRU, pinned, optimal");
   add_session_file(command, options->file);
   const std::map<std::string, Grain> grains = {{"tensor", Grain::Tensor}, {"part", Grain::Part}};
   command
       ->add_option("--grain", options->query.grain,
-                   "What is kept: whole tensors, or the parts that are read by themselves, as "
-                   "experts are (tensor, part; default: part)")
+                   "Unit to cache: tensor (whole tensors) or part (parts that are read "
+                   "separately, such as experts; default)")
       ->transform(choice(grains))
       ->type_name("GRAIN");
   command
       ->add_option("--sizes", options->sizes,
-                   "Memory to reckon with, like 500MB,2GB (default: tenths of what is read)")
+                   "Cache sizes, like 500MB,2GB (default: tenths of the distinct bytes read)")
       ->delimiter(',')
       ->transform(size_in_bytes(Units::Of1000))
       ->type_name("SIZE,...");
-  command->add_flag("--json", options->json, "For programs: JSON on stdout");
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example: tt record -m model.gguf -p Hello -o s.ttrace && tt reuse s.ttrace");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -79,7 +79,7 @@ std::expected<Shown, TraceError> look(const SessionReader& reader, const ShowOpt
 }
 
 std::string utc(std::int64_t unix_ns) {
-  if (unix_ns == 0) return "at an unknown time";  // imported from what does not say
+  if (unix_ns == 0) return "at an unknown time";  // imported from a log without times
   using namespace std::chrono;
   const sys_time<seconds> time{seconds{unix_ns / 1'000'000'000}};
   return std::format("{:%F %T} UTC", time);
@@ -91,7 +91,7 @@ std::string lost(const LossCounters& losses) {
                             losses.page_faults_lost;
   if (all == 0) return "nothing";
   return std::format(
-      "times of {} steps, {} slot values, {} steps with another count, {} steps not written, "
+      "times of {} steps, {} slot values, {} steps with a wrong op count, {} steps not written, "
       "{} page faults",
       losses.steps_without_times, losses.slot_values_dropped, losses.count_mismatches,
       losses.steps_not_written, losses.page_faults_lost);
@@ -156,7 +156,7 @@ void print_people(const Shown& shown, bool with_facts) {
     say_line("{:<32} {}", plain_text(name), plain_text(value, "\n\t"));
 }
 
-// The session as GET /sessions/{id} has it, its graphs as /templates has them.
+// The fields of GET /sessions/{id}, plus phases, the templates of /templates, and the answer.
 Json json_of(const Shown& shown) {
   Json phases = Json::object();
   for (std::size_t i = 0; i < shown.phases.size(); ++i) {
@@ -196,12 +196,11 @@ int run(const ShowOptions& options) {
 CLI::App* add_show_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* command =
-      app.add_subcommand("show", "What a session says about itself: model, times, graphs, answer");
+      app.add_subcommand("show", "Show a session's model, times, graphs and answer");
   add_session_file(command, options->file);
   command->add_flag("--facts", options->facts,
-                    "Also every fact: hyper-parameters, request, host, libraries");
-  command->add_flag("--json", options->json,
-                    "For programs: all of it as JSON on stdout, with the facts");
+                    "Print all facts, too: hyper-parameters, request, host, libraries");
+  command->add_flag("--json", options->json, "Print everything as JSON, including the facts");
   command->footer("Example: tt show s.ttrace --facts");
   name_environment(*command);
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -32,7 +32,7 @@ struct SqlOptions {
   bool json = false, csv = false;
 };
 
-// The statement is given back, with a mark where it went wrong.
+// Prints the error and the line of the statement with a mark at the error position.
 int fail(const sql::QueryError& error, const std::string& statement, Progress& progress) {
   const int code = progress.failed(error.message);
   if (error.offset) {
@@ -64,7 +64,8 @@ bool is_number(const sql::QueryValue& value) {
   return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
 }
 
-// In blocks, each with its head: a long answer is not kept in memory.
+// Prints blocks of 1,000 rows, each with a header, so that long results are not kept in
+// memory.
 class TablePrinter {
  public:
   explicit TablePrinter(std::vector<std::string> names) : names_(std::move(names)) {}
@@ -130,7 +131,7 @@ int print_rows(sql::Query& query, const SqlOptions& options, const std::string& 
       writer.row(**row, text);
     }
     if (text.size() > (64u << 10)) put(std::exchange(text, {}));
-    if (!output_taken()) return 1;  // main() says why
+    if (!output_taken()) return 1;  // main() reports the error
   }
 }
 
@@ -140,7 +141,8 @@ int run(const SqlOptions& options) {
   Progress progress("sql", shown_beside(options.json));
   auto reader = open_session(options.file);
   if (!reader) return progress.failed(reader.error());
-  auto query = sql::Query::prepare(*std::move(reader), statement, {}, progress.during("asking"));
+  auto query =
+      sql::Query::prepare(*std::move(reader), statement, {}, progress.during("running the query"));
   return query ? print_rows(*query, options, statement, progress)
                : fail(query.error(), statement, progress);
 }
@@ -149,14 +151,14 @@ int run(const SqlOptions& options) {
 
 CLI::App* add_sql_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<SqlOptions>();
-  CLI::App* command = app.add_subcommand("sql", "Ask a session with a SELECT");
+  CLI::App* command = app.add_subcommand("sql", "Run a SELECT statement on a session");
   add_session_file(command, options->file);
-  command->add_option("statement", options->statement, "The SELECT; - reads it from stdin")
+  command->add_option("statement", options->statement, "SELECT statement; -: read it from stdin")
       ->required()
       ->type_name("SQL");
-  CLI::Option* json =
-      command->add_flag("--json", options->json, "For programs: columns and rows as JSON");
-  command->add_flag("--csv", options->csv, "A line of names, then the rows")->excludes(json);
+  CLI::Option* json = command->add_flag("--json", options->json, "Print columns and rows as JSON");
+  command->add_flag("--csv", options->csv, "Print CSV: a header line, then the rows")
+      ->excludes(json);
   command->footer(
       "Tables: access, edge, expert, fault, metadata, model, op, session, step, template, tensor, "
       "token.\n"

@@ -4,9 +4,9 @@
 
 namespace tt::cli {
 
-// Adds `tt sql FILE STATEMENT`: one SELECT over a session, as a table, JSON or CSV.
-// Runs while `app` parses; `exit_code` is 1 when the file cannot be read or the
-// statement fails. Both outlive the parsing.
+// Adds `tt sql FILE STATEMENT`: runs one SELECT on a session and prints a table, JSON or CSV.
+// Runs while `app` parses; sets `exit_code` to 1 if the file cannot be read or the statement
+// fails. Both must outlive the parsing.
 CLI::App* add_sql_command(CLI::App& app, int& exit_code);
 
 }  // namespace tt::cli

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-// One of the words of an enum, into an optional.
+// Adds an option that parses an enum name into `into`.
 template <class Enum>
 CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into, Enum last,
                       const std::string& what, const char* type) {
@@ -29,11 +29,11 @@ CLI::Option* add_word(CLI::App& app, const char* name, std::optional<Enum>& into
 
 void add_ends(CLI::App& app, const std::string& of, FilterOptions::Ends& ends,
               const std::string& what) {
-  app.add_option("--from-" + of, ends.from, "The first " + what + " that counts")->type_name("N");
-  app.add_option("--to-" + of, ends.to, "The " + what + " behind the last")->type_name("N");
+  app.add_option("--from-" + of, ends.from, "First " + what + " to include")->type_name("N");
+  app.add_option("--to-" + of, ends.to, "First " + what + " after the range")->type_name("N");
 }
 
-// False: it ends before it begins.
+// Sets `into` if one of the ends is given. False: the end is before the beginning.
 template <class T>
 bool put_stretch(const FilterOptions::Ends& ends, std::optional<Stretch<T>>& into) {
   if (!ends.from && !ends.to) return true;
@@ -49,52 +49,54 @@ void add_filter_options(CLI::App& app, FilterOptions& options) {
   app.add_option_function<std::string>(
          "--layers",
          [&options](const std::string& text) { options.layers = parse_layers(text).value(); },
-         "Only ops of these layers: 0,3-5, outside (of no layer) or all (default)")
+         "Layers of the ops: 0,3-5, outside (ops outside all layers) or all (default)")
       ->check([](const std::string& text) {
         const auto layers = parse_layers(text);
         return layers ? std::string() : layers.error();
       })
       ->type_name("LAYERS");
   TraceFilter& filter = options.filter;
-  add_word(app, "--component", filter.component, Component::Input, "Only ops of this component",
+  add_word(app, "--component", filter.component, Component::Input, "Component of the op",
            "COMPONENT");
-  add_word(app, "--kind", filter.kind, TensorKind::Input, "Only tensors of this kind", "KIND");
-  add_word(app, "--source", filter.source, Source::Buffer, "Only accesses that come from there",
+  add_word(app, "--kind", filter.kind, TensorKind::Input, "Kind of the tensor", "KIND");
+  add_word(app, "--source", filter.source, Source::Buffer, "Source of the accessed bytes",
            "SOURCE");
-  add_ends(app, "token", options.tokens, "token, from 0,");
-  add_ends(app, "step", options.steps, "step, from 0,");
-  add_ends(app, "ns", options.time, "nanosecond of the session");
+  add_ends(app, "token", options.tokens, "token (0-based)");
+  add_ends(app, "step", options.steps, "step (0-based)");
+  add_ends(app, "ns", options.time, "nanosecond of the session time");
 }
 
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query) {
   AccessFilter& filter = query.filter;
   const std::map<std::string, bool> directions = {{"read", false}, {"write", true}};
-  return {app.add_option("--tensor", filter.tensor.name, "Part of the tensor's name, with * and ?")
-              ->type_name("TEXT"),
-          app.add_option("--op", filter.op_name, "Part of the op's name, with * and ?")
-              ->type_name("TEXT"),
-          add_word(app, "--phase", query.phase, Phase::Other, "Only steps of this phase", "PHASE"),
-          add_word(app, "--component", filter.tensor.component, Component::Input,
-                   "Only tensors of this component", "COMPONENT"),
-          add_word(app, "--kind", filter.tensor.kind, TensorKind::Input,
-                   "Only tensors of this kind", "KIND"),
-          add_word(app, "--source", filter.tensor.source, Source::Buffer,
-                   "Only tensors that lie there", "SOURCE"),
-          app.add_option("--expert", filter.expert, "Only this expert")
-              ->check(whole_number(0, kMostInt32))
-              ->type_name("N"),
-          app.add_option_function<bool>(
-                 "--access", [&filter](bool write) { filter.write = write; }, "Only read, or write")
-              ->transform(choice(directions))
-              ->type_name("WORD"),
-          app.add_option_function<std::uint32_t>(
-                 "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
-                 "The first step that counts")
-              ->type_name("N"),
-          app.add_option_function<std::uint32_t>(
-                 "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
-                 "The last one")
-              ->type_name("N")};
+  return {
+      app.add_option("--tensor", filter.tensor.name,
+                     "Substring of the tensor name; may contain * and ?")
+          ->type_name("TEXT"),
+      app.add_option("--op", filter.op_name, "Substring of the op name; may contain * and ?")
+          ->type_name("TEXT"),
+      add_word(app, "--phase", query.phase, Phase::Other, "Phase of the step", "PHASE"),
+      add_word(app, "--component", filter.tensor.component, Component::Input,
+               "Component of the tensor", "COMPONENT"),
+      add_word(app, "--kind", filter.tensor.kind, TensorKind::Input, "Kind of the tensor", "KIND"),
+      add_word(app, "--source", filter.tensor.source, Source::Buffer, "Source of the tensor",
+               "SOURCE"),
+      app.add_option("--expert", filter.expert, "Expert to include")
+          ->check(whole_number(0, kMostInt32))
+          ->type_name("N"),
+      app.add_option_function<bool>(
+             "--access", [&filter](bool write) { filter.write = write; },
+             "Direction: read or write")
+          ->transform(choice(directions))
+          ->type_name("WORD"),
+      app.add_option_function<std::uint32_t>(
+             "--first-step", [&query](std::uint32_t step) { query.first_step = StepId{step}; },
+             "First step to include")
+          ->type_name("N"),
+      app.add_option_function<std::uint32_t>(
+             "--last-step", [&query](std::uint32_t step) { query.last_step = StepId{step}; },
+             "Last step to include")
+          ->type_name("N")};
 }
 
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
@@ -105,9 +107,9 @@ std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
                              : !put_stretch(options.time, filter.time)   ? "ns"
                                                                          : nullptr;
   if (turned != nullptr) {
-    return std::unexpected(TraceError{
-        TraceError::Kind::NotFound,
-        std::format("What is between --from-{0} and --to-{0} ends before it begins.", turned)});
+    return std::unexpected(
+        TraceError{TraceError::Kind::NotFound,
+                   std::format("--from-{0} must not be greater than --to-{0}.", turned)});
   }
   auto layers = layers_in(reader, options.layers);
   if (!layers) return std::unexpected(layers.error());

@@ -1,5 +1,5 @@
-// Which part of a session a question is about: the options that REST has as parameters
-// of the same names (from_token there is --from-token here).
+// Options that restrict a query to a part of a session. They correspond to REST parameters
+// of the same names (--from-token: from_token).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,8 @@
 
 namespace tt::cli {
 
-// Outlives the parsing. What `filter` has before stays as it is.
+// Must outlive the parsing. Fields of `filter` without an option on the command line keep
+// their values.
 struct FilterOptions {
   TraceFilter filter{};
   LayerSet layers = LayerSet::all();
@@ -25,15 +26,17 @@ struct FilterOptions {
   Ends tokens{}, steps{}, time{};
 };
 
-// Layers, component, kind, source; tokens, steps and time from where to where.
+// Adds the options for layers, component, kind and source, and for ranges of tokens, steps
+// and time.
 void add_filter_options(CLI::App& app, FilterOptions& options);
 
-// Which accesses, of which steps: phase, tensor, op, component, kind, source, expert,
-// reads or writes. `query` outlives the parsing. Returns the options.
+// Adds the options that select accesses (tensor, op, component, kind, source, expert, reads
+// or writes) and steps (phase, first and last). `query` must outlive the parsing. Returns the
+// options.
 std::vector<CLI::Option*> add_access_options(CLI::App& app, AccessQuery& query);
 
-// The filter for this session. The error: a layer that its model has not, a stretch that
-// ends before it begins.
+// The filter for this session. Errors: a layer that the model does not have, a range whose
+// end is before its beginning.
 std::expected<TraceFilter, TraceError> filter_of(const FilterOptions& options,
                                                  const SessionReader& reader);
 

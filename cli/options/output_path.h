@@ -1,4 +1,4 @@
-// Where a command is to write, as -o names it: looked at before any work.
+// Validation of the output path (-o) of a command, before it starts any work.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,13 @@
 
 namespace tt::cli {
 
-// FileOrPipe: what is no file (a pipe, a terminal, /dev/null) is written as it is.
+// FileOrPipe: also allows pipes, terminals and devices such as /dev/null.
 enum class Target : bool { File, FileOrPipe };
 
-// What is in the way of writing there; none. It is never one of `inputs`, by whatever
-// name or link it is meant, not even with `force`, without which no file that exists is
-// replaced. "-" names no file: a command that can write to standard output does not ask.
+// Returns an error message if `output` must not be written; nullopt: it can be written.
+// Without `force`, existing files are not allowed. One of the `inputs` is never allowed, also
+// not through a link or another path. "-" is not allowed: commands that can write to standard
+// output check for it before the call.
 std::optional<std::string> output_complaint(const std::filesystem::path& output, Target target,
                                             const std::vector<std::filesystem::path>& inputs,
                                             bool force);

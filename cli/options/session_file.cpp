@@ -7,7 +7,7 @@ namespace tt::cli {
 
 namespace {
 
-// Closed again: who recovers needs the file alone.
+// Closes the file on return, because recovery needs exclusive access.
 bool says_it_is_running(const std::string& file) {
   const auto reader = SessionReader::open(file);
   if (!reader) return false;
@@ -26,7 +26,7 @@ void recover_if_left(const std::string& file) {
   if (!says_it_is_running(file)) return;
   const auto recovered = recover_session(file);
   if (!recovered) return;
-  std::println(stderr, "tt: {} was left unfinished by what recorded it; recovered, {} steps", file,
+  std::println(stderr, "tt: the recording of {} was not finished; recovered {} steps", file,
                recovered->steps);
 }
 

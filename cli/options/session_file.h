@@ -1,4 +1,4 @@
-// The session that a command reads: how it is named, and opened.
+// The session file argument of a command, and opening it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,16 +9,16 @@
 
 namespace tt::cli {
 
-// A required positional argument.
+// Adds a required positional argument.
 CLI::Option* add_session_file(CLI::App* command, std::string& file,
                               const std::string& name = "file",
-                              const std::string& description = "A session, .ttrace");
+                              const std::string& description = "Session file (.ttrace)");
 
-// Recovers a session whose recorder was killed, which stderr says. Any other is not
-// touched: one that has ended, is still recorded, or lies where nothing can be written.
+// Recovers a session whose recorder was killed and reports it on stderr. Does not modify
+// sessions that have ended, that are still being recorded, or that are not writable.
 void recover_if_left(const std::string& file);
 
-// After that.
+// Calls recover_if_left() and opens the session.
 std::expected<SessionReader, TraceError> open_session(const std::string& file);
 
 }  // namespace tt::cli

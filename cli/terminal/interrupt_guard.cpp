@@ -18,7 +18,7 @@ void on_signal(int number) {
 InterruptGuard::InterruptGuard() {
   struct sigaction ours = {};
   ours.sa_handler = on_signal;
-  sigaddset(&ours.sa_mask, SIGINT);  // never in each other's midst
+  sigaddset(&ours.sa_mask, SIGINT);  // a handler does not interrupt the other
   sigaddset(&ours.sa_mask, SIGTERM);
   sigaction(SIGINT, &ours, &int_before_);
   sigaction(SIGTERM, &ours, &term_before_);

@@ -1,5 +1,5 @@
-// The first SIGINT or SIGTERM asks to finish, the second ends the process
-// (program/second_signal.h). One at a time in a program.
+// Handles SIGINT and SIGTERM while it exists: the first one requests a stop, the second one
+// ends the process (program/second_signal.h). At most one instance at a time.
 #pragma once
 
 #include <csignal>
@@ -17,7 +17,7 @@ class InterruptGuard {
   struct sigaction int_before_ = {}, term_before_ = {};
 };
 
-// Whether one of them has come.
+// True after the first SIGINT or SIGTERM.
 bool was_interrupted();
 
 }  // namespace tt::cli

@@ -39,7 +39,7 @@ void Progress::begin(std::string what, std::uint64_t steps, bool counted) {
   counted_ = counted;
 }
 
-// A terminal is written to ten times a second, not before every step.
+// Updates the status line at most ten times a second.
 bool Progress::ask() {
   ++asked_;
   if (const auto now = Clock::now(); !ended_ && now >= next_) {
@@ -64,8 +64,8 @@ void Progress::end() {
 void Progress::warn_of_damage(std::optional<std::uint32_t> whole_steps) {
   if (!whole_steps) return;
   warn(std::format(
-      "the file is damaged, this is about the {} steps before that (tt parse --validate says "
-      "what is wrong)",
+      "the file is damaged: the result covers only the first {} steps (run tt parse --validate "
+      "for details)",
       *whole_steps));
 }
 
@@ -80,8 +80,8 @@ void Progress::tell_no_accesses(const SessionReader& reader) {
   if (!info || info->level != Level::Minimal) return;
   line_.clear();
   std::println(stderr,
-               "tt {}: the session was recorded at level minimal, which keeps steps and tokens but "
-               "no accesses. Record with --level detailed",
+               "tt {}: the session was recorded at level minimal, which stores steps and tokens "
+               "but no accesses. Record with --level detailed",
                verb_);
 }
 

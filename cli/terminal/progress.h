@@ -1,7 +1,8 @@
-// A command at work. On a terminal, once it has taken a second, a line on stderr says
-// what is being done, how far it is where that is known, and for how long; the line is
-// gone before anything else is said. The first SIGINT or SIGTERM asks the work to end,
-// the second ends the process. One at a time in a program, one thread.
+// Progress, warnings, cancellation and exit code of a running command. After one second it
+// shows a status line on stderr, if that is a terminal: the current operation, its progress if
+// known, and the elapsed time. The line is cleared before any other output. The first SIGINT
+// or SIGTERM cancels the operation, the second one ends the process. At most one instance at
+// a time; one thread.
 #pragma once
 
 #include <chrono>
@@ -19,44 +20,47 @@
 
 namespace tt::cli {
 
-// Yes: on a terminal alone.
+// Whether to show the status line. Yes: only on a terminal.
 enum class Shown : bool { No, Yes };
-// Not where a program asks: --json, and not to a terminal.
+// No if the output is JSON and stdout is not a terminal, because a program reads it.
 Shown shown_beside(bool json);
 
 class Progress {
  public:
-  // Of `tt VERB`. Begin before the first file is opened.
+  // For `tt VERB`. Create it before the first file is opened.
   Progress(std::string_view verb, Shown shown);
 
-  // What work asks whether it may go on, while this does the work. It is called so often
-  // as its contract says (analysis/common/page.h), which is no measure of how far it is.
+  // Starts an operation and returns its continue check. How often the operation calls it is
+  // defined in analysis/common/page.h and does not indicate progress.
   KeepGoing during(std::string what);
-  // Of work that asks exactly once before every step; 0: nobody knows how many there are.
+  // For an operation that calls the check exactly once before each step. `steps`: their number,
+  // 0: unknown.
   KeepGoing during_steps(std::string what, std::uint64_t steps = 0);
-  KeepGoing during_steps(std::string what, const SessionReader& reader);  // all there are
+  KeepGoing during_steps(std::string what, const SessionReader& reader);  // all steps
 
-  // Asks `question` of the session, of the steps before its damage where its file is
-  // damaged; then warns.
+  // Runs `question` on the session. If the file is damaged, runs it on the steps before the
+  // damage and prints a warning.
   template <class Question>
   auto ask_up_to_damage(SessionReader& reader, const Question& question) {
     auto found = tt::ask_up_to_damage(reader, question, during("reading"));
     if (found) warn_of_damage(reader.whole_steps());
     return found;
   }
-  // Where the session is about so many steps before its damage; none: all is whole.
+  // Warns that the result covers only the first `whole_steps` steps. nullopt: no damage, no
+  // warning.
   void warn_of_damage(std::optional<std::uint32_t> whole_steps);
 
-  // Nothing is shown any more: before the answer is printed.
+  // Clears the status line for good. Call it before printing the result.
   void end();
-  // Says on stderr that the answer is not all that was asked for.
+  // Prints a warning on stderr that the result is incomplete; the exit code becomes 1.
   void warn(const std::string& message);
-  // Says there why the answer is empty, where the session was recorded without accesses.
+  // If the session was recorded without accesses, prints that on stderr as the reason for an
+  // empty result.
   void tell_no_accesses(const SessionReader& reader);
-  // Of a command that has answered: 0, after a warning 1.
+  // Exit code of a successful command: 0, or 1 after a warning.
   int exit_code() const { return warned_ ? 1 : 0; }
-  // Ends, says why on stderr and returns the exit code: 1. Or 130, and nothing is said,
-  // where the user has ended the work: then opening and reading fail, too (EINTR).
+  // Calls end(), prints the error on stderr and returns exit code 1. After an interrupt prints
+  // nothing and returns 130, because a signal also makes opening and reading fail (EINTR).
   int failed(const TraceError& error);
   int failed(const std::string& message);
 

@@ -26,7 +26,7 @@ bool output_taken() { return failed == 0; }
 
 int end_of_output(std::string_view command, int exit_code) {
   flush_output();
-  // What CLI11 says goes into the same buffer, and it does not look.
+  // CLI11 writes to the same stream without checking for errors.
   if (std::ferror(stdout) != 0 && failed == 0) failed = EIO;
   if (output_taken()) return exit_code;
   if (failed != EPIPE) {

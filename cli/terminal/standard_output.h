@@ -1,6 +1,6 @@
-// What a command answers, on standard output. What cannot be written (a full disk, a
-// reader that has gone) is kept in mind and told once, when the command has ended: as
-// the stream itself, this is one of a process. One thread.
+// Writes a command's result to standard output. The first write error (full disk, closed
+// pipe) is stored and reported once, at the end of the command. The state is per process,
+// like the stream. One thread.
 #pragma once
 
 #include <format>
@@ -10,9 +10,9 @@
 namespace tt::cli {
 
 void put(std::string_view text);
-// Past the buffer, to whoever waits for it.
+// Flushes the stream buffer.
 void flush_output();
-// False: something was not; who has more to say may stop.
+// False after a write error; the caller can stop writing.
 bool output_taken();
 
 template <class... Args>
@@ -24,9 +24,9 @@ void say_line(std::format_string<Args...> format, Args&&... args) {
   put(std::format(format, std::forward<Args>(args)...) + '\n');
 }
 
-// Of a program that has answered and would end with `exit_code`: writes what is left.
-// Where something could not be written, says so on stderr, naming `command` ("tt hot"),
-// and 1; quietly where the reader has gone (`| head`).
+// Flushes the output at the end of the program and returns the exit code: `exit_code`, or 1
+// instead of 0 after a write error. Reports the error on stderr with `command` ("tt hot"),
+// except for a closed pipe (`| head`).
 int end_of_output(std::string_view command, int exit_code);
 
 }  // namespace tt::cli

@@ -1,4 +1,4 @@
-// One line on a terminal's stderr that is written over and over.
+// A status line on stderr that each update overwrites.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace tt::cli {
 
 class StatusLine {
  public:
-  // Without a terminal nothing is shown.
+  // Shows nothing if stderr is not a terminal.
   explicit StatusLine(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
   ~StatusLine() { clear(); }
   StatusLine(const StatusLine&) = delete;

@@ -11,7 +11,7 @@ namespace tt::cli {
 
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no room.
+// Number of characters: UTF-8 continuation bytes are not counted.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));

@@ -1,4 +1,4 @@
-// A table for people: columns as wide as their widest cell, numbers to the right.
+// A text table: each column is as wide as its widest cell.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ struct Column {
 class TextTable {
  public:
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // One cell per column; missing ones are empty. What a terminal would obey is shown as '?'.
+  // One cell per column; missing cells are empty. Control characters are escaped
+  // (plain_text()).
   void add(std::vector<std::string> cells);
   void print() const;  // on standard output
 
@@ -26,6 +27,6 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string layer_text(LayerId layer);  // as a cell; outside the layers: -
+std::string layer_text(LayerId layer);  // "-": outside all layers
 
 }  // namespace tt::cli
