@@ -9,17 +9,17 @@ export default tseslint.config(
     extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
-      // Switches over a union are the style here; a forgotten case must not compile.
+      // A switch over a union must handle every case.
       '@typescript-eslint/switch-exhaustiveness-check': [
         'error',
         { considerDefaultExhaustiveForUnions: true },
       ],
       // `void signal.value` subscribes an effect to it.
       '@typescript-eslint/no-meaningless-void-operator': 'off',
-      // Numbers in text are formatted by format.ts where the form matters.
+      // format.ts formats numbers where the format matters.
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/consistent-type-definitions': 'off',
-      // Only net/ speaks to the server (one typed door).
+      // Only net/ communicates with the server.
       'no-restricted-globals': ['error', 'fetch', 'WebSocket', 'XMLHttpRequest', 'EventSource'],
     },
   },

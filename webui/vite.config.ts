@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-// The page is served by tt-server from any path and without a network: relative
-// URLs, and nothing inlined, so that the policy `default-src 'self'` holds.
+// tt-server serves the page from any path and without internet access: URLs are relative, and
+// nothing is inlined because the content security policy is `default-src 'self'`.
 export default defineConfig({
   base: './',
   build: {
@@ -9,12 +9,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     emptyOutDir: true,
-    license: { fileName: 'licenses.txt' }, // of what is bundled, as they ask
-    // The second page is what tt-server serves at /api/docs.
+    license: { fileName: 'licenses.txt' }, // licences of the bundled packages
+    // tt-server serves the second page at /api/docs.
     rolldownOptions: { input: { index: 'index.html', docs: 'docs/index.html' } },
-    chunkSizeWarningLimit: 2048, // kB: Swagger UI, which only that page loads
+    chunkSizeWarningLimit: 2048, // kB: Swagger UI, loaded by the docs page only
   },
-  // `npm run dev` serves the sources and asks a running tt-server for the rest.
+  // `npm run dev` serves the sources and forwards /api to a running tt-server.
   server: {
     proxy: {
       '/api': { target: process.env.TT_SERVER_URL ?? 'http://127.0.0.1:8080', ws: true },

@@ -1,4 +1,4 @@
-// The shell: what stands where. It knows places, not panels.
+// The shell: arranges the panels in their areas of the page. It does not depend on single panels.
 import { useEffect, useMemo } from 'preact/hooks';
 import { commandFor, isTyping } from './commands/keys';
 import { commandsOf } from './commands/table';
@@ -9,7 +9,7 @@ import { Help } from './shell/Help';
 import { Palette } from './shell/Palette';
 import { StatusLine } from './shell/StatusLine';
 import { Toasts } from './shell/Toasts';
-import { AwayNotice, TopBar } from './shell/TopBar';
+import { OfflineNotice, TopBar } from './shell/TopBar';
 import { defaultSettings, type Settings } from './state/settings';
 import type { Store } from './state/store';
 import { usePart } from './ui/hooks';
@@ -17,11 +17,11 @@ import { Splitter } from './ui/Splitter';
 
 export function App({ store, panels }: { store: Store; panels: readonly Panel[] }) {
   const commands = useMemo(() => () => commandsOf(store, panels), [store, panels]);
-  useEffect(() => listenToKeys(store, commands), [store, commands]);
+  useEffect(() => listenForKeys(store, commands), [store, commands]);
   return (
     <>
       <TopBar store={store} />
-      <AwayNotice store={store} />
+      <OfflineNotice store={store} />
       <Page store={store} panels={panels} />
       <StatusLine store={store} />
       <Palette store={store} commands={commands} />
@@ -32,13 +32,13 @@ export function App({ store, panels }: { store: Store; panels: readonly Panel[] 
   );
 }
 
-function listenToKeys(store: Store, commands: () => ReturnType<typeof commandsOf>): () => void {
+function listenForKeys(store: Store, commands: () => ReturnType<typeof commandsOf>): () => void {
   const press = (event: KeyboardEvent): void => {
-    // An open dialog or menu has its own keys; what a panel used is used up.
+    // Dialogs and menus handle their own keys. A key that a panel handled is not handled again.
     if (event.defaultPrevented || event.isComposing) return;
     if (document.querySelector('dialog[open], .popover:popover-open')) return;
     const typing = isTyping(event.target);
-    const { letterKeys } = store.settings.chosen.peek();
+    const { letterKeys } = store.settings.current.peek();
     const command = commandFor(commands(), event, { typing, letterKeys });
     if (command) {
       event.preventDefault();
@@ -56,9 +56,12 @@ function listenToKeys(store: Store, commands: () => ReturnType<typeof commandsOf
 type ShareName = 'sideShare' | 'inspectorShare' | 'chatShare' | 'upperShare';
 
 function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
-  const { showSide, showInspector, ...shares } = store.settings.chosen.value;
+  const { showSide, showInspector, ...shares } = store.settings.current.value;
   const full = usePart(() => store.navigation.view.value.full);
-  const at = useMemo(() => (place: Place) => panels.filter((one) => one.place === place), [panels]);
+  const panelsAt = useMemo(
+    () => (place: Place) => panels.filter((one) => one.place === place),
+    [panels],
+  );
   const fullPlace = panels.find(({ id }) => id === full)?.place;
   const columns = [
     ...(showSide ? [`minmax(270px, ${100 * shares.sideShare}%)`, '7px'] : []),
@@ -69,12 +72,12 @@ function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
     `minmax(0, ${share}fr) 7px minmax(0, ${Math.round(1000 * (1 - share)) / 1000}fr)`;
   const bar = (name: ShareName) => ({
     share: shares[name],
-    usual: defaultSettings[name],
+    initial: defaultSettings[name],
     move: (share: number) => {
       store.settings.set({ [name]: share } satisfies Partial<Settings>);
     },
   });
-  const dock = (place: Place) => <Dock store={store} place={place} panels={at(place)} />;
+  const dock = (place: Place) => <Dock store={store} place={place} panels={panelsAt(place)} />;
   return (
     <main class="page" data-full={fullPlace} style={{ gridTemplateColumns: columns.join(' ') }}>
       {showSide && (
@@ -84,17 +87,17 @@ function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
             <Splitter
               label="Height of chat and sessions"
               direction="column"
-              least={0.3}
-              most={0.85}
+              min={0.3}
+              max={0.85}
               {...bar('chatShare')}
             />
-            {dock('shelf')}
+            {dock('sessions')}
           </div>
           <Splitter
             label="Width of chat and sessions"
             direction="row"
-            least={0.15}
-            most={0.45}
+            min={0.15}
+            max={0.45}
             {...bar('sideShare')}
           />
         </>
@@ -102,10 +105,10 @@ function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
       <div class="column column-middle" style={{ gridTemplateRows: rows(shares.upperShare) }}>
         {dock('upper')}
         <Splitter
-          label="Height of the upper and the lower views"
+          label="Height of the upper and lower panels"
           direction="column"
-          least={0.2}
-          most={0.85}
+          min={0.2}
+          max={0.85}
           {...bar('upperShare')}
         />
         {dock('lower')}
@@ -116,8 +119,8 @@ function Page({ store, panels }: { store: Store; panels: readonly Panel[] }) {
             label="Width of the inspector"
             direction="row"
             from="end"
-            least={0.14}
-            most={0.45}
+            min={0.14}
+            max={0.45}
             {...bar('inspectorShare')}
           />
           <div class="column column-inspector">{dock('inspector')}</div>

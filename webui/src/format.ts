@@ -1,5 +1,5 @@
-// Numbers for people: about three digits and a unit. The exact value belongs
-// into the `title` beside it (exactNs, exactBytes).
+// Formats numbers with about three digits and a unit. Show the exact value in the element's
+// `title` (exactNs, exactBytes).
 
 function threeDigits(value: number): string {
   const size = Math.abs(value);
@@ -18,7 +18,7 @@ export function formatNs(ns: number): string {
     const seconds = Math.round(ns / 1e9);
     return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   }
-  // 999.96 µs would print as "1000 µs": the next unit begins where rounding does.
+  // 999.96 µs would print as "1000 µs", so the next unit begins at the rounding limit.
   const unit = TIME_UNITS.find(([size]) => ns >= size * 0.9995);
   return unit ? `${threeDigits(ns / unit[0])} ${unit[1]}` : `${Math.round(ns)} ns`;
 }
@@ -36,7 +36,7 @@ export function formatBytes(bytes: number): string {
   return `${threeDigits(value)} ${BYTE_UNITS[unit] ?? ''}`;
 }
 
-// Thousands are separated by a narrow space that never breaks.
+// Thousands are separated by a narrow no-break space.
 export function formatCount(count: number): string {
   return Math.round(count)
     .toString()
@@ -50,14 +50,14 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-// ggml pads shapes with ones; the last dimensions that say nothing are left out.
+// ggml pads shapes to four dimensions with ones. Trailing ones are left out.
 export function formatShape(shape: readonly number[]): string {
   let used = shape.length;
   while (used > 1 && shape[used - 1] === 1) used -= 1;
   return shape.slice(0, used).join(' × ');
 }
 
-// A token's text on an axis or chip: what is invisible gets a sign.
+// The text of a token on an axis or in a label: whitespace is replaced by visible symbols.
 export function visibleText(text: string): string {
   return text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(' ', '␣');
 }

@@ -1,5 +1,5 @@
-// Expected failures are values: what a call to the server gives back, and what
-// a view shows of something that arrives later.
+// Expected failures are values. Result: the outcome of a call to the server. Loadable: the state
+// of a value that is loaded asynchronously.
 
 export type Result<T, E> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
@@ -16,6 +16,6 @@ export type Loadable<T, E> =
 export const idle = { is: 'idle' } as const;
 export const loading = { is: 'loading' } as const;
 
-export function settled<T, E>(result: Result<T, E>): Loadable<T, E> {
+export function toLoadable<T, E>(result: Result<T, E>): Loadable<T, E> {
   return result.ok ? { is: 'ready', value: result.value } : { is: 'failed', error: result.error };
 }

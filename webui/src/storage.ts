@@ -1,4 +1,4 @@
-// What the browser keeps for this page; null where it does not.
+// The browser's storage of this page; null if the browser forbids it.
 export function storage(name: 'localStorage' | 'sessionStorage'): Storage | null {
   try {
     return window[name];

@@ -1,5 +1,5 @@
-// Dark or light: as the person chose, else as the system says. Both pages mark
-// their root element with it.
+// The theme, dark or light: the user's setting, or the system's if the setting is 'auto'. Both
+// pages set it as `data-theme` of the root element.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
 import type { Settings, Theme } from './state/settings';
 

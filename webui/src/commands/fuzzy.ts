@@ -1,64 +1,65 @@
-// Finds by letters that stand in a text in this order. Beginnings of words and
-// neighbours count more, a longer text less.
+// Fuzzy search: the letters of the query must occur in the text in this order. Matches at the
+// start of words and adjacent matches score higher, longer texts lower.
 
 export interface Match {
   readonly score: number;
-  readonly at: readonly number[]; // the letters that matched
+  readonly indices: readonly number[]; // indices of the matching letters
 }
 
-const START = 8;
-const NEIGHBOUR = 5;
-const SKIPPED = 0.2;
+const START_BONUS = 8;
+const ADJACENT_BONUS = 5;
+const SKIP_PENALTY = 0.2;
 
-// Null when a letter lacks. Spaces in the query separate; they match nothing.
+// Returns null if a letter is missing. Spaces in the query are ignored.
 export function fuzzy(query: string, text: string): Match | null {
-  const wanted = query.toLowerCase().replace(/\s+/g, '');
-  const within = text.toLowerCase();
-  if (wanted === '') return { score: 0, at: [] };
+  const letters = query.toLowerCase().replace(/\s+/g, '');
+  const target = text.toLowerCase();
+  if (letters === '') return { score: 0, indices: [] };
   let best: Match | null = null;
-  // Each place of the first letter is a try: the greedy rest finds what lies
-  // together once it begins at the right place.
-  for (let from = within.indexOf(wanted.charAt(0)); from >= 0;) {
-    const match = matchFrom(wanted, within, from);
+  // Try each occurrence of the first letter; the rest is matched greedily.
+  for (let from = target.indexOf(letters.charAt(0)); from >= 0;) {
+    const match = matchFrom(letters, target, from);
     if (match && (!best || match.score > best.score)) best = match;
-    from = within.indexOf(wanted.charAt(0), from + 1);
+    from = target.indexOf(letters.charAt(0), from + 1);
   }
   return best;
 }
 
-function matchFrom(wanted: string, within: string, from: number): Match | null {
-  const at: number[] = [];
+function matchFrom(letters: string, target: string, from: number): Match | null {
+  const indices: number[] = [];
   let score = 0;
   let next = from;
-  for (const letter of wanted) {
-    const found = within.indexOf(letter, next);
+  for (const letter of letters) {
+    const found = target.indexOf(letter, next);
     if (found < 0) return null;
-    const start = found === 0 || /[^a-z0-9]/.test(within.charAt(found - 1));
-    if (start) score += START;
-    if (at.length > 0 && found === next) score += NEIGHBOUR;
-    score -= (found - next) * SKIPPED;
-    at.push(found);
+    const start = found === 0 || /[^a-z0-9]/.test(target.charAt(found - 1));
+    if (start) score += START_BONUS;
+    if (indices.length > 0 && found === next) score += ADJACENT_BONUS;
+    score -= (found - next) * SKIP_PENALTY;
+    indices.push(found);
     next = found + 1;
   }
-  return { score: score - within.length * 0.05, at };
+  return { score: score - target.length * 0.05, indices };
 }
 
-const ELSEWHERE = 1000; // what is found only with `more` comes last
+const EXTRA_TEXT_PENALTY = 1000; // matches that need `extraTextOf` rank last
 
-// The best first; among equals the order that they came in. `more` is what an
-// item may be found by besides its text.
-export function ranked<T>(
+// Matching items, best first; equal scores keep the order of the input. `extraTextOf`: additional text to
+// search.
+export function rank<T>(
   query: string,
   items: readonly T[],
   textOf: (item: T) => string,
-  more: (item: T) => string = () => '',
-): readonly { readonly item: T; readonly at: readonly number[] }[] {
+  extraTextOf: (item: T) => string = () => '',
+): readonly { readonly item: T; readonly indices: readonly number[] }[] {
   return items
     .flatMap((item) => {
       const match = fuzzy(query, textOf(item));
       if (match) return [{ item, ...match }];
-      const beside = fuzzy(query, `${textOf(item)} ${more(item)}`);
-      return beside ? [{ item, score: beside.score - ELSEWHERE, at: [] }] : [];
+      const extraMatch = fuzzy(query, `${textOf(item)} ${extraTextOf(item)}`);
+      return extraMatch
+        ? [{ item, score: extraMatch.score - EXTRA_TEXT_PENALTY, indices: [] }]
+        : [];
     })
     .sort((a, b) => b.score - a.score);
 }

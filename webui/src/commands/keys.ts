@@ -1,6 +1,6 @@
-// From key presses to commands. A key is written as `Ctrl+Shift+P`, `F`, `[`,
-// `Escape`: modifiers first, then what the key types. Of what is typed with
-// Shift (`{`, `?`) Shift is no part. Ctrl stands for Cmd on a Mac, too.
+// Maps key presses to commands. A key is written as `Ctrl+Shift+P`, `F`, `[`, `Escape`: modifiers,
+// then the typed key. Symbols typed with Shift (`{`, `?`) are written without Shift. Ctrl also
+// matches Cmd on a Mac.
 import { isEnabled, type Command } from './command';
 
 export interface Key {
@@ -10,7 +10,7 @@ export interface Key {
   readonly key: string; // lower case
 }
 
-export interface Press {
+export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
   readonly metaKey: boolean;
@@ -29,47 +29,47 @@ export function parseKey(text: string): Key {
   };
 }
 
-export function matches(text: string, press: Press): boolean {
-  const wanted = parseKey(text);
+export function matches(text: string, press: KeyPress): boolean {
+  const expected = parseKey(text);
   const typed = press.key.toLowerCase();
-  if (wanted.key !== typed || wanted.ctrl !== (press.ctrlKey || press.metaKey)) return false;
-  if (wanted.alt !== press.altKey) return false;
-  // A sign that needs Shift on one keyboard does not on another.
-  const sign = typed.length === 1 && !/[a-z]/.test(typed);
-  return sign && !wanted.ctrl ? true : wanted.shift === press.shiftKey;
+  if (expected.key !== typed || expected.ctrl !== (press.ctrlKey || press.metaKey)) return false;
+  if (expected.alt !== press.altKey) return false;
+  // Whether a symbol needs Shift depends on the keyboard layout.
+  const symbol = typed.length === 1 && !/[a-z]/.test(typed);
+  return symbol && !expected.ctrl ? true : expected.shift === press.shiftKey;
 }
 
-// Whether it is one sign without Ctrl or Alt: what WCAG 2.1.4 wants a switch for.
-export function isSingle(text: string): boolean {
+// Whether it is a single character without Ctrl or Alt. WCAG 2.1.4 requires a switch for those.
+export function isSingleKey(text: string): boolean {
   const { ctrl, alt, key } = parseKey(text);
   return !ctrl && !alt && key.length === 1;
 }
 
-export interface Situation {
+export interface KeyContext {
   readonly typing: boolean; // a text field has the focus
-  readonly letterKeys: boolean; // single signs are shortcuts
+  readonly letterKeys: boolean; // single-key shortcuts are enabled
 }
 
 export function commandFor(
   commands: readonly Command[],
-  press: Press,
-  { typing, letterKeys }: Situation,
+  press: KeyPress,
+  { typing, letterKeys }: KeyContext,
 ): Command | null {
   const fits = (command: Command): boolean =>
     !command.local &&
     (!typing || command.typing === true) &&
-    (command.keys ?? []).some((key) => (letterKeys || !isSingle(key)) && matches(key, press)) &&
+    (command.keys ?? []).some((key) => (letterKeys || !isSingleKey(key)) && matches(key, press)) &&
     isEnabled(command);
   return commands.find(fits) ?? null;
 }
 
-// Whether what is typed belongs to the element.
+// Whether the element takes text input.
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;
   if (target instanceof HTMLSelectElement) return true;
-  const untyped = ['button', 'checkbox', 'radio', 'range', 'submit', 'file', 'color'];
-  return target instanceof HTMLInputElement && !untyped.includes(target.type);
+  const nonText = ['button', 'checkbox', 'radio', 'range', 'submit', 'file', 'color'];
+  return target instanceof HTMLInputElement && !nonText.includes(target.type);
 }
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -82,7 +82,7 @@ const NAMES: Readonly<Record<string, string>> = {
   ' ': 'Space',
 };
 
-// A key as it stands on a key cap, in parts.
+// The names of a shortcut's keys, modifiers first.
 export function keyCaps(text: string): readonly string[] {
   const { ctrl, alt, shift, key } = parseKey(text);
   const name = NAMES[key] ?? (key.length === 1 ? key.toUpperCase() : capital(key));

@@ -1,9 +1,9 @@
-// Every action of the shell, and those that the panels bring.
+// All commands: those of the shell and those of the panels.
 import { DOCS_URL, fileUrl } from '../net/api';
 import type { Panel } from '../panels/panel';
 import { defaultLayout, type ThemeChoice } from '../state/settings';
 import type { Store } from '../state/store';
-import { unwound, type PhaseFilter } from '../state/view';
+import { afterEscape, type PhaseFilter } from '../state/view';
 import { titleOf } from '../state/session_list';
 import { copyText } from '../ui/clipboard';
 import type { Command } from './command';
@@ -13,7 +13,7 @@ export function commandsOf(store: Store, panels: readonly Panel[]): readonly Com
     ...windowCommands(store),
     ...panelCommands(store, panels),
     ...moveCommands(store),
-    ...planeCommands(store),
+    ...zoomCommands(store),
     ...runCommands(store),
     ...sessionCommands(store),
     ...panels.flatMap((panel) => panel.commands?.(store) ?? []),
@@ -38,7 +38,7 @@ function windowCommands(store: Store): readonly Command[] {
     },
     {
       id: 'help',
-      title: 'Keys and help',
+      title: 'Keyboard shortcuts',
       group,
       keys: ['?'],
       run: () => {
@@ -47,7 +47,7 @@ function windowCommands(store: Store): readonly Command[] {
     },
     {
       id: 'full',
-      title: 'Full screen of the panel, and back',
+      title: 'Toggle full screen of the panel',
       group,
       keys: ['F'],
       run: () => {
@@ -57,12 +57,12 @@ function windowCommands(store: Store): readonly Command[] {
     },
     {
       id: 'back',
-      title: 'One level back: full screen, then the selection',
+      title: 'Exit full screen, then clear the selection',
       group,
       keys: ['Escape'],
-      enabled: () => unwound(navigation.view.peek()) !== null,
+      enabled: () => afterEscape(navigation.view.peek()) !== null,
       run: () => {
-        const back = unwound(navigation.view.peek());
+        const back = afterEscape(navigation.view.peek());
         if (back) navigation.go(back);
       },
     },
@@ -72,8 +72,8 @@ function windowCommands(store: Store): readonly Command[] {
       group,
       run: () => {
         void copyText(new URL(navigation.link(), location.href).href).then((copied) => {
-          if (copied) store.toasts.done('The link is copied.');
-          else store.toasts.fault('The browser does not let the page copy.');
+          if (copied) store.toasts.done('Link copied.');
+          else store.toasts.error('The browser denied access to the clipboard.');
         });
       },
     },
@@ -95,7 +95,7 @@ function panelCommands(store: Store, panels: readonly Panel[]): readonly Command
 
 function moveCommands(store: Store): readonly Command[] {
   const { navigation } = store;
-  const group = 'Tokens and layers';
+  const group = 'Steps and layers';
   const enabled = (): boolean => store.open.peek() !== null;
   const step = (id: string, title: string, key: string, by: 1 | -1): Command => ({
     id,
@@ -127,8 +127,8 @@ function moveCommands(store: Store): readonly Command[] {
     },
   });
   return [
-    step('step-before', 'Previous token', '[', -1),
-    step('step-after', 'Next token', ']', 1),
+    step('step-before', 'Previous step', '[', -1),
+    step('step-after', 'Next step', ']', 1),
     layer('layer-before', 'Previous layer', '{', -1),
     layer('layer-after', 'Next layer', '}', 1),
     {
@@ -147,9 +147,9 @@ function moveCommands(store: Store): readonly Command[] {
   ];
 }
 
-function planeCommands(store: Store): readonly Command[] {
+function zoomCommands(store: Store): readonly Command[] {
   const { shell } = store;
-  const enabled = (): boolean => shell.plane() !== null;
+  const enabled = (): boolean => shell.viewport() !== null;
   const group = 'Zoom and pan';
   const zoom = (id: string, title: string, keys: readonly string[], factor: number): Command => ({
     id,
@@ -157,7 +157,7 @@ function planeCommands(store: Store): readonly Command[] {
     group,
     keys,
     enabled,
-    run: () => shell.plane()?.zoom(factor),
+    run: () => shell.viewport()?.zoom(factor),
   });
   const pan = (id: string, title: string, key: string, share: number): Command => ({
     id,
@@ -165,22 +165,29 @@ function planeCommands(store: Store): readonly Command[] {
     group,
     keys: [key],
     enabled,
-    run: () => shell.plane()?.pan(share),
+    run: () => shell.viewport()?.pan(share),
   });
   return [
     zoom('zoom-in', 'Zoom in', ['+', 'W', '='], 0.7),
     zoom('zoom-out', 'Zoom out', ['-', 'S'], 1 / 0.7),
     pan('pan-left', 'Pan left', 'A', -0.2),
     pan('pan-right', 'Pan right', 'D', 0.2),
-    { id: 'fit', title: 'Show all', group, keys: ['0'], enabled, run: () => shell.plane()?.fit() },
+    {
+      id: 'fit',
+      title: 'Show all',
+      group,
+      keys: ['0'],
+      enabled,
+      run: () => shell.viewport()?.fit(),
+    },
   ];
 }
 
 function runCommands(store: Store): readonly Command[] {
   const { chat, models } = store;
   const group = 'Run';
-  const shelf = models.shelf.peek();
-  const all = shelf.is === 'ready' ? shelf.value.models : [];
+  const list = models.list.peek();
+  const all = list.is === 'ready' ? list.value.models : [];
   return [
     {
       id: 'send',
@@ -311,7 +318,7 @@ function pageCommands(store: Store): readonly Command[] {
     id: `theme-${value}`,
     title,
     group,
-    enabled: () => settings.chosen.peek().theme !== value,
+    enabled: () => settings.current.peek().theme !== value,
     run: () => {
       settings.set({ theme: value });
     },
@@ -319,28 +326,28 @@ function pageCommands(store: Store): readonly Command[] {
   return [
     theme('dark', 'Dark theme'),
     theme('light', 'Light theme'),
-    theme('auto', 'Theme of the system'),
+    theme('auto', 'System theme'),
     {
       id: 'side',
-      title: 'Chat and sessions: show or hide',
+      title: 'Toggle chat and sessions',
       group,
       keys: ['B'],
       run: () => {
-        settings.set({ showSide: !settings.chosen.peek().showSide });
+        settings.set({ showSide: !settings.current.peek().showSide });
       },
     },
     {
       id: 'inspector',
-      title: 'Inspector: show or hide',
+      title: 'Toggle inspector',
       group,
       keys: ['I'],
       run: () => {
-        settings.set({ showInspector: !settings.chosen.peek().showInspector });
+        settings.set({ showInspector: !settings.current.peek().showInspector });
       },
     },
     {
       id: 'layout',
-      title: 'Arrange the panels as at first',
+      title: 'Reset the panel layout',
       group,
       run: () => {
         settings.set(defaultLayout);
@@ -348,17 +355,17 @@ function pageCommands(store: Store): readonly Command[] {
     },
     {
       id: 'letter-keys',
-      title: 'Single letters as keys: on or off',
+      title: 'Toggle single-key shortcuts',
       group,
       run: () => {
-        const letterKeys = !settings.chosen.peek().letterKeys;
+        const letterKeys = !settings.current.peek().letterKeys;
         settings.set({ letterKeys });
-        store.toasts.done(letterKeys ? 'Single letters are keys.' : 'Single letters are no keys.');
+        store.toasts.done(`Single-key shortcuts are ${letterKeys ? 'enabled' : 'disabled'}.`);
       },
     },
     {
       id: 'api',
-      title: 'Describe the server’s interface',
+      title: 'Open the REST API documentation',
       group,
       run: () => {
         open(DOCS_URL, '_blank', 'noopener');

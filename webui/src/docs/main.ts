@@ -1,5 +1,5 @@
-// The contract as a page, /api/docs: Swagger UI on this server's own
-// /api/openapi.json. Nothing comes from, or goes to, anywhere else.
+// The API documentation page, /api/docs: Swagger UI for this server's /api/openapi.json. It makes
+// no requests to other servers.
 import { effect } from '@preact/signals';
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import 'swagger-ui-dist/swagger-ui.css';
@@ -8,7 +8,7 @@ import { SettingsStore } from '../state/settings';
 import { storage } from '../storage';
 import { applyTheme, systemTheme, themeOf } from '../theme';
 
-const theme = themeOf(new SettingsStore(storage('localStorage')).chosen, systemTheme());
+const theme = themeOf(new SettingsStore(storage('localStorage')).current, systemTheme());
 applyTheme(theme);
 effect(() => {
   document.documentElement.classList.toggle('dark-mode', theme.value === 'dark');
@@ -17,9 +17,9 @@ effect(() => {
 SwaggerUI({
   url: new URL('openapi.json', document.baseURI).href,
   dom_id: '#docs',
-  // Else the document would be sent to a service that judges it.
+  // Do not send the document to an online validator.
   validatorUrl: 'none',
-  // A link from elsewhere must not make this page show another document.
+  // A link must not make this page load another document.
   queryConfigEnabled: false,
   deepLinking: true,
   displayOperationId: true,
@@ -28,6 +28,6 @@ SwaggerUI({
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // There is one server to choose from.
+  // Hide the server selection: there is only one.
   plugins: [() => ({ wrapComponents: { ServersContainer: () => () => null } })],
 });

@@ -1,4 +1,4 @@
-// The part of Swagger UI's interface that main.ts uses; the package has no types.
+// Types of the part of Swagger UI that main.ts uses; the package contains none.
 declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
   export default function SwaggerUI(options: {
     readonly url: string;

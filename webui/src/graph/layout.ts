@@ -1,22 +1,21 @@
-// Lays a layer's graph out in ranks, from what is read at the top to what is
-// computed at the bottom. Pure and without recursion; runs in a worker.
+// Layered graph layout: inputs at the top, outputs at the bottom. Pure, without recursion; runs in
+// a worker.
 //
 // Passes:
-//   1. ranks: a node lies one below the lowest of those that it reads; what
-//      reads nothing by itself (weights, the cache, inputs) and views of it are
-//      pulled down to just above who reads them;
-//   2. an edge over several ranks gets a bend in each rank on its way;
-//   3. order within the ranks: sweeps down and up by barycentre, the order with
-//      the fewest crossings is kept;
-//   4. places: sweeps that move every rank to the means of its neighbours,
-//      in order and without overlap;
-//   5. paths of the edges through their bends.
+//   1. ranks: a node is one rank below the lowest node that it reads. Sources (weights, the cache,
+//      inputs) and views of them are moved down to the rank above their first reader;
+//   2. bends: an edge over several ranks gets a bend point in each rank between;
+//   3. order within the ranks: barycentre sweeps down and up; the order with the fewest crossings
+//      is kept;
+//   4. coordinates: sweeps that move each item towards the mean of its neighbours, without
+//      changing the order and without overlap;
+//   5. paths of the edges through their bend points.
 
 export interface LayoutNode {
   readonly w: number;
   readonly h: number;
-  // May be pulled down: it, and all that it reads, is no work of this graph.
-  readonly loose: boolean;
+  // May be moved down: neither it nor its inputs are computed by this graph.
+  readonly canSink: boolean;
 }
 
 export interface LayoutGraph {
@@ -27,10 +26,9 @@ export interface LayoutGraph {
 export interface Layout {
   readonly width: number;
   readonly height: number;
-  readonly x: Float64Array; // of each node: left
-  readonly y: Float64Array; // top
-  // Of each edge: x, y of the end of its source, of its bends, and of the
-  // beginning of its target.
+  readonly x: Float64Array; // left edge of each node
+  readonly y: Float64Array; // top edge of each node
+  // For each edge: x, y of its start at the source, of its bends, and of its end at the target.
   readonly paths: readonly Float64Array[];
 }
 
@@ -44,14 +42,14 @@ const PLACE_SWEEPS = 6;
 export function layoutGraph(graph: LayoutGraph): Layout {
   const links = linksOf(graph);
   const ranks = ranksOf(graph, links);
-  const web = withBends(graph, ranks);
-  orderRanks(web);
-  const centre = placeRanks(web);
-  return finish(graph, web, centre);
+  const ranked = insertBends(graph, ranks);
+  orderRanks(ranked);
+  const centre = placeRanks(ranked);
+  return finish(graph, ranked, centre);
 }
 
 interface Links {
-  readonly reads: readonly (readonly number[])[]; // by node: what it reads
+  readonly reads: readonly (readonly number[])[]; // by node: the nodes that it reads
   readonly readers: readonly (readonly number[])[];
   readonly order: readonly number[]; // topological
 }
@@ -68,7 +66,7 @@ function linksOf({ nodes, edges }: LayoutGraph): Links {
   nodes.forEach((_, node) => {
     if (missing[node] === 0) order.push(node);
   });
-  // It grows while it is read.
+  // `order` grows during the loop.
   for (const node of order) {
     for (const reader of readers[node] ?? []) {
       missing[reader] = (missing[reader] ?? 0) - 1;
@@ -89,19 +87,19 @@ function ranksOf({ nodes }: LayoutGraph, { reads, readers, order }: Links): Int3
   }
   for (const node of order.toReversed()) {
     const below = readers[node] ?? [];
-    if (!nodes[node]?.loose || below.length === 0) continue;
-    ranks[node] = below.reduce((least, one) => Math.min(least, ranks[one] ?? 0), Infinity) - 1;
+    if (!nodes[node]?.canSink || below.length === 0) continue;
+    ranks[node] = below.reduce((min, one) => Math.min(min, ranks[one] ?? 0), Infinity) - 1;
   }
-  // Pulling may have emptied the first ranks.
-  const first = ranks.reduce((least, rank) => Math.min(least, rank), Infinity);
+  // The first ranks may be empty now.
+  const first = ranks.reduce((min, rank) => Math.min(min, rank), Infinity);
   return ranks.map((rank) => rank - first);
 }
 
 // ---- 2. Bends -------------------------------------------------------------------
 
-// Nodes and, after them, bends; every link goes from one rank to the next.
-interface Web {
-  readonly nodes: number; // how many of the items are nodes
+// The graph after pass 2. Items are the nodes, then the bends. Each link connects adjacent ranks.
+interface RankedGraph {
+  readonly nodes: number; // number of nodes
   readonly width: number[]; // by item
   readonly above: number[][]; // by item: its neighbours one rank up
   readonly below: number[][];
@@ -110,7 +108,7 @@ interface Web {
   readonly chains: readonly (readonly number[])[]; // by edge: its items, ends included
 }
 
-function withBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): Web {
+function insertBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): RankedGraph {
   const width = nodes.map(({ w }) => w);
   const above: number[][] = nodes.map(() => []);
   const below: number[][] = nodes.map(() => []);
@@ -152,28 +150,28 @@ function withBends({ nodes, edges }: LayoutGraph, rankOf: Int32Array): Web {
 
 // ---- 3. Order -------------------------------------------------------------------
 
-function orderRanks(web: Web): void {
-  number(web);
-  let best = web.ranks.map((rank) => [...rank]);
-  let fewest = crossings(web);
+function orderRanks(ranked: RankedGraph): void {
+  updateIndices(ranked);
+  let best = ranked.ranks.map((rank) => [...rank]);
+  let fewest = crossings(ranked);
   for (let sweep = 0; sweep < ORDER_SWEEPS && fewest > 0; sweep += 1) {
     const down = sweep % 2 === 0;
-    const upon = down ? web.above : web.below;
-    const ranks = down ? web.ranks : web.ranks.toReversed();
-    for (const rank of ranks) sortRank(web, rank, upon);
-    const now = crossings(web);
+    const neighbours = down ? ranked.above : ranked.below;
+    const ranks = down ? ranked.ranks : ranked.ranks.toReversed();
+    for (const rank of ranks) sortRank(ranked, rank, neighbours);
+    const now = crossings(ranked);
     if (now < fewest) {
       fewest = now;
-      best = web.ranks.map((rank) => [...rank]);
+      best = ranked.ranks.map((rank) => [...rank]);
     }
   }
   best.forEach((rank, i) => {
-    web.ranks[i]?.splice(0, Infinity, ...rank);
+    ranked.ranks[i]?.splice(0, Infinity, ...rank);
   });
-  number(web);
+  updateIndices(ranked);
 }
 
-function number({ ranks, at }: Web): void {
+function updateIndices({ ranks, at }: RankedGraph): void {
   for (const rank of ranks) {
     rank.forEach((item, i) => {
       at[item] = i;
@@ -181,24 +179,24 @@ function number({ ranks, at }: Web): void {
   }
 }
 
-// By the mean place of the neighbours; an item without any keeps its own.
-function sortRank({ at }: Web, rank: number[], upon: readonly number[][]): void {
-  const wanted = new Map(
+// Sorts by the mean index of the neighbours. An item without neighbours keeps its index.
+function sortRank({ at }: RankedGraph, rank: number[], neighbours: readonly number[][]): void {
+  const targets = new Map(
     rank.map((item) => {
-      const near = upon[item] ?? [];
+      const near = neighbours[item] ?? [];
       const sum = near.reduce((total, one) => total + (at[one] ?? 0), 0);
       return [item, near.length === 0 ? (at[item] ?? 0) : sum / near.length];
     }),
   );
-  rank.sort((a, b) => (wanted.get(a) ?? 0) - (wanted.get(b) ?? 0) || (at[a] ?? 0) - (at[b] ?? 0));
+  rank.sort((a, b) => (targets.get(a) ?? 0) - (targets.get(b) ?? 0) || (at[a] ?? 0) - (at[b] ?? 0));
   rank.forEach((item, i) => {
     at[item] = i;
   });
 }
 
-// Pairs of links between neighbouring ranks that cross, counted with a tree of
-// sums over the places of the lower rank.
-function crossings({ ranks, below, at }: Web): number {
+// Number of crossing links between adjacent ranks, counted with a Fenwick tree over the indices of
+// the lower rank.
+function crossings({ ranks, below, at }: RankedGraph): number {
   let count = 0;
   ranks.forEach((rank, i) => {
     const places = ranks[i + 1]?.length ?? 0;
@@ -224,46 +222,51 @@ function sumTo(tree: Int32Array, end: number): number {
   return sum;
 }
 
-// ---- 4. Places ------------------------------------------------------------------
+// ---- 4. Coordinates -------------------------------------------------------------
 
-// The middle of each item.
-function placeRanks(web: Web): Float64Array {
-  const centre = new Float64Array(web.width.length);
-  for (const rank of web.ranks) {
-    const whole = rank.reduce((sum, item) => sum + (web.width[item] ?? 0) + GAP_X, -GAP_X);
+// Returns the centre x of each item.
+function placeRanks(ranked: RankedGraph): Float64Array {
+  const centre = new Float64Array(ranked.width.length);
+  for (const rank of ranked.ranks) {
+    const whole = rank.reduce((sum, item) => sum + (ranked.width[item] ?? 0) + GAP_X, -GAP_X);
     let x = -whole / 2;
     for (const item of rank) {
-      const w = web.width[item] ?? 0;
+      const w = ranked.width[item] ?? 0;
       centre[item] = x + w / 2;
       x += w + GAP_X;
     }
   }
   for (let sweep = 0; sweep < PLACE_SWEEPS; sweep += 1) {
     const down = sweep % 2 === 0;
-    const ranks = down ? web.ranks : web.ranks.toReversed();
-    for (const rank of ranks) placeRank(web, rank, centre, down);
+    const ranks = down ? ranked.ranks : ranked.ranks.toReversed();
+    for (const rank of ranks) placeRank(ranked, rank, centre, down);
   }
   return centre;
 }
 
-// The places nearest to what is wanted (least squares) that keep the order and
-// the distances: neighbours that want to overlap move as one block.
-function placeRank(web: Web, rank: readonly number[], centre: Float64Array, down: boolean): void {
+// Places the items as close as possible (least squares) to their wanted x while keeping the order
+// and the minimum gaps: items that would overlap are merged into one block.
+function placeRank(
+  ranked: RankedGraph,
+  rank: readonly number[],
+  centre: Float64Array,
+  down: boolean,
+): void {
   interface Block {
-    sum: number; // of wanted places, less the offsets in the block
+    sum: number; // sum of wanted x minus offset
     weight: number;
     items: number;
   }
   const blocks: Block[] = [];
-  const offset: number[] = []; // of each item from the rank's first, packed
+  const offset: number[] = []; // offset of each item in the packed rank
   let packed = 0;
   rank.forEach((item, i) => {
     const before = rank[i - 1];
     if (before !== undefined) {
-      packed += ((web.width[before] ?? 0) + (web.width[item] ?? 0)) / 2 + GAP_X;
+      packed += ((ranked.width[before] ?? 0) + (ranked.width[item] ?? 0)) / 2 + GAP_X;
     }
     offset.push(packed);
-    const { place, weight } = wantedPlace(web, item, centre, down);
+    const { place, weight } = wantedPlace(ranked, item, centre, down);
     let block: Block = { sum: (place - packed) * weight, weight, items: 1 };
     for (;;) {
       const left = blocks.at(-1);
@@ -285,18 +288,18 @@ function placeRank(web: Web, rank: readonly number[], centre: Float64Array, down
   }
 }
 
-// A node wants to be amid all of its neighbours. A bend wants to go straight on
-// from the rank that the sweep comes from, and more than a node wants anything,
-// so that a long edge is a straight line.
+// The wanted x of a node is the mean of all its neighbours. That of a bend is the x of its
+// neighbour in the rank of the previous sweep step, with a higher weight, so that long edges are
+// straight.
 function wantedPlace(
-  web: Web,
+  ranked: RankedGraph,
   item: number,
   centre: Float64Array,
   down: boolean,
 ): { readonly place: number; readonly weight: number } {
-  const above = web.above[item] ?? [];
-  const below = web.below[item] ?? [];
-  const bend = item >= web.nodes;
+  const above = ranked.above[item] ?? [];
+  const below = ranked.below[item] ?? [];
+  const bend = item >= ranked.nodes;
   const near = bend ? (down ? above : below) : [...above, ...below];
   if (near.length === 0) return { place: centre[item] ?? 0, weight: 1 };
   const sum = near.reduce((total, one) => total + (centre[one] ?? 0), 0);
@@ -305,41 +308,41 @@ function wantedPlace(
 
 // ---- 5. Paths -------------------------------------------------------------------
 
-function finish({ nodes, edges }: LayoutGraph, web: Web, centre: Float64Array): Layout {
+function finish({ nodes, edges }: LayoutGraph, ranked: RankedGraph, centre: Float64Array): Layout {
   const top: number[] = [];
-  const tall: number[] = [];
+  const rankHeight: number[] = [];
   let height = 0;
-  for (const rank of web.ranks) {
-    const most = rank.reduce((h, item) => Math.max(h, nodes[item]?.h ?? 0), 0);
+  for (const rank of ranked.ranks) {
+    const maxHeight = rank.reduce((h, item) => Math.max(h, nodes[item]?.h ?? 0), 0);
     top.push(height);
-    tall.push(most);
-    height += most + GAP_Y;
+    rankHeight.push(maxHeight);
+    height += maxHeight + GAP_Y;
   }
   height = Math.max(0, height - GAP_Y);
   let left = Infinity;
   let right = -Infinity;
   centre.forEach((x, item) => {
-    left = Math.min(left, x - (web.width[item] ?? 0) / 2);
-    right = Math.max(right, x + (web.width[item] ?? 0) / 2);
+    left = Math.min(left, x - (ranked.width[item] ?? 0) / 2);
+    right = Math.max(right, x + (ranked.width[item] ?? 0) / 2);
   });
   const shift = Number.isFinite(left) ? -left : 0;
-  const rankOf = new Int32Array(web.width.length);
-  web.ranks.forEach((rank, i) => {
+  const rankOf = new Int32Array(ranked.width.length);
+  ranked.ranks.forEach((rank, i) => {
     for (const item of rank) rankOf[item] = i;
   });
   const middle = (item: number): number => (centre[item] ?? 0) + shift;
-  // A node shorter than its rank stands in the middle of it.
+  // A node that is lower than its rank is centred vertically.
   const topOf = (node: number): number => {
     const rank = rankOf[node] ?? 0;
-    return (top[rank] ?? 0) + ((tall[rank] ?? 0) - (nodes[node]?.h ?? 0)) / 2;
+    return (top[rank] ?? 0) + ((rankHeight[rank] ?? 0) - (nodes[node]?.h ?? 0)) / 2;
   };
   const paths = edges.map(([from, to], edge) => {
     const points: number[] = [middle(from), topOf(from) + (nodes[from]?.h ?? 0)];
-    for (const bend of web.chains[edge]?.slice(1, -1) ?? []) {
+    for (const bend of ranked.chains[edge]?.slice(1, -1) ?? []) {
       const rank = rankOf[bend] ?? 0;
-      // In and out of the rank: the edge passes between its nodes.
+      // Two points per bend, so that the edge passes vertically between the nodes of the rank.
       points.push(middle(bend), top[rank] ?? 0);
-      points.push(middle(bend), (top[rank] ?? 0) + (tall[rank] ?? 0));
+      points.push(middle(bend), (top[rank] ?? 0) + (rankHeight[rank] ?? 0));
     }
     points.push(middle(to), topOf(to));
     return Float64Array.from(points);

@@ -1,17 +1,16 @@
-// Paints a drawn graph into a canvas. What is shown and where is decided before;
-// here it only gets its shapes and colours. A category has a colour and a shape
-// of its own; what does no work has no surface.
+// Paints a laid-out graph into a canvas. Each category has its own colour and shape. Nodes without
+// computation are not filled.
 import { formatNs } from '../format';
 import type { Category } from '../net/types';
-import type { Drawn, Item } from './scene';
+import type { LaidOutScene, Item } from './scene';
 import type { Camera } from './view';
 
 export interface GraphMarks {
-  readonly times: Float64Array; // ns, by item; 0: none
+  readonly times: Float64Array; // ns, by item; 0: unknown
   readonly selected: ReadonlySet<number>;
   readonly hovered: number | null;
-  readonly focused: number | null; // by key
-  readonly found: ReadonlySet<number> | null; // the rest is dimmed; null: no search
+  readonly focused: number | null; // keyboard focus
+  readonly found: ReadonlySet<number> | null; // search results, other items are dimmed; null: no search
 }
 
 export interface GraphPalette {
@@ -59,14 +58,14 @@ export function graphPalette(element: Element): GraphPalette {
 
 type Ctx = CanvasRenderingContext2D;
 
-const NO_TEXT = 0.16; // scales below which words are left out
-const ONE_LINE = 0.55;
+const MIN_TEXT_SCALE = 0.16; // scale below which text is not drawn
+const MIN_TWO_LINE_SCALE = 0.55;
 
-// `w`, `h`: the canvas, in CSS pixels.
+// `w`, `h`: size of the canvas in CSS pixels.
 export function paintGraph(
   ctx: Ctx,
   { w, h }: { readonly w: number; readonly h: number },
-  drawn: Drawn,
+  drawn: LaidOutScene,
   camera: Camera,
   marks: GraphMarks,
   palette: GraphPalette,
@@ -82,7 +81,7 @@ export function paintGraph(
     y1: (h - camera.top) / camera.scale,
   };
   paintEdges(ctx, drawn, seen, marks, palette, camera.scale);
-  const longest = marks.times.reduce((most, time) => Math.max(most, time), 0);
+  const longest = marks.times.reduce((max, time) => Math.max(max, time), 0);
   drawn.scene.items.forEach((item, i) => {
     const x = drawn.layout.x[i] ?? 0;
     const y = drawn.layout.y[i] ?? 0;
@@ -93,7 +92,7 @@ export function paintGraph(
   ctx.restore();
 }
 
-interface Seen {
+interface VisibleArea {
   readonly x0: number;
   readonly y0: number;
   readonly x1: number;
@@ -102,8 +101,8 @@ interface Seen {
 
 function paintEdges(
   ctx: Ctx,
-  { scene, layout }: Drawn,
-  seen: Seen,
+  { scene, layout }: LaidOutScene,
+  seen: VisibleArea,
   marks: GraphMarks,
   palette: GraphPalette,
   scale: number,
@@ -127,13 +126,13 @@ function paintEdges(
     ctx.setLineDash(crossLayer ? [6, 4] : []);
     tracePath(ctx, path);
     ctx.stroke();
-    if (scale >= NO_TEXT) paintArrow(ctx, path, ctx.strokeStyle);
+    if (scale >= MIN_TEXT_SCALE) paintArrow(ctx, path, ctx.strokeStyle);
   });
   ctx.setLineDash([]);
   ctx.globalAlpha = 1;
 }
 
-function touches(path: Float64Array, seen: Seen): boolean {
+function touches(path: Float64Array, seen: VisibleArea): boolean {
   let [x0, x1] = [Infinity, -Infinity];
   for (let i = 0; i < path.length; i += 2) {
     x0 = Math.min(x0, path[i] ?? 0);
@@ -144,7 +143,7 @@ function touches(path: Float64Array, seen: Seen): boolean {
   return x0 <= seen.x1 && x1 >= seen.x0 && y0 <= seen.y1 && y1 >= seen.y0;
 }
 
-// From bend to bend with a vertical beginning and end.
+// A curve through the bends; each segment starts and ends vertically.
 function tracePath(ctx: Ctx, path: Float64Array): void {
   let x = path[0] ?? 0;
   let y = path[1] ?? 0;
@@ -174,7 +173,7 @@ function paintArrow(ctx: Ctx, path: Float64Array, colour: Ctx['strokeStyle']): v
   ctx.fill();
 }
 
-interface Look {
+interface ItemStyle {
   readonly i: number;
   readonly longest: number;
   readonly marks: GraphMarks;
@@ -182,19 +181,19 @@ interface Look {
   readonly scale: number;
 }
 
-function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+function paintItem(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle): void {
   const { i, marks, palette, scale } = look;
   const { category } = item.node;
   const { w, h } = item;
   traceShape(ctx, category, x, y, w, h);
-  ctx.fillStyle = item.work === 'computed' ? palette.back[category] : palette.panel;
+  ctx.fillStyle = item.origin === 'computed' ? palette.back[category] : palette.panel;
   ctx.fill();
   paintTime(ctx, item, x, y, look);
   traceShape(ctx, category, x, y, w, h);
   ctx.strokeStyle = palette.line[category];
-  ctx.lineWidth = (item.work === 'computed' ? 1.6 : 1) / Math.max(scale, 0.6);
+  ctx.lineWidth = (item.origin === 'computed' ? 1.6 : 1) / Math.max(scale, 0.6);
   ctx.stroke();
-  if (scale >= NO_TEXT) paintWords(ctx, item, x, y, look);
+  if (scale >= MIN_TEXT_SCALE) paintText(ctx, item, x, y, look);
   if (marks.selected.has(i)) ring(ctx, x, y, w, h, palette.accent, 2.5 / Math.max(scale, 0.5));
   if (marks.focused === i) {
     ctx.setLineDash([3, 2]);
@@ -219,8 +218,8 @@ function ring(
   ctx.strokeRect(x - 4, y - 4, w + 8, h + 8);
 }
 
-// How much of the layer's longest op this one took, along the lower edge.
-function paintTime(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+// A bar along the lower edge: the op's time relative to the layer's longest op.
+function paintTime(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle): void {
   const time = look.marks.times[look.i] ?? 0;
   if (!(time > 0) || look.longest === 0) return;
   ctx.save();
@@ -286,23 +285,23 @@ export function traceShape(
   ctx.closePath();
 }
 
-function paintWords(ctx: Ctx, item: Item, x: number, y: number, look: Look): void {
+function paintText(ctx: Ctx, item: Item, x: number, y: number, look: ItemStyle): void {
   const { palette, marks, i, scale } = look;
   const room = item.w - 20;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'middle';
   const middle = x + item.w / 2;
-  if (scale < ONE_LINE || item.sub === '') {
-    // As large as can be read, where the box has room for it.
+  if (scale < MIN_TWO_LINE_SCALE || item.sub === '') {
+    // Large enough to read, limited by the height of the box.
     const size = Math.min(Math.max(11, 8.5 / scale), item.h * 0.62);
-    ctx.font = `${item.work === 'computed' ? 600 : 400} ${size}px ${palette.sans}`;
+    ctx.font = `${item.origin === 'computed' ? 600 : 400} ${size}px ${palette.sans}`;
     ctx.fillStyle = palette.text;
     ctx.fillText(shortened(ctx, item.title, item.w - 10), middle, y + item.h / 2);
     return;
   }
   const time = marks.times[i] ?? 0;
   const when = time > 0 ? formatNs(time) : '';
-  ctx.font = `${item.work === 'computed' ? 600 : 500} 11.5px ${palette.sans}`;
+  ctx.font = `${item.origin === 'computed' ? 600 : 500} 11.5px ${palette.sans}`;
   ctx.fillStyle = palette.text;
   const title = shortened(ctx, item.title, when === '' ? room : room - 48);
   if (when === '') ctx.fillText(title, middle, y + 12.5);

@@ -1,26 +1,26 @@
-// From a layer's subgraph to what is drawn: boxes with their words, and edges
-// between them. A shared input (positions, masks) is drawn as a stub beside each
-// of its readers, so that its edges do not run through the whole graph. Pure.
+// Converts a layer's subgraph into boxes with text, and edges. A shared input (positions, masks)
+// is drawn as a stub next to each reader, so that its edges do not cross the whole graph. Pure
+// functions.
 import { formatShape } from '../format';
 import type { Category, GraphNode, LayerSubgraph, Op } from '../net/types';
 import type { Layout, LayoutGraph } from './layout';
 
-// How a node came about: computed by an op, a view that does no work, or not by
-// this graph at all (weights, the cache, inputs).
-export type Work = 'computed' | 'view' | 'given';
+// The origin of a node: computed by an op, a view without computation, or not part of this graph's
+// computation (weights, the cache, inputs).
+export type NodeOrigin = 'computed' | 'view' | 'external';
 
 export interface Item {
   readonly node: GraphNode;
   readonly stub: boolean;
-  readonly work: Work;
+  readonly origin: NodeOrigin;
   readonly title: string;
-  readonly sub: string; // empty: one line
+  readonly sub: string; // second line; empty: none
   readonly w: number;
   readonly h: number;
 }
 
 export interface SceneEdge {
-  readonly from: number; // index of an item
+  readonly from: number; // index of the item
   readonly to: number;
   readonly crossLayer: boolean;
 }
@@ -32,8 +32,8 @@ export interface Scene {
   readonly itemsOf: ReadonlyMap<number, readonly number[]>; // by tensor
 }
 
-// A scene with places.
-export interface Drawn {
+// A scene with its layout.
+export interface LaidOutScene {
   readonly scene: Scene;
   readonly layout: Layout;
 }
@@ -75,22 +75,29 @@ export function sceneOf(graph: LayerSubgraph): Scene {
 }
 
 function itemOf(node: GraphNode, layer: number, stub: boolean): Item {
-  const work = node.node === null ? 'given' : node.executed_op === null ? 'view' : 'computed';
+  const origin = node.node === null ? 'external' : node.executed_op === null ? 'view' : 'computed';
   const name = shortName(node, layer);
-  if (stub) return { node, stub, work, title: node.label || name, sub: '', ...LINE };
+  if (stub) return { node, stub, origin, title: node.label || name, sub: '', ...LINE };
   const shape = formatShape(node.shape);
-  switch (work) {
+  switch (origin) {
     case 'computed':
-      return { node, stub, work, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
+      return { node, stub, origin, title: node.op ?? '', sub: `${name}  ${shape}`, ...BOX };
     case 'view':
-      return { node, stub, work, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
-    case 'given':
-      return { node, stub, work, title: node.label || name, sub: `${node.type}  ${shape}`, ...BOX };
+      return { node, stub, origin, title: `${node.op ?? ''} ${shape}`, sub: '', ...LINE };
+    case 'external':
+      return {
+        node,
+        stub,
+        origin,
+        title: node.label || name,
+        sub: `${node.type}  ${shape}`,
+        ...BOX,
+      };
   }
 }
 
-// What the layer's number says is known already; a node of another layer keeps
-// its own.
+// The name without the layer number, and without ".weight". Nodes of another layer keep their
+// number.
 export function shortName({ name, layer }: GraphNode, shown: number): string {
   if (layer !== shown) return name.replace(/\.weight$/, '');
   return name
@@ -101,12 +108,12 @@ export function shortName({ name, layer }: GraphNode, shown: number): string {
 
 export function layoutGraphOf({ items, edges }: Scene): LayoutGraph {
   return {
-    nodes: items.map(({ w, h, work }) => ({ w, h, loose: work !== 'computed' })),
+    nodes: items.map(({ w, h, origin }) => ({ w, h, canSink: origin !== 'computed' })),
     edges: edges.map(({ from, to }) => [from, to] as const),
   };
 }
 
-// The time of each item's op; of a fused op the last of its nodes has it.
+// The time of each item's op. The time of a fused op is assigned to its last node.
 export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
   const last = new Map<number, number>();
   items.forEach(({ node }, i) => {
@@ -124,8 +131,8 @@ export function timesOf({ items }: Scene, ops: readonly Op[]): Float64Array {
   return times;
 }
 
-// Items whose words have all of the query's.
-export function found({ items }: Scene, query: string): ReadonlySet<number> {
+// The items whose text contains all words of the query.
+export function findItems({ items }: Scene, query: string): ReadonlySet<number> {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return new Set();
   const hits = items.flatMap(({ node }, i) => {
@@ -141,14 +148,14 @@ export const CATEGORIES: readonly {
   readonly name: string;
   readonly hint: string;
 }[] = [
-  { category: 'layer', name: 'layer', hint: 'Belongs to the layer: its ops, weights and cache' },
+  { category: 'layer', name: 'layer', hint: 'Ops, weights and KV cache of this layer' },
   {
     category: 'infrastructure',
     name: 'shared',
-    hint: 'Shared by all layers, as positions and masks; drawn beside each reader',
+    hint: 'Inputs shared by all layers (positions, masks), drawn next to each reader',
   },
-  { category: 'cross_layer_input', name: 'input', hint: 'Comes from another layer' },
-  { category: 'cross_layer_output', name: 'output', hint: 'Goes to another layer' },
+  { category: 'cross_layer_input', name: 'input', hint: 'Input from another layer' },
+  { category: 'cross_layer_output', name: 'output', hint: 'Output to another layer' },
   { category: 'embedding', name: 'embedding', hint: 'Token and position embeddings' },
   { category: 'output', name: 'logits', hint: 'The model’s output' },
 ];

@@ -1,5 +1,5 @@
-// Where the canvas looks at the layout, and what lies under a point of it. Pure:
-// canvas in CSS pixels, layout in its own units.
+// The camera of the layer graph: conversion between canvas (CSS pixels) and layout coordinates,
+// and hit testing. Pure functions.
 import type { Window } from '../state/view';
 import type { Layout } from './layout';
 
@@ -8,7 +8,7 @@ export interface Box {
   readonly h: number;
 }
 
-// x = (layout x) * scale + left, likewise y.
+// Canvas x = layout x * scale + left; y likewise with top.
 export interface Camera {
   readonly scale: number;
   readonly left: number;
@@ -16,35 +16,35 @@ export interface Camera {
 }
 
 const MARGIN = 16;
-const READABLE = 0.72; // scale at which small text can be read
-const CLOSEST = 4;
-const FARTHEST = 0.05;
+const READABLE_SCALE = 0.72; // minimum scale for readable text
+const MAX_SCALE = 4;
+const MIN_SCALE = 0.05;
 
-// Everything.
-export function fitted(box: Box, { width, height }: Layout): Camera {
+// Shows the whole layout.
+export function fitCamera(box: Box, { width, height }: Layout): Camera {
   const scale = clamp(
     Math.min((box.w - 2 * MARGIN) / Math.max(1, width), (box.h - 2 * MARGIN) / Math.max(1, height)),
-    FARTHEST,
+    MIN_SCALE,
     1.2,
   );
   return { scale, left: (box.w - width * scale) / 2, top: (box.h - height * scale) / 2 };
 }
 
-// At first: everything where that can be read, else the top of it.
-export function begun(box: Box, layout: Layout): Camera {
-  const all = fitted(box, layout);
-  if (all.scale >= READABLE) return all;
-  return { scale: READABLE, left: (box.w - layout.width * READABLE) / 2, top: MARGIN };
+// The initial camera: the whole layout if its text is readable, else the top of it.
+export function initialCamera(box: Box, layout: Layout): Camera {
+  const all = fitCamera(box, layout);
+  if (all.scale >= READABLE_SCALE) return all;
+  return { scale: READABLE_SCALE, left: (box.w - layout.width * READABLE_SCALE) / 2, top: MARGIN };
 }
 
 export function windowOf({ scale, left, top }: Camera, box: Box): Window {
   return [-left / scale, (box.w - left) / scale, -top / scale, (box.h - top) / scale];
 }
 
-// The window, as large as it fits into the box.
+// The camera that fits the window into the box.
 export function cameraOf(window: Window, box: Box): Camera {
   const [x0 = 0, x1 = 1, y0 = 0, y1 = 1] = window;
-  const scale = clamp(Math.min(box.w / (x1 - x0), box.h / (y1 - y0)), FARTHEST, CLOSEST);
+  const scale = clamp(Math.min(box.w / (x1 - x0), box.h / (y1 - y0)), MIN_SCALE, MAX_SCALE);
   return {
     scale,
     left: box.w / 2 - ((x0 + x1) / 2) * scale,
@@ -52,26 +52,26 @@ export function cameraOf(window: Window, box: Box): Camera {
   };
 }
 
-// Factor below 1 looks closer; the point of the canvas stays where it is.
-export function zoomed(camera: Camera, factor: number, x: number, y: number): Camera {
-  const scale = clamp(camera.scale / factor, FARTHEST, CLOSEST);
+// A factor below 1 zooms in. The given point of the canvas stays fixed.
+export function zoomCamera(camera: Camera, factor: number, x: number, y: number): Camera {
+  const scale = clamp(camera.scale / factor, MIN_SCALE, MAX_SCALE);
   const grown = scale / camera.scale;
   return { scale, left: x - (x - camera.left) * grown, top: y - (y - camera.top) * grown };
 }
 
-export const moved = (camera: Camera, dx: number, dy: number): Camera => ({
+export const panCamera = (camera: Camera, dx: number, dy: number): Camera => ({
   ...camera,
   left: camera.left + dx,
   top: camera.top + dy,
 });
 
-// As little movement as brings the item into the box.
-export function revealing(camera: Camera, box: Box, rect: Rect): Camera {
+// Pans the minimum distance that brings the item into the box.
+export function cameraRevealing(camera: Camera, box: Box, rect: Rect): Camera {
   const x0 = rect.x * camera.scale + camera.left;
   const y0 = rect.y * camera.scale + camera.top;
   const dx = shiftInto(x0, x0 + rect.w * camera.scale, box.w);
   const dy = shiftInto(y0, y0 + rect.h * camera.scale, box.h);
-  return dx === 0 && dy === 0 ? camera : moved(camera, dx, dy);
+  return dx === 0 && dy === 0 ? camera : panCamera(camera, dx, dy);
 }
 
 function shiftInto(from: number, to: number, room: number): number {
@@ -107,5 +107,5 @@ export function hit(
   return at < 0 ? null : at;
 }
 
-const clamp = (value: number, least: number, most: number): number =>
-  Math.min(most, Math.max(least, value));
+const clamp = (value: number, min: number, max: number): number =>
+  Math.min(max, Math.max(min, value));

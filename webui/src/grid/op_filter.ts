@@ -1,7 +1,7 @@
-// Which ops of a step the table shows.
+// The filter of the op table.
 //
-// A filter is words that must all match: `mul_mat` anywhere, `op:mul_mat` in
-// one field, `-layer:0` not there. Case does not matter.
+// A filter is a list of words that must all match: `mul_mat` in any field, `op:mul_mat` in one
+// field, `-layer:0` excludes. Matching ignores case.
 import type { Op } from '../net/types';
 
 export interface Term {
@@ -10,7 +10,7 @@ export interface Term {
   readonly not: boolean;
 }
 
-// A field in whole-word form is compared whole (layer:1 is not layer 11).
+// `whole`: the value must be equal (layer:1 does not match layer 11), else contain the text.
 const FIELDS: Readonly<Record<string, { text: (op: Op) => string; whole?: boolean }>> = {
   op: { text: (op) => op.name },
   n: { text: (op) => String(op.op), whole: true },
@@ -34,7 +34,7 @@ export function parseFilter(filter: string): readonly Term[] {
       const rest = not ? word.slice(1) : word;
       const colon = rest.indexOf(':');
       const field = rest.slice(0, Math.max(0, colon));
-      // "blk:0" is no field: it is looked for as it stands.
+      // "blk" in "blk:0" is not a field: search the whole word.
       return field in FIELDS
         ? { field, text: rest.slice(colon + 1), not }
         : { field: null, text: rest, not };
@@ -52,7 +52,7 @@ function matches(op: Op, term: Term): boolean {
   return anywhere !== term.not;
 }
 
-// Those that match every term, in the order that they came in.
+// The ops that match all terms, in input order.
 export function filterOps(ops: readonly Op[], terms: readonly Term[]): readonly Op[] {
   return terms.length === 0 ? ops : ops.filter((op) => terms.every((term) => matches(op, term)));
 }

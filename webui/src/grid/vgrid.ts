@@ -1,22 +1,22 @@
-// A table that draws only the rows in view, painted without JSX: a step may
-// have thousands of ops and the table follows a running model.
+// A virtual table that renders only the rows in view. It updates the DOM directly, without JSX,
+// because a step may have thousands of ops and the table follows a running model.
 //
-// The host element scrolls; a spacer gives it the height of all rows. Chromium
-// caps an element at 33 million pixels, which is a million rows of 24: far more
-// than the ops of a step or the steps of a session.
+// The host element scrolls; a spacer has the height of all rows. Chromium limits the height of an
+// element to 33 million pixels, i.e. 1.4 million rows of 24 pixels: far more than the ops of a step
+// or the steps of a session.
 
 export interface Column<Row> {
   readonly key: string;
   readonly title: string;
   readonly hint?: string;
-  readonly unsorted?: true; // the rows cannot be sorted by it
-  readonly width: number; // pixels, least when it grows
-  readonly grow?: number; // share of the width that is left over
+  readonly unsortable?: true; // not sortable
+  readonly width: number; // pixels; the minimum if `grow` is set
+  readonly grow?: number; // share of the remaining width
   readonly align?: 'right';
   readonly mono?: boolean;
   readonly text: (row: Row) => string;
-  readonly exact?: (row: Row) => string; // shown on hover
-  readonly bar?: (row: Row) => number; // 0..1, drawn behind the text
+  readonly exact?: (row: Row) => string; // tooltip
+  readonly bar?: (row: Row) => number; // 0..1, drawn below the text
   readonly tone?: (row: Row) => string; // value of data-tone, for CSS
 }
 
@@ -25,24 +25,23 @@ export interface Sort {
   readonly descending: boolean;
 }
 
-// A sort as it stands in a view: the column's key, a minus before it for the
-// greatest first.
+// The form of a sort order in the view: the column's key, with a leading minus for descending.
 export const sortText = ({ key, descending }: Sort): string => (descending ? `-${key}` : key);
 export const sortOf = (text: string): Sort =>
   text.startsWith('-')
     ? { key: text.slice(1), descending: true }
     : { key: text, descending: false };
 
-// A second click turns the order round; another column begins with what one
-// looks for: the greatest of those `greatest` names, else the first.
-export function nextSort(sort: Sort, column: string, greatest: readonly string[]): Sort {
+// The order after a click on a column header. The same column reverses it; another column starts
+// descending if `greatest` contains it, else ascending.
+export function nextSort(sort: Sort, column: string, descendingFirst: readonly string[]): Sort {
   if (sort.key === column) return { key: column, descending: !sort.descending };
-  return { key: column, descending: greatest.includes(column) };
+  return { key: column, descending: descendingFirst.includes(column) };
 }
 
 export interface GridEvents {
   sort(key: string): void;
-  activate(index: number, by: 'click' | 'key'): void; // a row was clicked or reached by key
+  activate(index: number, by: 'click' | 'key'): void; // a row was clicked or reached by keyboard
 }
 
 const ROW = 24;
@@ -108,7 +107,7 @@ export class VGrid<Row> {
     this.host.setAttribute('aria-rowcount', String(rows.length + 1));
     this.body.style.height = `${rows.length * ROW}px`;
     this.columns.forEach((column, i) => {
-      if (column.unsorted) return;
+      if (column.unsortable) return;
       const direction =
         sort?.key !== column.key ? 'none' : sort.descending ? 'descending' : 'ascending';
       this.head.children[i]?.setAttribute('aria-sort', direction);
@@ -116,7 +115,7 @@ export class VGrid<Row> {
     this.paint();
   }
 
-  // Scrolls as little as is needed to have the row in view.
+  // Scrolls the minimum distance that brings the row into view.
   reveal(index: number): void {
     const top = index * ROW;
     const view = this.host.clientHeight - this.head.offsetHeight;
@@ -126,7 +125,7 @@ export class VGrid<Row> {
 
   private heading(column: Column<Row>): HTMLElement {
     const cell = element('div', 'vgrid-cell', 'columnheader');
-    if (column.unsorted) {
+    if (column.unsortable) {
       const title = document.createElement('span');
       title.textContent = column.title;
       title.title = column.hint ?? column.title;
@@ -146,8 +145,8 @@ export class VGrid<Row> {
   }
 
   private readonly paint = (): void => {
-    const least = this.columns.reduce((sum, column) => sum + column.width, 0);
-    const width = `${Math.max(least, this.host.clientWidth)}px`;
+    const minWidth = this.columns.reduce((sum, column) => sum + column.width, 0);
+    const width = `${Math.max(minWidth, this.host.clientWidth)}px`;
     const template = this.columns
       .map(({ width: w, grow }) => (grow ? `minmax(${w}px, ${grow}fr)` : `${w}px`))
       .join(' ');
@@ -212,7 +211,7 @@ export class VGrid<Row> {
     const move = moves[event.key];
     if (move === undefined) return;
     event.preventDefault();
-    // The next key goes on from here, also before the owner has called show().
+    // The next key continues from this row, even before the owner calls show().
     const from = this.active ?? (move > 0 ? -1 : this.rows.length);
     const index = Math.min(this.rows.length - 1, Math.max(0, from + move));
     this.active = index;

@@ -1,15 +1,14 @@
-// The HTTP half of the one door to the server: each route of api/openapi.yaml
-// that the page uses.
+// The HTTP client: one function per route of api/openapi.yaml that the page uses.
 import { ok, type Result } from '../result';
-import { call, type Answer, type ApiError } from './call';
+import { call, type ApiResult, type ApiError } from './call';
 import * as wire from './types';
 import { upload } from './upload';
 
-export type { Answer, ApiError } from './call';
-export { isMissing, sentence } from './call';
+export type { ApiResult, ApiError } from './call';
+export { isNotFound, errorText } from './call';
 
 const id = encodeURIComponent;
-export const LONGEST_PAGE = 10_000; // that the server gives
+export const MAX_PAGE_ROWS = 10_000; // maximum `limit` of the server
 
 export const api = {
   health: () => call('GET', 'health', wire.health),
@@ -33,10 +32,10 @@ export const api = {
   steps: (session: string, from: number, limit: number) =>
     call('GET', `sessions/${id(session)}/steps`, wire.steps, { query: { from, limit } }),
   ops: (session: string, step: number, sort: wire.OpSort, signal?: AbortSignal) =>
-    whole(
+    fetchAllPages(
       (from) =>
         call('GET', `sessions/${id(session)}/steps/${step}/ops`, wire.ops, {
-          query: { sort: sort === 'op' ? undefined : sort, from, limit: LONGEST_PAGE },
+          query: { sort: sort === 'op' ? undefined : sort, from, limit: MAX_PAGE_ROWS },
           signal,
         }),
       (page) => page.ops,
@@ -51,19 +50,19 @@ export const api = {
       signal,
     }),
   nodes: (session: string, template: number, signal?: AbortSignal) =>
-    whole(
+    fetchAllPages(
       (from) =>
         call('GET', `sessions/${id(session)}/templates/${template}/nodes`, wire.nodes, {
-          query: { from, limit: LONGEST_PAGE },
+          query: { from, limit: MAX_PAGE_ROWS },
           signal,
         }),
       (page) => page.nodes,
     ),
   tensors: (session: string, template: number, signal?: AbortSignal) =>
-    whole(
+    fetchAllPages(
       (from) =>
         call('GET', `sessions/${id(session)}/templates/${template}/tensors`, wire.tensors, {
-          query: { from, limit: LONGEST_PAGE },
+          query: { from, limit: MAX_PAGE_ROWS },
           signal,
         }),
       (page) => page.tensors,
@@ -71,18 +70,18 @@ export const api = {
 };
 export type Api = typeof api;
 
-// Where the browser downloads a session's file from.
+// The URL of a session's file.
 export const fileUrl = (session: string): string => `api/v1/sessions/${id(session)}/file`;
 export const DOCS_URL = 'api/docs';
 
-// Every row of a paged list.
-async function whole<P extends { readonly total: number }, Row>(
-  ask: (from: number) => Answer<P>,
+// All rows of a paged list. Stops at the first page that fails.
+async function fetchAllPages<P extends { readonly total: number }, Row>(
+  fetchPage: (from: number) => ApiResult<P>,
   rowsOf: (page: P) => readonly Row[],
 ): Promise<Result<readonly Row[], ApiError>> {
   const all: Row[] = [];
   for (;;) {
-    const page = await ask(all.length);
+    const page = await fetchPage(all.length);
     if (!page.ok) return page;
     const rows = rowsOf(page.value);
     for (const row of rows) all.push(row);

@@ -1,25 +1,24 @@
-// One call to the server, as a Result; nothing here throws. An AbortSignal ends
-// a call whose answer nobody wants any more; it then gives an error of kind
-// 'aborted'.
+// One HTTP call to the server, returned as a Result. Nothing here throws on a failed call. An
+// aborted AbortSignal cancels the call, which then returns an error of kind 'aborted'.
 import { err, ok, type Result } from '../result';
 import { Mismatch, object, optional, str, type Check } from './check';
 import type { ProblemCode } from './types';
 
 export type ApiError =
-  | { readonly kind: 'offline'; readonly detail: string } // no answer at all
+  | { readonly kind: 'offline'; readonly detail: string } // no response
   | { readonly kind: 'aborted'; readonly detail: string }
   | {
-      readonly kind: 'refused';
+      readonly kind: 'rejected';
       readonly status: number;
-      readonly code: ProblemCode | null; // null: not said by the server itself
+      readonly code: ProblemCode | null; // null: the response is not from tt-server
       readonly title: string;
       readonly detail: string;
     }
-  | { readonly kind: 'unexpected'; readonly detail: string }; // not the shape we know
+  | { readonly kind: 'unexpected'; readonly detail: string }; // does not match the schema
 
-export type Answer<T> = Promise<Result<T, ApiError>>;
+export type ApiResult<T> = Promise<Result<T, ApiError>>;
 
-export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not answer.' };
+export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not respond.' };
 
 export interface CallOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
@@ -32,7 +31,7 @@ export async function call<T>(
   path: string,
   check: Check<T>,
   { query = {}, body, signal }: CallOptions = {},
-): Answer<T> {
+): ApiResult<T> {
   try {
     const response = await fetch(`api/v1/${path}${queryText(query)}`, {
       method,
@@ -41,10 +40,10 @@ export async function call<T>(
         ? {}
         : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
     });
-    return answered(response.status, await response.text(), check);
+    return parseResponse(response.status, await response.text(), check);
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') {
-      return err({ kind: 'aborted', detail: 'No longer wanted.' });
+      return err({ kind: 'aborted', detail: 'Cancelled.' });
     }
     return err(OFFLINE);
   }
@@ -57,13 +56,17 @@ export function queryText(query: NonNullable<CallOptions['query']>): string {
   return fields.length === 0 ? '' : `?${new URLSearchParams(fields).toString()}`;
 }
 
-export function answered<T>(status: number, text: string, check: Check<T>): Result<T, ApiError> {
-  if (status < 200 || status > 299) return err(refusal(status, text));
+export function parseResponse<T>(
+  status: number,
+  text: string,
+  check: Check<T>,
+): Result<T, ApiError> {
+  if (status < 200 || status > 299) return err(parseProblem(status, text));
   try {
     return ok(check(JSON.parse(text), ''));
   } catch (cause) {
     if (!(cause instanceof Mismatch) && !(cause instanceof SyntaxError)) throw cause;
-    const detail = `The server’s answer is not understood: ${cause.message}`;
+    const detail = `Invalid server response: ${cause.message}`;
     return err({ kind: 'unexpected', detail });
   }
 }
@@ -74,27 +77,27 @@ const problem = object<{ code?: string; title?: string; detail?: string }>({
   detail: optional(str),
 });
 
-function refusal(status: number, text: string): ApiError {
+function parseProblem(status: number, text: string): ApiError {
   const title = `HTTP ${status}`;
   try {
-    const said = problem(JSON.parse(text), '');
+    const parsed = problem(JSON.parse(text), '');
     return {
-      kind: 'refused',
+      kind: 'rejected',
       status,
-      code: (said.code ?? null) as ProblemCode | null,
-      title: said.title ?? title,
-      detail: said.detail ?? '',
+      code: (parsed.code ?? null) as ProblemCode | null,
+      title: parsed.title ?? title,
+      detail: parsed.detail ?? '',
     };
   } catch {
-    return { kind: 'refused', status, code: null, title, detail: text.slice(0, 200) };
+    return { kind: 'rejected', status, code: null, title, detail: text.slice(0, 200) };
   }
 }
 
-// One sentence for the person who reads the page.
-export function sentence(error: ApiError): string {
-  if (error.kind !== 'refused') return error.detail;
+// The error message shown to the user.
+export function errorText(error: ApiError): string {
+  if (error.kind !== 'rejected') return error.detail;
   return error.detail || error.title;
 }
 
-export const isMissing = (error: ApiError): boolean =>
-  error.kind === 'refused' && error.status === 404;
+export const isNotFound = (error: ApiError): boolean =>
+  error.kind === 'rejected' && error.status === 404;

@@ -1,33 +1,32 @@
-// Checks what the server sends before the page leans on it. The types are those
-// of the contract (schema.d.ts); a check looks at the fields without which the
-// page would break, and passes the value on as it came: fields that it does not
-// name may be absent or new. A check that fails throws Mismatch with the path of
-// the first wrong field; net/ catches it at its door and makes it an error value.
+// Run-time checks of server responses. The types are those of the API (schema.d.ts). A check
+// validates the fields that the page requires and returns the value unchanged; other fields may
+// be missing or unknown. A failed check throws Mismatch with the path of the first invalid field;
+// net/ catches it and returns an error value.
 
 export class Mismatch extends Error {}
 
 export type Check<T> = (value: unknown, path: string) => T;
 
-function wrong(path: string, wanted: string, value: unknown): never {
+function mismatch(path: string, expected: string, value: unknown): never {
   const got = value === null ? 'null' : Array.isArray(value) ? 'a list' : typeof value;
-  throw new Mismatch(`${path || 'the answer'} should be ${wanted}, not ${got}`);
+  throw new Mismatch(`${path || 'the response'} must be ${expected}, not ${got}`);
 }
 
 export const num: Check<number> = (v, path) =>
-  typeof v === 'number' && Number.isFinite(v) ? v : wrong(path, 'a number', v);
+  typeof v === 'number' && Number.isFinite(v) ? v : mismatch(path, 'a number', v);
 
 export const bool: Check<boolean> = (v, path) =>
-  typeof v === 'boolean' ? v : wrong(path, 'true or false', v);
+  typeof v === 'boolean' ? v : mismatch(path, 'true or false', v);
 
-// Text, also a word of a list that a newer server may have made longer.
-// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- so it fits any such list
+// A string. Also used for enums that a newer server may extend.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- T is the enum type
 export function str<T extends string = string>(v: unknown, path: string): T {
-  return typeof v === 'string' ? (v as T) : wrong(path, 'text', v);
+  return typeof v === 'string' ? (v as T) : mismatch(path, 'text', v);
 }
 
-// A word that the page decides by.
+// An enum of which the page must know every value.
 export function oneOf<const T extends string>(...values: readonly T[]): Check<T> {
-  return (v, path) => values.find((known) => known === v) ?? wrong(path, values.join(' or '), v);
+  return (v, path) => values.find((known) => known === v) ?? mismatch(path, values.join(' or '), v);
 }
 
 export function nullable<T>(check: Check<T>): Check<T | null> {
@@ -40,19 +39,20 @@ export function optional<T>(check: Check<T>): Check<T | undefined> {
 
 export function list<T>(item: Check<T>): Check<readonly T[]> {
   return (v, path) => {
-    if (!Array.isArray(v)) return wrong(path, 'a list', v);
+    if (!Array.isArray(v)) return mismatch(path, 'a list', v);
     v.forEach((one, i) => item(one, `${path}[${i}]`));
     return v as readonly T[];
   };
 }
 
-// An object of the contract's type T, of which the named fields are looked at.
+// An object of the API type T. Checks the named fields.
 export function object<T extends object>(fields: {
   readonly [K in keyof T]?: Check<T[K]>;
 }): Check<T> {
   const checks = Object.entries(fields) as [string, Check<unknown>][];
   return (v, path) => {
-    if (typeof v !== 'object' || v === null || Array.isArray(v)) return wrong(path, 'an object', v);
+    if (typeof v !== 'object' || v === null || Array.isArray(v))
+      return mismatch(path, 'an object', v);
     const from = v as Record<string, unknown>;
     for (const [key, check] of checks) check(from[key], path ? `${path}.${key}` : key);
     return v as T;

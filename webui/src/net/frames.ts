@@ -1,21 +1,20 @@
-// Decodes the binary frames of /api/v1/live: what a step has by the thousand, as
-// columns. Of their kinds the page asks for ops alone. Layout (little-endian,
-// columns padded to 8 bytes; api/live.md):
+// Decodes the binary frames of /api/v1/live, which carry the rows of a step as columns. The page
+// subscribes to ops frames only. Layout (little-endian, columns padded to 8 bytes; api/live.md):
 //
 //   u32 magic "TTF1" | u16 kind | u16 flags | u32 subscription | u32 step
 //   u32 first row of the step | u32 rows | u32 reserved[2]
 //   u32 op[rows] | f64 begin_ns[rows] | f64 end_ns[rows]
 //
-// The columns are views over the frame's own memory: nothing is copied.
+// The columns are views of the frame's buffer; nothing is copied.
 import { err, ok, type Result } from '../result';
 
-// The ops of a step, also of the step in flight.
+// Ops of a step, possibly of the step in flight.
 export interface OpsFrame {
-  readonly subscription: number; // the number that "subscribed" gave
+  readonly subscription: number; // `number` of the "subscribed" message
   readonly step: number;
   readonly firstOp: number;
   readonly complete: boolean; // the step's last op is in this frame
-  readonly withdrawn: boolean; // forget the step's ops: these stand, and what follows
+  readonly withdrawn: boolean; // discard the step's earlier ops
   readonly op: Uint32Array;
   readonly beginNs: Float64Array;
   readonly endNs: Float64Array;
@@ -36,7 +35,7 @@ export function decodeOpsFrame(buffer: ArrayBuffer): Result<OpsFrame, string> {
   const kind = head.getUint16(4, true);
   if (kind !== KIND_OPS) return err(`a live frame has the unknown kind ${kind}`);
   const rows = head.getUint32(20, true);
-  const column = padded(4 * rows); // of four bytes a row
+  const column = padded(4 * rows); // 4 bytes per row
   const need = HEADER + column + 16 * rows;
   if (buffer.byteLength < need) {
     return err(`a live frame of ${rows} rows has ${buffer.byteLength} of ${need} bytes`);

@@ -1,7 +1,6 @@
-// The live half of the one door: one WebSocket that acknowledges what it gets,
-// reconnects with growing patience, says so, and goes on where it was: each
-// subscription is a position, so what happened meanwhile comes too, and nothing
-// comes twice.
+// The WebSocket client of /api/v1/live. Acknowledges received bytes and reconnects with
+// exponential backoff. Each subscription keeps its position, so that after a reconnect the server
+// continues there: no message is missed or delivered twice.
 import { Mismatch } from './check';
 import { decodeOpsFrame, type OpsFrame } from './frames';
 import { liveEvent, type LiveEvent, type LiveKind } from './live_events';
@@ -16,24 +15,24 @@ export interface LiveSink {
   status(status: LiveStatus): void;
   event(event: LiveEvent): void;
   opsFrame(session: string, frame: OpsFrame): void;
-  fault(detail: string): void; // a message that could not be understood
+  fault(detail: string): void; // a message was invalid
 }
 
 export interface WatchOptions {
-  // Behind, skip to the newest step instead of hearing everything, later.
+  // 'latest': if the page falls behind, the server skips to the newest step.
   readonly thin?: 'none' | 'latest';
 }
 
-interface Watched extends WatchOptions {
+interface Subscription extends WatchOptions {
   readonly kinds: readonly LiveKind[];
-  at: LivePosition | null; // null: the server has not yet said where it begins
+  position: LivePosition | null; // null: "subscribed" has not arrived
 }
 
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 8000;
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 8000;
 const ACK_BYTES = 128 * 1024;
-// A window that a server has without saying so.
-const USUAL_WINDOW = 4 * ACK_BYTES;
+// The window if "hello" does not contain one.
+const DEFAULT_WINDOW = 4 * ACK_BYTES;
 
 const utf8 = new TextEncoder();
 
@@ -41,11 +40,11 @@ export class Live {
   private socket: WebSocket | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private failures = 0;
-  private greeted = false; // "hello" arrived: subscriptions may be sent
+  private helloReceived = false; // "hello" arrived: subscriptions may be sent
   private received = 0; // bytes, on this connection
   private acknowledged = 0;
   private ackEvery = ACK_BYTES;
-  private readonly wanted = new Map<string, Watched>();
+  private readonly subscriptions = new Map<string, Subscription>(); // subscriptions by session
   private readonly sessionOf = new Map<number, string>(); // by subscription number
   private readonly url: string;
   private readonly sink: LiveSink;
@@ -67,31 +66,31 @@ export class Live {
       this.receive(message.data);
       this.acknowledge();
     };
-    // An error is always followed by close, so close alone decides.
+    // An error is always followed by close, so only close is handled.
     socket.onclose = () => {
-      this.retryLater();
+      this.reconnectLater();
     };
   }
 
-  // Replaces every earlier subscription: the page looks at one session.
+  // Subscribes to one session, or to none, and ends every other subscription.
   watch(session: string | null, kinds: readonly LiveKind[], options: WatchOptions = {}): void {
-    for (const old of this.wanted.keys()) {
+    for (const old of this.subscriptions.keys()) {
       if (old !== session) this.send({ type: 'unsubscribe', session: old });
     }
-    this.wanted.clear();
+    this.subscriptions.clear();
     this.sessionOf.clear();
     if (session === null) return;
-    const watched = { ...options, kinds, at: null };
-    this.wanted.set(session, watched);
+    const watched = { ...options, kinds, position: null };
+    this.subscriptions.set(session, watched);
     this.subscribe(session, watched);
   }
 
-  private subscribe(session: string, { kinds, at, thin }: Watched): void {
+  private subscribe(session: string, { kinds, position, thin }: Subscription): void {
     this.send({
       type: 'subscribe',
       session,
       kinds,
-      ...(at ? { from: at } : {}),
+      ...(position ? { from: position } : {}),
       ...(thin ? { thin } : {}),
     });
   }
@@ -112,68 +111,70 @@ export class Live {
 
   private acceptFrame(frame: OpsFrame): void {
     const session = this.sessionOf.get(frame.subscription);
-    const watched = session === undefined ? undefined : this.wanted.get(session);
-    if (session === undefined || !watched?.at) return;
-    const at = afterFrame(watched.at, frame);
+    const watched = session === undefined ? undefined : this.subscriptions.get(session);
+    if (session === undefined || !watched?.position) return;
+    const at = afterFrame(watched.position, frame);
     if (!at) return;
-    watched.at = at;
+    watched.position = at;
     this.sink.opsFrame(session, frame);
   }
 
   private acceptEvent(event: LiveEvent): void {
     if (event.type === 'hello') {
-      this.greet(event.server ?? '', event.window ?? USUAL_WINDOW);
+      this.onHello(event.server ?? '', event.window ?? DEFAULT_WINDOW);
     } else if (event.type === 'subscribed') {
-      const watched = this.wanted.get(event.session);
-      if (!watched) return; // the page looks elsewhere by now
+      const watched = this.subscriptions.get(event.session);
+      if (!watched) return; // replaced meanwhile
       this.sessionOf.set(event.number, event.session);
-      watched.at = event.from ?? watched.at;
+      watched.position = event.from ?? watched.position;
     } else if (event.type !== 'error') {
-      const watched = this.wanted.get(event.session);
-      const at = watched?.at ? afterEvent(watched.at, event) : null;
+      const watched = this.subscriptions.get(event.session);
+      const at = watched?.position ? afterEvent(watched.position, event) : null;
       if (!watched || !at) return;
-      watched.at = at;
-      if (event.type === 'state' && isLast(event.state)) this.wanted.delete(event.session);
+      watched.position = at;
+      if (event.type === 'state' && isFinalState(event.state))
+        this.subscriptions.delete(event.session);
     } else if (event.code === 'not_live' && event.session !== undefined) {
-      this.wanted.delete(event.session);
+      this.subscriptions.delete(event.session);
     } else if (event.code === 'unreadable' && event.session !== undefined) {
-      this.tryAgain(event.session);
+      this.resubscribeLater(event.session);
     }
     this.sink.event(event);
   }
 
-  // The server ended the subscription, as it could not read the session's file.
-  private tryAgain(session: string): void {
-    const watched = this.wanted.get(session);
+  // The server ended the subscription because it could not read the session's file. Subscribes
+  // again later.
+  private resubscribeLater(session: string): void {
+    const watched = this.subscriptions.get(session);
     setTimeout(() => {
-      if (watched && this.wanted.get(session) === watched) this.subscribe(session, watched);
-    }, LAST_RETRY_MS);
+      if (watched && this.subscriptions.get(session) === watched) this.subscribe(session, watched);
+    }, MAX_RETRY_MS);
   }
 
-  private greet(server: string, window: number): void {
+  private onHello(server: string, window: number): void {
     this.failures = 0;
-    this.greeted = true;
+    this.helloReceived = true;
     this.ackEvery = Math.min(ACK_BYTES, window / 4);
     this.sessionOf.clear();
     this.sink.status({ is: 'open', server });
-    for (const [session, watched] of this.wanted) this.subscribe(session, watched);
+    for (const [session, watched] of this.subscriptions) this.subscribe(session, watched);
   }
 
   private acknowledge(): void {
-    if (!this.greeted || this.received - this.acknowledged < this.ackEvery) return;
+    if (!this.helloReceived || this.received - this.acknowledged < this.ackEvery) return;
     this.acknowledged = this.received;
     this.send({ type: 'ack', bytes: this.received });
   }
 
   private send(message: object): void {
-    // Nothing before "hello": greet() then subscribes to all that is wanted.
-    if (this.greeted) this.socket?.send(JSON.stringify(message));
+    // Nothing is sent before "hello"; onHello() then sends all subscriptions.
+    if (this.helloReceived) this.socket?.send(JSON.stringify(message));
   }
 
-  private retryLater(): void {
+  private reconnectLater(): void {
     this.socket = null;
-    this.greeted = false;
-    const delay = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.failures);
+    this.helloReceived = false;
+    const delay = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.failures);
     this.failures += 1;
     this.sink.status({ is: 'waiting', retryAtMs: Date.now() + delay });
     this.timer = setTimeout(() => {
@@ -187,14 +188,14 @@ export class Live {
   }
 }
 
-const isLast = (state: string): boolean => state !== 'queued' && state !== 'running';
+const isFinalState = (state: string): boolean => state !== 'queued' && state !== 'running';
 
 function parse(data: unknown): LiveEvent | null | string {
   try {
     return liveEvent(JSON.parse(String(data)), '');
   } catch (cause) {
     if (cause instanceof Mismatch || cause instanceof SyntaxError) {
-      return `a live message is not understood: ${cause.message}`;
+      return `invalid live message: ${cause.message}`;
     }
     throw cause;
   }

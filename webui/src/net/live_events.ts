@@ -1,11 +1,11 @@
-// The messages of /api/v1/live (api/live.md) and the checks that admit them.
+// The messages of /api/v1/live (api/live.md) and their checks.
 import { num, object, optional, str, type Check } from './check';
 import type { LivePosition } from './live_position';
 import { runState, stepSummary, token, type RunState, type StepSummary, type Token } from './types';
 
 export type LiveKind = 'token' | 'step' | 'op' | 'progress';
 
-interface OfSession {
+interface SessionMessage {
   readonly session: string;
 }
 export type LiveEvent =
@@ -13,13 +13,13 @@ export type LiveEvent =
       readonly type: 'hello';
       readonly protocol: number;
       readonly server?: string;
-      readonly window?: number; // bytes that may be on the way unacknowledged
+      readonly window?: number; // maximum unacknowledged bytes
     }
   | ({
       readonly type: 'subscribed';
       readonly number: number;
-      readonly from?: LivePosition; // not of "*"
-    } & OfSession)
+      readonly from?: LivePosition; // absent for "*"
+    } & SessionMessage)
   | {
       readonly type: 'error';
       readonly code?: string;
@@ -31,34 +31,34 @@ export type LiveEvent =
       readonly state: RunState;
       readonly position?: number;
       readonly error?: string | null;
-    } & OfSession)
+    } & SessionMessage)
   | ({
       readonly type: 'progress';
       readonly prompt_done: number;
       readonly prompt_tokens: number;
       readonly generated: number;
       readonly max_tokens: number;
-    } & OfSession)
-  // What did not come since the subscription: ops by steps that lack some.
-  // `frames`: all of it.
+    } & SessionMessage)
+  // Messages skipped since the subscription. `ops` counts steps with skipped ops. `frames` is the
+  // sum.
   | ({
       readonly type: 'loss';
       readonly tokens: number;
       readonly steps: number;
       readonly ops: number;
       readonly frames: number;
-    } & OfSession)
-  // The rest of the answer, which belongs to no token; `index`: how many there are.
-  | ({ readonly type: 'text'; readonly index: number; readonly text: string } & OfSession)
-  | ({ readonly type: 'token' } & Token & OfSession)
-  | ({ readonly type: 'step' } & StepSummary & OfSession);
+    } & SessionMessage)
+  // Text after the last token of the answer. `index`: number of tokens.
+  | ({ readonly type: 'text'; readonly index: number; readonly text: string } & SessionMessage)
+  | ({ readonly type: 'token' } & Token & SessionMessage)
+  | ({ readonly type: 'step' } & StepSummary & SessionMessage);
 
-const ofSession = object<OfSession>({ session: str });
-const typed = object<{ type: string }>({ type: str });
+const sessionMessage = object<SessionMessage>({ session: str });
+const messageType = object<{ type: string }>({ type: str });
 const position = object<LivePosition>({ token: num, step: num, op: num });
 
-// Of "*" it counts sessions, which this page does not ask for.
-const losses = object<OfSession & { [K in keyof LivePosition as `${K}s`]?: number }>({
+// For "*" the message counts sessions; this page does not subscribe to "*".
+const losses = object<SessionMessage & { [K in keyof LivePosition as `${K}s`]?: number }>({
   session: str,
   tokens: optional(num),
   steps: optional(num),
@@ -70,8 +70,8 @@ const liveState = object<Event<'state'>>({
   state: runState,
   position: optional(num),
 });
-// A session that a killed server left behind: for its run, that is a failure.
-const unrecovered = (v: unknown): object => {
+// The session of a server that was killed: its run counts as failed.
+const recoveredAsFailed = (v: unknown): object => {
   const from = v as { readonly state?: unknown };
   return from.state === 'recovered' ? { ...from, state: 'failed' } : from;
 };
@@ -85,7 +85,7 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     session: optional(str),
     detail: optional(str),
   }),
-  state: (v, path) => liveState({ ...typed(v, path), ...unrecovered(v) }, path),
+  state: (v, path) => liveState({ ...messageType(v, path), ...recoveredAsFailed(v) }, path),
   progress: object<Event<'progress'>>({
     session: str,
     prompt_done: num,
@@ -98,13 +98,12 @@ const EVENTS: { readonly [T in LiveEvent['type']]: Check<Event<T>> } = {
     return { type: 'loss', session, tokens, steps, ops, frames: tokens + steps + ops };
   },
   text: object<Event<'text'>>({ session: str, index: num, text: str }),
-  token: (v, path) => ({ ...ofSession(v, path), ...token(v, path), type: 'token' }),
-  step: (v, path) => ({ ...ofSession(v, path), ...stepSummary(v, path), type: 'step' }),
+  token: (v, path) => ({ ...sessionMessage(v, path), ...token(v, path), type: 'token' }),
+  step: (v, path) => ({ ...sessionMessage(v, path), ...stepSummary(v, path), type: 'step' }),
 };
 
-// Null for a type of message that this page does not know: a newer server may
-// send more.
+// Returns null for unknown message types, which a newer server may send.
 export const liveEvent: Check<LiveEvent | null> = (v, path) => {
-  const { type } = typed(v, path);
+  const { type } = messageType(v, path);
   return type in EVENTS ? EVENTS[type as LiveEvent['type']](v, path) : null;
 };

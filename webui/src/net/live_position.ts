@@ -1,17 +1,17 @@
-// What of a session a live client lacks next, and how each message moves that on
-// (api/live.md, "A position, not a queue"). Pure.
+// The position of a live subscription, i.e. the next message that it needs, and how each message
+// advances it (api/live.md, "Positions"). Pure functions.
 import type { OpsFrame } from './frames';
 import type { LiveEvent } from './live_events';
 
-// Indices of a token and a step, and of that step an op. Rows of routing, which
-// the protocol counts beside them, are not asked for.
+// Index of the next token, the next step, and the next op of that step. The protocol also counts
+// routing rows; the page does not subscribe to them.
 export interface LivePosition {
   readonly token: number;
   readonly step: number;
   readonly op: number;
 }
 
-// Null: the message was there before and is to be passed over.
+// Returns null for a message that was received before; the caller ignores it.
 export function afterEvent(at: LivePosition, event: LiveEvent): LivePosition | null {
   switch (event.type) {
     case 'token':

@@ -11,7 +11,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Whether the server runs and how far the model is */
+        /** Server status and model loading progress */
         readonly get: operations["health"];
         readonly put?: never;
         readonly post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Versions of the server, of what it speaks and of what it stands on */
+        /** Versions of the server, its protocols and its libraries */
         readonly get: operations["version"];
         readonly put?: never;
         readonly post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** The machine, the folders and their room, the limits */
+        /** Host, data folder, free disk space and limits */
         readonly get: operations["server"];
         readonly put?: never;
         readonly post?: never;
@@ -62,7 +62,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** The models that this server has, loaded or not */
+        /** List all models, loaded or not */
         readonly get: operations["models"];
         readonly put?: never;
         readonly post?: never;
@@ -77,12 +77,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
-        /** What is known of a model */
+        /** Get a model */
         readonly get: operations["model"];
         readonly put?: never;
         readonly post?: never;
@@ -97,14 +97,14 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
         readonly get?: never;
         readonly put?: never;
-        /** Load a model. An idle one makes room when as many are loaded as may be */
+        /** Load a model. If the maximum number of models is loaded, an idle model is unloaded first */
         readonly post: operations["load"];
         readonly delete?: never;
         readonly options?: never;
@@ -117,14 +117,14 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
         readonly get?: never;
         readonly put?: never;
-        /** Give a model's memory back. Loading is cancelled; may be repeated */
+        /** Unload a model and free its memory. Cancels loading. Idempotent */
         readonly post: operations["unload"];
         readonly delete?: never;
         readonly options?: never;
@@ -137,12 +137,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
-        /** The structure of a model's files, read without loading it */
+        /** Structure of the files of a model, read without loading the model */
         readonly get: operations["gguf"];
         readonly put?: never;
         readonly post?: never;
@@ -157,12 +157,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
-        /** How small a model's weights are, read without loading it */
+        /** Sizes and bits per weight of the tensors of a model, read without loading the model */
         readonly get: operations["modelCompression"];
         readonly put?: never;
         readonly post?: never;
@@ -179,10 +179,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Requests of this server's run, newest first */
+        /** List the generation requests since the server started, newest first */
         readonly get: operations["generations"];
         readonly put?: never;
-        /** Queue a request; it becomes a session */
+        /** Queue a generation request. It is recorded as a session */
         readonly post: operations["generate"];
         readonly delete?: never;
         readonly options?: never;
@@ -195,16 +195,16 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** How a request of this server's run is doing */
+        /** Status of a generation request made since the server started */
         readonly get: operations["generation"];
         readonly put?: never;
         readonly post?: never;
-        /** Cancel a request; what was recorded stays. May be repeated */
+        /** Cancel a generation request. The recorded session is kept. Idempotent */
         readonly delete: operations["cancel"];
         readonly options?: never;
         readonly head?: never;
@@ -218,10 +218,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Recorded sessions, one being recorded included */
+        /** List sessions, including one that is being recorded */
         readonly get: operations["sessions"];
         readonly put?: never;
-        /** Add a .ttrace file; or a log (NDJSON) or a run folder (a plain tar archive of it) of which a session is made (docs/exports.md). It is checked whole before it is taken */
+        /** Import a session - a .ttrace file, a log (NDJSON), or a run folder as an uncompressed tar archive (docs/exports.md). The upload is fully validated before it is stored */
         readonly post: operations["import"];
         readonly delete?: never;
         readonly options?: never;
@@ -234,20 +234,20 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** What a session says about itself */
+        /** Get the metadata of a session */
         readonly get: operations["session"];
         readonly put?: never;
         readonly post?: never;
-        /** Put a session aside. It can be brought back until `restore_until_utc_ns` */
+        /** Delete a session. It can be restored until `restore_until_utc_ns` */
         readonly delete: operations["delete"];
         readonly options?: never;
         readonly head?: never;
-        /** Give a session another title. It stands in the file */
+        /** Change the title of a session. The title is stored in the session file */
         readonly patch: operations["rename"];
         readonly trace?: never;
     };
@@ -256,14 +256,14 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly get?: never;
         readonly put?: never;
-        /** Bring a deleted session back */
+        /** Restore a deleted session */
         readonly post: operations["restore"];
         readonly delete?: never;
         readonly options?: never;
@@ -276,12 +276,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** The session's file; of a running session a copy of this moment, with the state recovered. One range at a time is served of finished ones */
+        /** Download the session file. For a running session, a snapshot with the state recovered. For a finished session, single-range requests are supported */
         readonly get: operations["download"];
         readonly put?: never;
         readonly post?: never;
@@ -294,26 +294,26 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/export": {
         readonly parameters: {
             readonly query?: {
-                /** @description docs/exports.md says what each holds. The run folder, folder, comes as a tar archive */
+                /** @description Formats are described in docs/exports.md. folder (the run folder) is sent as a tar archive */
                 readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
-                /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
+                /** @description Only for ndjson. minimal: no accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
-                /** @description Absent: the last there is now */
+                /** @description Default: the last step recorded so far */
                 readonly last_step?: number;
-                /** @description A row per head where a weight of Q, K, V or O is read as a whole */
+                /** @description Split each whole read of a Q, K, V or O weight into one row per head */
                 readonly per_head?: boolean;
-                /** @description Of parquet and arrow-file: a folder session=ID/steps=A-B/part.parquet (or .arrow), a new part after so many rows, as a tar archive. 0: one file */
+                /** @description Only for parquet and arrow-file. Write a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files, starting a new file after this many rows. 0: a single file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** The session in the format of other tools, made while it is sent (folders before). An answer that ends without its last chunk is not whole */
+        /** Export a session. The file is generated while it is sent; folders are generated first. A response without its final chunk is incomplete */
         readonly get: operations["export"];
         readonly put?: never;
         readonly post?: never;
@@ -326,19 +326,19 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/tokens": {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Tokens of the prompt and of the answer, in sequence order */
+        /** List prompt and generated tokens in sequence order */
         readonly get: operations["tokens"];
         readonly put?: never;
         readonly post?: never;
@@ -353,12 +353,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** The distinct graphs that a session evaluated */
+        /** List the distinct graphs (templates) that a session evaluated */
         readonly get: operations["templates"];
         readonly put?: never;
         readonly post?: never;
@@ -371,20 +371,20 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/nodes": {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
         };
-        /** A graph's nodes in execution order, views and reshapes included */
+        /** List the nodes of a template in execution order, including views and reshapes */
         readonly get: operations["nodes"];
         readonly put?: never;
         readonly post?: never;
@@ -397,28 +397,28 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/tensors": {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the name, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
         };
-        /** A graph's tensors */
+        /** List the tensors of a template */
         readonly get: operations["tensors"];
         readonly put?: never;
         readonly post?: never;
@@ -431,18 +431,18 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps": {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
                 readonly limit?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Steps with their times and bytes per layer */
+        /** List steps with times and bytes per layer */
         readonly get: operations["steps"];
         readonly put?: never;
         readonly post?: never;
@@ -455,27 +455,27 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps/{step}/ops": {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
-        /** The ops that a step executed */
+        /** List the ops that a step executed */
         readonly get: operations["ops"];
         readonly put?: never;
         readonly post?: never;
@@ -488,36 +488,36 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps/{step}/accesses": {
         readonly parameters: {
             readonly query?: {
-                /** @description Only those of this op */
+                /** @description Only accesses of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
-                /** @description Only those of this expert */
+                /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
+                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
-        /** Every read and write of a tensor by the ops of a step */
+        /** List the tensor reads and writes of the ops of a step */
         readonly get: operations["stepAccesses"];
         readonly put?: never;
         readonly post?: never;
@@ -531,37 +531,37 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly first_step?: number;
-                /** @description Without it: the last there is */
+                /** @description Default: the last step */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
-                /** @description Only those of this expert */
+                /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
+                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description `next` of the page before, asked with the same filter and order */
+                /** @description `next` of the previous page; the filter and sort parameters must be the same */
                 readonly cursor?: string;
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Accesses of all steps, page by page at any depth */
+        /** List accesses of all steps with cursor pagination */
         readonly get: operations["accesses"];
         readonly put?: never;
         readonly post?: never;
@@ -576,7 +576,7 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -584,11 +584,11 @@ export interface paths {
         readonly get?: never;
         readonly put?: never;
         /**
-         * One SELECT over the session's tables
-         * @description Tables, columns, units and views are in docs/sql.md. Only SELECT over them; the statement
-         *     has at most 64 KiB, a value 256 KiB, the connection 256 MiB of memory; two run at a time.
-         *     Long answers are streamed. What goes wrong behind their beginning stands in `error`
-         *     (json), in a last line (ndjson), or breaks the answer off (csv).
+         * Run one SELECT over the tables of a session
+         * @description Tables, columns, units and views are described in docs/sql.md. Only SELECT over these tables
+         *     is allowed. Limits: 64 KiB per statement, 256 KiB per value, 256 MiB of memory, two
+         *     statements at a time. Long responses are streamed. An error after the start of the response
+         *     is reported in `error` (json) or in a last line (ndjson), or aborts the response (csv).
          */
         readonly post: operations["query"];
         readonly delete?: never;
@@ -602,50 +602,53 @@ export interface paths {
             readonly query?: {
                 readonly x?: components["schemas"]["Axis"];
                 readonly y?: components["schemas"]["PlaceAxis"];
-                /** @description Pixels of y at most */
+                /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Of the axis, or number of a row */
+                /** @description Start of the x range: a position on the axis, or a row index for axes of named rows */
                 readonly x_from?: number;
+                /** @description End of the x range, exclusive */
                 readonly x_to?: number;
+                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
                 readonly y_from?: number;
+                /** @description End of the y range, exclusive */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         /**
-         * Bytes, accesses or time along any two axes
-         * @description x may say when (time, step, token), y says where. What each axis means, and how time and
-         *     prompts are divided: docs/heat.md.
+         * Heat map of bytes, accesses or time along two axes
+         * @description x may be any axis, including time, step and token; y must not be one of these three. The
+         *     axes, and how times and prompts are divided, are described in docs/heat.md.
          */
         readonly get: operations["heatmap"];
         readonly put?: never;
@@ -660,45 +663,47 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly memory?: "file" | "buffer";
-                /** @description First byte of the axis */
+                /** @description Start of the address range: first byte */
                 readonly from?: number;
+                /** @description End of the address range, exclusive */
                 readonly to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         /**
-         * Which bytes of the model and of memory were touched
-         * @description The files of the model, or the buffers that are not mapped from it, one behind the other.
+         * Map of accessed bytes in the model files or in memory buffers
+         * @description The axis is the concatenation of the model files, or of the buffers that are not mapped from
+         *     them.
          */
         readonly get: operations["memoryMap"];
         readonly put?: never;
@@ -713,46 +718,47 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly y?: components["schemas"]["PlaceAxis"];
-                /** @description Pixels of y at most */
+                /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Of the axis, or number of a row */
+                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
                 readonly y_from?: number;
+                /** @description End of the y range, exclusive */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         /**
-         * What was touched when
+         * Accesses over time
          * @description x is time, from from_ns to to_ns.
          */
         readonly get: operations["timeline"];
@@ -768,41 +774,41 @@ export interface paths {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
-                /** @description Without it: the rows in their natural order */
+                /** @description Default: the natural order of the rows */
                 readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Bytes, accesses and time by layer, op, tensor... */
+        /** Bytes, accesses and time grouped by layer, op, tensor or another axis */
         readonly get: operations["breakdown"];
         readonly put?: never;
         readonly post?: never;
@@ -817,43 +823,43 @@ export interface paths {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description The first so many per cent of the rows are hot */
+                /** @description The top N % of the rows are hot */
                 readonly hot_percent?: number;
-                /** @description The last so many are cold */
+                /** @description The bottom N % of the rows are cold */
                 readonly cold_percent?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** What was touched most and least */
+        /** Most and least accessed rows */
         readonly get: operations["hot"];
         readonly put?: never;
         readonly post?: never;
@@ -866,41 +872,41 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/sequentiality": {
         readonly parameters: {
             readonly query?: {
-                /** @description A read that begins so many bytes behind the one before it, or less, is sequential */
+                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
                 readonly gap?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Whether the files of the model are read in order */
+        /** How sequentially the model files are read */
         readonly get: operations["sequentiality"];
         readonly put?: never;
         readonly post?: never;
@@ -915,15 +921,15 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
             readonly cookie?: never;
         };
-        /** A layer as a graph, with what it takes from outside and gives to it */
+        /** The subgraph of a layer with its inputs from and outputs to other layers */
         readonly get: operations["layerSubgraph"];
         readonly put?: never;
         readonly post?: never;
@@ -938,15 +944,15 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         /**
-         * Whether the recording is what it says it is, with evidence
-         * @description Each check holds a part of the file against another part that was recorded independently of
-         *     it. A damaged file is a failed check, not an error.
+         * Consistency checks of a recording, with evidence
+         * @description Each check compares a part of the file with another part that was recorded independently. A
+         *     damaged file is reported as a failed check, not as an error.
          */
         readonly get: operations["validation"];
         readonly put?: never;
@@ -960,24 +966,25 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/comparison/{other}": {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description The other session's id */
+                /** @description Id of the other session */
                 readonly other: string;
             };
             readonly cookie?: never;
         };
         /**
-         * Two sessions side by side
-         * @description Tokens are aligned by their index (`from` and `limit` pick rows of the alignment), graphs by
-         *     their structure, sums by name. What is only in one of them has null on the other side.
+         * Compare two sessions
+         * @description Tokens are aligned by index (`from` and `limit` select rows of the alignment), graphs by
+         *     structure, and sums by name. An entry that exists in only one session has null on the other
+         *     side.
          */
         readonly get: operations["comparison"];
         readonly put?: never;
@@ -991,19 +998,19 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/report": {
         readonly parameters: {
             readonly query?: {
-                /** @description html: one file without outside resources; md: Markdown, without charts */
+                /** @description html: one self-contained file; md: Markdown without charts */
                 readonly format?: "html" | "md" | "json";
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         /**
-         * The session told to people
-         * @description Findings in sentences with their figures, advice with its reason, tables and charts.
+         * Report of a session
+         * @description Findings with their figures, advice with its reasons, tables and charts.
          */
         readonly get: operations["report"];
         readonly put?: never;
@@ -1017,23 +1024,23 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/steps/{step}/graph": {
         readonly parameters: {
             readonly query?: {
-                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
-                /** @description Nodes of one layer and component as one */
+                /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
-                /** @description dot: for Graphviz */
+                /** @description dot: Graphviz DOT */
                 readonly format?: components["parameters"]["graph_format"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
-        /** The graph that a step evaluated, whole or some layers of it */
+        /** The graph that a step evaluated, whole or restricted to some layers */
         readonly get: operations["stepGraph"];
         readonly put?: never;
         readonly post?: never;
@@ -1046,22 +1053,22 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/templates/{template}/graph": {
         readonly parameters: {
             readonly query?: {
-                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
-                /** @description Nodes of one layer and component as one */
+                /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
-                /** @description dot: for Graphviz */
+                /** @description dot: Graphviz DOT */
                 readonly format?: components["parameters"]["graph_format"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
             readonly cookie?: never;
         };
-        /** One of the distinct graphs of a session, whole or some layers of it */
+        /** One template of a session as a graph, whole or restricted to some layers */
         readonly get: operations["templateGraph"];
         readonly put?: never;
         readonly post?: never;
@@ -1076,12 +1083,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** How small the weights are that a session touched */
+        /** Sizes and bits per weight of the weights that a session accessed */
         readonly get: operations["compression"];
         readonly put?: never;
         readonly post?: never;
@@ -1098,12 +1105,12 @@ export interface paths {
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** How tokens used the experts of a mixture */
+        /** Expert usage by router */
         readonly get: operations["experts"];
         readonly put?: never;
         readonly post?: never;
@@ -1116,23 +1123,23 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/layers/{layer}": {
         readonly parameters: {
             readonly query?: {
-                /** @description Which of the layer's, where it has two */
+                /** @description Index of the router within the layer, for layers with two routers */
                 readonly router?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Most pairs */
+                /** @description Maximum number of expert pairs */
                 readonly pairs?: number;
-                /** @description Most tokens per expert */
+                /** @description Maximum number of tokens per expert */
                 readonly tokens?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
             readonly cookie?: never;
         };
-        /** The experts of one layer, which are chosen together, and for which tokens */
+        /** Expert usage of one layer - pairs of experts chosen together, and tokens that each expert is chosen for */
         readonly get: operations["expertLayer"];
         readonly put?: never;
         readonly post?: never;
@@ -1145,21 +1152,21 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/tokens": {
         readonly parameters: {
             readonly query?: {
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Tokens with the experts that they were routed to, of one layer or summed over all */
+        /** Tokens with the experts they were routed to, for one layer or summed over all layers */
         readonly get: operations["expertTokens"];
         readonly put?: never;
         readonly post?: never;
@@ -1172,17 +1179,17 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/experts/pinning": {
         readonly parameters: {
             readonly query?: {
-                /** @description Memory to reckon with; without it, tenths of the bytes of all slices read */
+                /** @description Cache size in bytes. Default: ten sizes, from one tenth to all of the distinct bytes of the expert slices read */
                 readonly capacity?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Whether keeping the most used experts in memory would help */
+        /** Estimate of the reads saved by pinning the most used experts in memory */
         readonly get: operations["expertPinning"];
         readonly put?: never;
         readonly post?: never;
@@ -1197,12 +1204,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** The bytes of attention heads in the weights of Q, K, V and O */
+        /** Bytes of each attention head in the Q, K, V and O weights */
         readonly get: operations["heads"];
         readonly put?: never;
         readonly post?: never;
@@ -1215,19 +1222,19 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/kv": {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** What steps read of KV caches - what they had written themselves, and what earlier steps had */
+        /** KV cache reads and writes per step, separated into data written by the same step and by earlier steps */
         readonly get: operations["kv"];
         readonly put?: never;
         readonly post?: never;
@@ -1240,19 +1247,19 @@ export interface paths {
     readonly "/api/v1/sessions/{id}/reuse": {
         readonly parameters: {
             readonly query?: {
-                /** @description What is kept: the parts that are read by themselves, as experts are, or whole tensors */
+                /** @description Unit of caching. part: parts that are read separately, such as experts; tensor: whole tensors */
                 readonly grain?: "part" | "tensor";
-                /** @description Memory to reckon with, at most 100 numbers of bytes with commas between them; without it, tenths of the distinct bytes */
+                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: ten sizes, from one tenth to all of the distinct bytes */
                 readonly sizes?: string;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** What memory would have saved of the reads of weights - least recently used, pinned, and the best possible (Belady) */
+        /** Reuse distances of weight reads, and the reads that a cache would save with LRU, pinning and the optimal policy (Belady) */
         readonly get: operations["reuse"];
         readonly put?: never;
         readonly post?: never;
@@ -1267,12 +1274,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** access_pattern.json - the order in which a token reads the weights, and how well it tells the next read */
+        /** The order in which a token reads the weights, and how accurately it predicts the next read (access_pattern.json) */
         readonly get: operations["pattern"];
         readonly put?: never;
         readonly post?: never;
@@ -1287,12 +1294,12 @@ export interface paths {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
-        /** Whether a generated token touches what the one before did, access by access, and why not */
+        /** Whether consecutive generated tokens make the same accesses, and the causes of differences */
         readonly get: operations["determinism"];
         readonly put?: never;
         readonly post?: never;
@@ -1310,8 +1317,8 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * The one-time link for a browser, as the server prints it at its start and on SIGUSR1
-         * @description Where a key is needed, good for ten minutes and for GET alone; HEAD is answered 405.
+         * One-time browser login. The server prints this link at startup and on SIGUSR1
+         * @description Used if a key is required. The link is valid for ten minutes and for GET only; HEAD returns 405.
          */
         readonly get: operations["login"];
         readonly put?: never;
@@ -1329,7 +1336,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** This document */
+        /** This document as JSON */
         readonly get: operations["openapi"];
         readonly put?: never;
         readonly post?: never;
@@ -1346,7 +1353,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** This document as a page */
+        /** This document as an HTML page */
         readonly get: operations["docs"];
         readonly put?: never;
         readonly post?: never;
@@ -1363,7 +1370,7 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** Counters and histograms in Prometheus' text format */
+        /** Metrics in Prometheus text format */
         readonly get: operations["metrics"];
         readonly put?: never;
         readonly post?: never;
@@ -1380,36 +1387,36 @@ export interface components {
         /** @enum {string} */
         readonly Axis: "time" | "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
         /**
-         * @description Those that say where
+         * @description The axes other than time, step and token
          * @enum {string}
          */
         readonly PlaceAxis: "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "file" | "buffer" | "all";
         /** @enum {string} */
         readonly RowAxis: "step" | "token" | "layer" | "component" | "op_kind" | "op" | "phase" | "tensor" | "source" | "expert" | "all";
         /**
-         * @description bytes: read and written. executions: ops that ran. time: ns of the ops. faults: major page faults, where the disk was waited for
+         * @description bytes: bytes read and written. executions: executed ops. time: duration of the ops in ns. faults: major page faults, which waited for the disk
          * @enum {string}
          */
         readonly TraceValue: "bytes" | "bytes_read" | "bytes_written" | "accesses" | "reads" | "writes" | "executions" | "time" | "faults";
         readonly PictureAxis: {
             readonly axis: components["schemas"]["Axis"];
-            /** @description ns, byte, or what one row is */
+            /** @description ns, byte, or the kind of row */
             readonly unit: string;
-            /** @description Where the axis ends */
+            /** @description Length of the whole axis */
             readonly size: number;
             readonly from: number;
-            /** @description Pixel p has the numbers from `from` + floor(p * (`to` - `from`) / pixels) to where p + 1 begins */
+            /** @description Pixel p covers the numbers from `from` + floor(p * (`to` - `from`) / pixels) up to the start of pixel p + 1 */
             readonly to: number;
-            /** @description As many as asked for, or as there are numbers */
+            /** @description The requested number of pixels, or the number of positions if that is smaller */
             readonly pixels: number;
-            /** @description Names of the rows from `from` to `to`; empty where numbers say it */
+            /** @description Names of the rows from `from` to `to`; empty for numeric axes */
             readonly rows: readonly string[];
-            /** @description Of an axis of bytes: files, or stretches of buffers */
+            /** @description For byte axes: the files, or contiguous ranges of the buffers */
             readonly sections: readonly {
                 readonly name: string;
                 readonly from: number;
                 readonly to: number;
-                /** @description Offset in the file or address of its first byte */
+                /** @description File offset or memory address of the first byte */
                 readonly origin: number;
             }[];
         };
@@ -1417,15 +1424,15 @@ export interface components {
             readonly value: components["schemas"]["TraceValue"];
             readonly x: components["schemas"]["PictureAxis"];
             readonly y: components["schemas"]["PictureAxis"];
-            /** @description Of the cells */
+            /** @description Largest cell */
             readonly largest: number;
             /** @description Sum of the cells */
             readonly shown: number;
-            /** @description Of everything that passes the filter; what is not shown is out of range or on no row */
+            /** @description Sum over everything that matches the filter, including data outside the range or on no row */
             readonly total: number;
-            /** @description They are in no sum */
+            /** @description Number of damaged steps, excluded from all sums */
             readonly damaged_steps: number;
-            /** @description Row by row, y upwards */
+            /** @description Row by row, y ascending */
             readonly cells: readonly (readonly number[])[];
         };
         readonly TraceSums: {
@@ -1437,7 +1444,7 @@ export interface components {
             readonly time_ns: number;
             /** @description Major page faults */
             readonly faults: number;
-            /** @description Read and written; null: there is no time */
+            /** @description Bytes read and written per second; null if no times were recorded */
             readonly bytes_per_second: number | null;
         };
         readonly BreakdownRow: {
@@ -1457,7 +1464,7 @@ export interface components {
         };
         readonly HeatClass: {
             readonly rows: number;
-            /** @description Of the tensors; 0 with other rows */
+            /** @description Size of the tensors; 0 if the rows are not tensors */
             readonly size_bytes: number;
             readonly sums: components["schemas"]["TraceSums"];
         };
@@ -1492,16 +1499,16 @@ export interface components {
             readonly steps: readonly (components["schemas"]["ReadOrder"] & {
                 readonly step: number;
                 readonly first_token: number;
-                /** @description How many it evaluated */
+                /** @description Number of tokens that the step evaluated */
                 readonly tokens: number;
             })[];
         };
-        /** @description Rows of the whole list */
+        /** @description Number of rows in the whole list */
         readonly Total: number;
-        /** @description Nanoseconds since the session's start */
+        /** @description Nanoseconds since the start of the session */
         readonly Ns: number;
         readonly Bytes: number;
-        /** @description blk.N; null outside of any layer */
+        /** @description N of blk.N; null if outside any layer */
         readonly Layer: number | null;
         readonly Problem: {
             /** @constant */
@@ -1509,7 +1516,7 @@ export interface components {
             readonly title: string;
             readonly status: number;
             readonly detail: string;
-            /** @description Byte of the statement that it is about, where that is known */
+            /** @description Byte offset of the error in the statement, if known */
             readonly position?: number;
             /** @enum {string} */
             readonly code: "bad_json" | "bad_request" | "bad_prompt" | "too_long" | "body_too_large" | "not_found" | "session_damaged" | "not_a_session" | "newer_version" | "disk_full" | "storage_failed" | "model_loading" | "model_failed" | "model_damaged" | "model_not_loaded" | "model_busy" | "model_changed" | "session_running" | "session_exists" | "session_elsewhere" | "queue_full" | "quota_reached" | "stopping" | "bad_query" | "query_refused" | "query_stopped" | "queries_busy" | "unauthorized" | "too_many_attempts" | "too_many_connections" | "method_not_allowed" | "timeout" | "unsupported_media_type" | "refused" | "internal";
@@ -1518,34 +1525,34 @@ export interface components {
             /** @enum {unknown} */
             readonly status: "ok" | "loading";
             readonly version: string;
-            /** @description Its name once it is loaded */
+            /** @description Name of the loaded model */
             readonly model: string | null;
             /**
-             * @description none: no model is loaded, and none was asked for
+             * @description none: no model is loaded and none was requested
              * @enum {unknown}
              */
             readonly model_state: "none" | "loading" | "loaded" | "failed";
             readonly load_progress: number;
             /** @description Why the model could not be loaded */
             readonly error: string | null;
-            /** @description The library does not behave as tested */
+            /** @description A warning if the library does not behave like the tested version */
             readonly warning: string | null;
         };
-        /** @description From `description` on only when it is loaded. */
+        /** @description `description` and the fields after it are present only for a loaded model. */
         readonly Model: {
-            /** @description Names it in paths */
+            /** @description Identifies the model in paths */
             readonly id: string;
             readonly name: string;
-            /** @description Of the first file */
+            /** @description Path of the first file */
             readonly path: string;
             readonly size_bytes: components["schemas"]["Bytes"];
-            /** @description How many it is split into */
+            /** @description Number of files that the model is split into */
             readonly files: number;
             /** @enum {unknown} */
             readonly state: "available" | "loading" | "loaded" | "unloading" | "failed";
             readonly load_progress: number;
             readonly error: string | null;
-            /** @description The library does not behave as tested, or the file has changed since */
+            /** @description The library does not behave like the tested version, or the file was changed after loading */
             readonly warning: string | null;
             readonly description?: string;
             readonly architecture?: string;
@@ -1556,15 +1563,15 @@ export interface components {
             readonly n_experts?: number;
             readonly n_experts_used?: number;
             readonly n_vocab?: number;
-            /** @description Tokens that fit */
+            /** @description Context size in tokens */
             readonly context?: number;
             readonly context_trained?: number;
-            /** @description False: prompts are token ids */
+            /** @description false: prompts must be token ids */
             readonly has_vocabulary?: boolean;
-            /** @description False: no `messages` */
+            /** @description false: `messages` is not supported */
             readonly has_chat_template?: boolean;
             readonly has_encoder?: boolean;
-            /** @description It does not generate */
+            /** @description The model cannot generate text */
             readonly embedding_only?: boolean;
             readonly recurrent?: boolean;
             readonly hybrid?: boolean;
@@ -1575,63 +1582,63 @@ export interface components {
             readonly role: "system" | "user" | "assistant";
             readonly content: string;
         };
-        /** @description Exactly one of `prompt`, `messages` and `tokens`. Unknown fields are refused. */
+        /** @description Exactly one of `prompt`, `messages` and `tokens` is required. Unknown fields are rejected. */
         readonly GenerateRequest: {
-            /** @description Id of a loaded model; without it, the one that is loaded */
+            /** @description Id of a loaded model. Default: the loaded model, if only one is loaded */
             readonly model?: string;
             /**
-             * @description Answer with server-sent events
+             * @description Send the response as server-sent events
              * @default false
              */
             readonly stream?: boolean;
             /** @description Plain text */
             readonly prompt?: string;
-            /** @description A conversation; the model's chat template is applied */
+            /** @description A conversation; the chat template of the model is applied */
             readonly messages?: readonly components["schemas"]["Message"][];
-            /** @description Ids of the model's vocabulary */
+            /** @description Token ids of the vocabulary of the model */
             readonly tokens?: readonly number[];
             /** @default 128 */
             readonly max_tokens?: number;
             /**
-             * @description 0: always the most likely token
+             * @description 0: greedy sampling
              * @default 0.8
              */
             readonly temperature?: number;
             /**
-             * @description 0: off
+             * @description 0: disabled
              * @default 40
              */
             readonly top_k?: number;
             /**
-             * @description 1: off
+             * @description 1: disabled
              * @default 0.95
              */
             readonly top_p?: number;
             /**
-             * @description 0: off
+             * @description 0: disabled
              * @default 0.05
              */
             readonly min_p?: number;
             /**
-             * @description 1: off
+             * @description 1: disabled
              * @default 1
              */
             readonly repeat_penalty?: number;
             /**
-             * @description Tokens that the penalty looks at; -1: all
+             * @description Number of recent tokens that the penalty considers; -1: all
              * @default 64
              */
             readonly repeat_last_n?: number;
-            /** @description Without it a random one; it is recorded */
+            /** @description Default: a random seed, which is recorded in the session */
             readonly seed?: number;
-            /** @description GBNF that the answer follows */
+            /** @description GBNF grammar that constrains the output */
             readonly grammar?: string;
-            /** @description The text ends before any of these */
+            /** @description Generation stops before any of these strings; they are not part of the text */
             readonly stop?: readonly string[];
             /** @default false */
             readonly ignore_eos?: boolean;
             /**
-             * @description Keep cache cells that the last request has in common
+             * @description Reuse cache cells of the common prefix with the previous request
              * @default true
              */
             readonly reuse_prefix?: boolean;
@@ -1646,7 +1653,7 @@ export interface components {
              */
             readonly timing?: "fast" | "exact";
             /**
-             * @description With level verbose: regular expression of the outputs to describe, without back references and look-aheads; empty: none
+             * @description Only for level verbose. Regular expression that selects the outputs to compute statistics of, without back references and look-ahead; empty: none
              * @default attn_out|ffn_out|ffn_moe_out|l_out|result_
              */
             readonly stats_pattern?: string;
@@ -1656,40 +1663,40 @@ export interface components {
             readonly model: string;
             /** @enum {unknown} */
             readonly state: "queued" | "running" | "done" | "cancelled" | "failed";
-            /** @description Requests before it; 0: running or next */
+            /** @description Number of requests ahead in the queue; 0: running or next */
             readonly position: number;
             readonly prompt_tokens: number;
             readonly prompt_done: number;
             readonly reused_tokens: number;
             readonly generated: number;
             readonly max_tokens: number;
-            /** @description So far */
+            /** @description Text generated so far */
             readonly text: string;
             /** @enum {unknown} */
             readonly stop_reason: null | "eos" | "stop" | "length" | "context_full" | "cancelled" | "error" | "embedded";
             readonly error: string | null;
         };
-        /** @description One that cannot be read has the state `unreadable`, an error, and no field that is not required. */
+        /** @description A session that cannot be read has the state `unreadable`, an error, and only the required fields. */
         readonly Session: {
             readonly id: string;
-            /** @description The start of the prompt, until it is given another */
+            /** @description By default the start of the prompt */
             readonly title: string;
             readonly state: components["schemas"]["SessionState"];
             readonly error: string | null;
-            /** @description Unix time of its start */
+            /** @description Unix time of the start, in nanoseconds */
             readonly start_utc_ns: number;
             /** @enum {unknown} */
             readonly level?: "off" | "minimal" | "detailed" | "verbose";
             readonly exact_timing?: boolean;
             readonly model?: {
-                /** @description Of the first file */
+                /** @description Path of the first file */
                 readonly path: string;
                 readonly size: components["schemas"]["Bytes"];
                 readonly files: readonly {
                     readonly path: string;
                     readonly size: components["schemas"]["Bytes"];
                     readonly mtime_ns: number;
-                    /** @description XXH64 of everything before the data */
+                    /** @description XXH64 of everything before the tensor data */
                     readonly header_hash: string;
                 }[];
             };
@@ -1702,12 +1709,12 @@ export interface components {
             readonly n_experts_used?: number;
             readonly steps?: number;
             readonly tokens?: number;
-            /** @description Whose cache cells an earlier session computed */
+            /** @description Number of tokens whose cache cells were computed by an earlier session */
             readonly reused_tokens?: number;
-            /** @description That session; null: none, or it was not recorded */
+            /** @description Id of that session; null if none, or if it was not recorded */
             readonly reused_from?: string | null;
             readonly file_bytes: components["schemas"]["Bytes"];
-            /** @description What the recorder lost; all 0 when nothing */
+            /** @description Data that the recorder lost; all 0 if nothing was lost */
             readonly losses?: {
                 readonly steps_without_times: number;
                 readonly slot_values_dropped: number;
@@ -1715,22 +1722,22 @@ export interface components {
                 readonly steps_not_written: number;
                 readonly page_faults_lost: number;
             };
-            /** @description Hyper-parameters, request, host, libraries, result, as text */
+            /** @description Hyperparameters, request, host, libraries and result, as text */
             readonly facts?: {
                 readonly [key: string]: string;
             };
         };
         readonly Token: {
-            /** @description From 0 in the session */
+            /** @description Index in the session, from 0 */
             readonly index: number;
-            /** @description In the vocabulary */
+            /** @description Id in the vocabulary */
             readonly id: number;
-            /** @description In the model's sequence */
+            /** @description Position in the sequence of the model */
             readonly position: number;
             readonly generated: boolean;
-            /** @description Its cache cells come from an earlier request */
+            /** @description The cache cells were computed by an earlier request */
             readonly reused: boolean;
-            /** @description Its bytes; what is no UTF-8 by itself is replaced */
+            /** @description Text of the token; invalid UTF-8 is replaced */
             readonly text: string;
         };
         readonly StepSummary: {
@@ -1738,23 +1745,23 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             /** @enum {unknown} */
             readonly timing: "fast" | "learned" | "exact" | "none";
-            /** @description The graph that it evaluated; 0: not recorded */
+            /** @description The graph that the step evaluated; 0: not recorded */
             readonly template: number;
             readonly begin_ns: components["schemas"]["Ns"];
             readonly end_ns: components["schemas"]["Ns"];
-            /** @description Index of the first token that it evaluated */
+            /** @description Index of the first evaluated token */
             readonly first_token: number;
             readonly n_tokens: number;
-            /** @description That have a time */
+            /** @description Number of ops with a recorded time */
             readonly ops: number;
             readonly accesses: number;
             readonly bytes_read: components["schemas"]["Bytes"];
             readonly bytes_written: components["schemas"]["Bytes"];
-            /** @description The disk or the processor did not keep up: no times. Such a step may stand for several evaluations in a row */
+            /** @description The disk or the processor did not keep up, so times are missing. Such a step may represent several consecutive evaluations */
             readonly dropped: boolean;
-            /** @description Cancelled or failed inside */
+            /** @description Cancelled or failed during evaluation */
             readonly aborted: boolean;
-            /** @description One entry per layer, and a last one for ops outside of any layer */
+            /** @description One entry per layer, then one for ops outside any layer */
             readonly layers: {
                 readonly ns: readonly number[];
                 readonly bytes: readonly components["schemas"]["Bytes"][];
@@ -1766,39 +1773,39 @@ export interface components {
         readonly Phase: "prompt" | "generate" | "encode" | "embed" | "other";
         /** @enum {unknown} */
         readonly Component: "other" | "embedding" | "attention" | "ffn" | "moe" | "ssm" | "norm" | "output" | "kv-cache" | "input";
-        /** @description Where in the model's files; null when not from one */
+        /** @description Byte range in the model files; null if the data is not from a file */
         readonly FileRange: null | {
-            /** @description Into the session's model.files */
+            /** @description Index into model.files of the session */
             readonly index: number;
             readonly offset: components["schemas"]["Bytes"];
             readonly length: components["schemas"]["Bytes"];
         };
-        /** @description Elements, innermost first */
+        /** @description Number of elements per dimension, innermost first */
         readonly Shape: readonly number[];
         /** @enum {unknown} */
         readonly TensorKind: "intermediate" | "weight" | "kv" | "input";
         /**
-         * @description Where the bytes live; disk is the mapped model file
+         * @description Memory that holds the bytes; disk is the memory-mapped model file
          * @enum {unknown}
          */
         readonly Source: "disk" | "repacked" | "kv" | "compute" | "input" | "device" | "buffer";
         readonly Op: {
             readonly op: number;
-            /** @description ggml's word; of a fused op all of them: RMS_NORM+MUL */
+            /** @description ggml op name; for a fused op all names, for example RMS_NORM+MUL */
             readonly name: string;
-            /** @description Its output */
+            /** @description Name of the output */
             readonly tensor: string;
             readonly type: string;
             readonly shape: components["schemas"]["Shape"];
             readonly layer: components["schemas"]["Layer"];
             readonly component: string;
-            /** @description Empty when it has none */
+            /** @description Empty if the tensor has no role */
             readonly role: string;
             readonly device: string;
-            /** @description The end of the op before it, so a wait at its barrier is in it. Where the step's timing is none, the step's begin */
+            /** @description End of the previous op, so the wait at its barrier is included. If the timing of the step is none, the start of the step */
             readonly begin_ns: components["schemas"]["Ns"];
             readonly end_ns: components["schemas"]["Ns"];
-            /** @description Graph nodes that ran as this op */
+            /** @description Number of graph nodes executed as this op */
             readonly nodes: number;
             readonly bytes_read: components["schemas"]["Bytes"];
             readonly bytes_written: components["schemas"]["Bytes"];
@@ -1811,16 +1818,16 @@ export interface components {
             }[];
             readonly stats: null | components["schemas"]["ValueStats"];
         };
-        /** @description Of the values of an op's output, recorded with level verbose; null: not of this one */
+        /** @description Statistics of the output values of an op, recorded at level verbose; null if not recorded for this op */
         readonly ValueStats: {
-            /** @description Of those that are finite numbers; null: there is none */
+            /** @description Minimum of the finite values; null if there are none */
             readonly min: number | null;
             readonly max: number | null;
             readonly mean: number | null;
             readonly std: number | null;
-            /** @description How many are NaN */
+            /** @description Number of NaN values */
             readonly nan: number;
-            /** @description How many are infinite */
+            /** @description Number of infinite values */
             readonly inf: number;
         };
         readonly Access: {
@@ -1828,18 +1835,18 @@ export interface components {
             readonly tensor: string;
             readonly kind: components["schemas"]["TensorKind"];
             readonly write: boolean;
-            /** @description Touched, each byte once per op */
+            /** @description Bytes touched; each byte counts once per op */
             readonly bytes: components["schemas"]["Bytes"];
             readonly source: components["schemas"]["Source"];
             readonly file: components["schemas"]["FileRange"];
-            /** @description Of its data in memory, hexadecimal */
+            /** @description Memory address of the data, hexadecimal */
             readonly address: string | null;
             readonly layer: components["schemas"]["Layer"];
             readonly component: string;
             readonly role: string;
             /** @enum {unknown} */
             readonly category: "layer" | "infrastructure" | "embedding" | "output";
-            /** @description Of a routed expert's slice */
+            /** @description Expert index, if the access reads the slice of a routed expert */
             readonly expert: number | null;
             /** @description Best rank among the tokens; 0: first choice */
             readonly rank: number | null;
@@ -1848,17 +1855,17 @@ export interface components {
         };
         readonly Version: {
             readonly server: string;
-            /** @description The N of /api/vN */
+            /** @description N of /api/vN */
             readonly api: number;
             readonly live_protocol: number;
-            /** @description Of the .ttrace files that it writes */
+            /** @description Version of the .ttrace files that the server writes */
             readonly trace_format: number;
             readonly libllama: string;
             readonly ggml: string;
             readonly backends: readonly string[];
         };
         readonly Server: {
-            /** @description Unix time of the server's start */
+            /** @description Unix time when the server started, in nanoseconds */
             readonly start_utc_ns: number;
             /** @description Operating system */
             readonly host: string;
@@ -1867,7 +1874,7 @@ export interface components {
             readonly memory_bytes: components["schemas"]["Bytes"];
             readonly data_dir: string;
             readonly data_bytes: components["schemas"]["Bytes"];
-            /** @description null: none */
+            /** @description null: no limit */
             readonly data_quota_bytes: number | null;
             readonly disk_free_bytes: components["schemas"]["Bytes"];
             readonly models_dir: string | null;
@@ -1880,18 +1887,18 @@ export interface components {
                 readonly path: string;
                 readonly size: components["schemas"]["Bytes"];
             }[];
-            /** @description In file order; long arrays are shortened */
+            /** @description In file order; long arrays are truncated */
             readonly metadata: readonly {
                 readonly key: string;
                 readonly type: string;
-                /** @description Of an array its first elements */
+                /** @description For an array, its first elements */
                 readonly value: unknown;
-                /** @description Of an array */
+                /** @description Length of an array */
                 readonly length?: number;
             }[];
             readonly tensors: readonly {
                 readonly name: string;
-                /** @description Into files */
+                /** @description Index into files */
                 readonly file: number;
                 readonly offset: components["schemas"]["Bytes"];
                 readonly size: components["schemas"]["Bytes"];
@@ -1903,35 +1910,35 @@ export interface components {
         };
         readonly Template: {
             readonly template: number;
-            /** @description Hexadecimal; equal graphs have equal ones in any session */
+            /** @description Hexadecimal; equal graphs have equal fingerprints in all sessions */
             readonly fingerprint: string;
             readonly nodes: number;
             readonly ops: number;
             readonly tensors: number;
-            /** @description That evaluated it */
+            /** @description Number of steps that evaluated the template */
             readonly steps: number;
             readonly layers: number;
         };
         readonly Node: {
             readonly node: number;
-            /** @description ggml's word */
+            /** @description ggml op name */
             readonly op: string;
-            /** @description Its output */
+            /** @description Index of the output tensor */
             readonly tensor: number;
-            /** @description Of its output */
+            /** @description Name of the output */
             readonly name: string;
-            /** @description Tensors, in ggml order */
+            /** @description Tensor indices, in ggml order */
             readonly sources: readonly (number | null)[];
-            /** @description False: a view or a reshape, which does no work */
+            /** @description false: a view or reshape, which does no work */
             readonly computed: boolean;
-            /** @description The op that it ran in */
+            /** @description Index of the op that executed this node */
             readonly executed_op: number | null;
         };
         readonly Tensor: {
             readonly tensor: number;
-            /** @description As ggml has it; not unique */
+            /** @description ggml name; not unique */
             readonly name: string;
-            /** @description What an input means; else empty */
+            /** @description Meaning of an input tensor; otherwise empty */
             readonly label: string;
             readonly type: string;
             readonly shape: components["schemas"]["Shape"];
@@ -1942,7 +1949,7 @@ export interface components {
             /** @enum {unknown} */
             readonly category: "layer" | "infrastructure" | "embedding" | "output";
             readonly view_of: number | null;
-            /** @description ggml's name of it */
+            /** @description ggml buffer name */
             readonly buffer: string;
             readonly layer: components["schemas"]["Layer"];
             readonly component: components["schemas"]["Component"];
@@ -1956,19 +1963,19 @@ export interface components {
                 /** @enum {unknown} */
                 readonly check: "file" | "losses" | "steps" | "ops" | "op_times" | "tokens" | "token_ids" | "layers" | "file_ranges" | "offset_ways" | "experts";
                 /**
-                 * @description not_applicable: there is nothing to look at
+                 * @description not_applicable: the session has no data for this check
                  * @enum {unknown}
                  */
                 readonly verdict: "passed" | "failed" | "not_applicable";
-                /** @description How many of what `summary` counts */
+                /** @description Number of items checked; `summary` names the items */
                 readonly looked_at: number;
                 readonly wrong: number;
                 readonly summary: string;
-                /** @description The first that are wrong */
+                /** @description The first errors found */
                 readonly evidence: readonly string[];
             }[];
         };
-        /** @description `difference` is right minus left, `ratio` right by left, null where left is 0 */
+        /** @description `difference` is right minus left; `ratio` is right divided by left, null if left is 0 */
         readonly ComparedSums: {
             readonly left: components["schemas"]["ComparedFigures"];
             readonly right: components["schemas"]["ComparedFigures"];
@@ -1979,7 +1986,7 @@ export interface components {
             readonly accesses: number | null;
             readonly bytes_read: number | null;
             readonly bytes_written: number | null;
-            /** @description Ops that ran */
+            /** @description Number of executed ops */
             readonly executions: number | null;
             readonly time_ns: number | null;
         } | null;
@@ -1990,7 +1997,7 @@ export interface components {
             readonly generated: boolean;
             readonly reused: boolean;
             readonly text: string;
-            /** @description Its share of the step that evaluated it; null: no step did */
+            /** @description Share of the time of the step that evaluated the token; null if no step did */
             readonly ns: number | null;
         } | null;
         readonly ComparedGraph: {
@@ -1998,14 +2005,14 @@ export interface components {
             readonly steps: number;
             readonly ops: number;
         } | null;
-        /** @description The largest difference in time first, then in bytes */
+        /** @description Sorted by difference in time, largest first, then by difference in bytes */
         readonly ComparedRows: readonly ({
             readonly name: string;
         } & components["schemas"]["ComparedSums"])[];
         readonly Comparison: {
             readonly left: components["schemas"]["ComparedSession"];
             readonly right: components["schemas"]["ComparedSession"];
-            /** @description What was asked for, of which model and machine, where it is not the same; null where it is not told */
+            /** @description Facts of the request, model and machine that differ; null if the fact is not recorded */
             readonly facts: readonly {
                 readonly name: string;
                 readonly left: string | null;
@@ -2015,7 +2022,7 @@ export interface components {
             readonly tokens: {
                 readonly left: number;
                 readonly right: number;
-                /** @description Leading tokens that are the same */
+                /** @description Number of equal leading tokens */
                 readonly common: number;
                 readonly rows: readonly {
                     readonly index: number;
@@ -2025,7 +2032,7 @@ export interface components {
             };
             readonly templates: readonly {
                 /**
-                 * @description same_ops: the same ops on tensors of the same names, which may differ in type, shape and place
+                 * @description same_ops: the same ops on tensors with the same names; type, shape and location may differ
                  * @enum {unknown}
                  */
                 readonly match: "identical" | "same_ops" | "only_left" | "only_right";
@@ -2043,7 +2050,7 @@ export interface components {
         readonly ComparedSession: {
             readonly id: string;
             readonly title: string;
-            /** @description Its first file */
+            /** @description Path of the first model file */
             readonly model: string | null;
         };
         readonly Report: {
@@ -2060,14 +2067,14 @@ export interface components {
                 readonly text: readonly string[];
                 readonly columns: readonly {
                     readonly name: string;
-                    /** @description A figure */
+                    /** @description The column contains numbers */
                     readonly right: boolean;
                 }[];
                 readonly rows: readonly (readonly string[])[];
             }[];
         };
         readonly GraphNode: {
-            /** @description Names the node in edges */
+            /** @description Identifies the node in edges */
             readonly tensor: number;
             /** @description null: not computed by this graph (weights, inputs, the cache) */
             readonly node: number | null;
@@ -2092,53 +2099,53 @@ export interface components {
             readonly from: number;
             /** @description Tensor that is computed from it */
             readonly to: number;
-            /** @description One of the ends belongs to another layer */
+            /** @description One end belongs to another layer */
             readonly cross_layer: boolean;
         };
         readonly LayerSubgraph: {
             readonly step: number;
             readonly template: number;
             readonly layer: number;
-            /** @description Of the model */
+            /** @description Number of layers of the model */
             readonly layers: number;
             readonly nodes: readonly components["schemas"]["GraphNode"][];
             readonly edges: readonly components["schemas"]["GraphEdge"][];
         };
         readonly Graph: {
-            /** @description null: a template was asked for */
+            /** @description null if a template was requested */
             readonly step: number | null;
             readonly template: number;
-            /** @description Of the model */
+            /** @description Number of layers of the model */
             readonly layers: number;
             readonly nodes: readonly components["schemas"]["GraphNode"][];
             readonly edges: readonly components["schemas"]["GraphEdge"][];
         };
         readonly CollapsedGraph: {
-            /** @description null: a template was asked for */
+            /** @description null if a template was requested */
             readonly step: number | null;
             readonly template: number;
-            /** @description Of the model */
+            /** @description Number of layers of the model */
             readonly layers: number;
-            /** @description Tensors that are alike in layer, component and category */
+            /** @description Tensors grouped by layer, component and category */
             readonly groups: readonly {
                 readonly layer: components["schemas"]["Layer"];
                 readonly component: components["schemas"]["Component"];
                 /** @enum {unknown} */
                 readonly category: "layer" | "infrastructure" | "embedding" | "output" | "cross_layer_input" | "cross_layer_output";
                 readonly tensors: number;
-                /** @description Whose output is among them */
+                /** @description Number of ops whose output is in the group */
                 readonly ops: number;
                 readonly weights: number;
                 readonly weight_bytes: components["schemas"]["Bytes"];
             }[];
             readonly edges: readonly {
-                /** @description Into groups */
+                /** @description Index into groups */
                 readonly from: number;
-                /** @description Into groups */
+                /** @description Index into groups */
                 readonly to: number;
-                /** @description That this one stands for */
+                /** @description Number of edges merged into this one */
                 readonly edges: number;
-                /** @description One of these is */
+                /** @description At least one of the merged edges crosses layers */
                 readonly cross_layer: boolean;
             }[];
         };
@@ -2147,13 +2154,13 @@ export interface components {
             readonly elements: number;
             readonly bytes: components["schemas"]["Bytes"];
             readonly bits_per_weight: number;
-            /** @description Size as F16 over this size */
+            /** @description Size as F16 divided by the actual size */
             readonly ratio_f16: number;
             readonly ratio_f32: number;
         };
         readonly Compression: {
             readonly total: components["schemas"]["CompressionSum"];
-            /** @description The largest first: the quantization mix */
+            /** @description The quantization mix, sorted by size, largest first */
             readonly types: readonly ({
                 readonly type: string;
             } & components["schemas"]["CompressionSum"])[];
@@ -2177,93 +2184,93 @@ export interface components {
         };
         readonly Router: {
             readonly layer: components["schemas"]["Layer"];
-            /** @description Which of its layer's, from 0; few layers have two */
+            /** @description Index of the router within its layer, from 0; few layers have two */
             readonly router: number;
-            /** @description To choose from */
+            /** @description Number of experts to choose from */
             readonly experts: number;
-            /** @description Chosen for each token */
+            /** @description Number of experts chosen per token */
             readonly per_token: number;
-            /** @description That were routed */
+            /** @description Number of routed tokens */
             readonly tokens: number;
-            /** @description Experts taken for tokens */
+            /** @description Number of choices: one for each expert chosen for a token */
             readonly choices: number;
-            /** @description Of the shares of choices; 0: always the same expert, log2(experts): all alike */
+            /** @description Entropy of the distribution of choices, in bits; 0: always the same expert, log2(experts): uniform */
             readonly entropy_bits: number;
-            /** @description Of the choices per expert; 0: all alike */
+            /** @description Gini coefficient of the choices per expert; 0: uniform */
             readonly gini: number;
-            /** @description Experts chosen at least once, of all */
+            /** @description Share of the experts that were chosen at least once */
             readonly coverage: number;
-            /** @description Choices for a token right behind another one */
+            /** @description Number of choices for tokens whose preceding token was also routed here */
             readonly followed: number;
-            /** @description Share of these that the token before did not have */
+            /** @description Share of these choices that the preceding token did not have */
             readonly turnover: number | null;
-            /** @description Chosen at least once, by number */
+            /** @description Experts chosen at least once, sorted by number */
             readonly used: readonly components["schemas"]["ExpertCount"][];
         };
         readonly ExpertCount: {
             readonly expert: number;
-            /** @description Tokens that it was chosen for */
+            /** @description Number of tokens that the expert was chosen for */
             readonly choices: number;
-            /** @description Of the choices of its router */
+            /** @description Share of the choices of its router */
             readonly share: number;
-            /** @description As the first choice */
+            /** @description Number of times as the first choice */
             readonly first: number;
-            /** @description Routing weight; null: not recorded */
+            /** @description Mean routing weight; null if not recorded */
             readonly mean_score: number | null;
-            /** @description In the detail of a layer: what the expert answers to, those first that say most */
+            /** @description Only in the detail of a layer: tokens that the expert is chosen for more often than average, most significant first */
             readonly tokens?: readonly {
                 readonly id: number;
                 readonly text: string;
-                /** @description Times that the expert was chosen for it */
+                /** @description Number of times that the expert was chosen for this token */
                 readonly choices: number;
-                /** @description That it was routed */
+                /** @description Number of times that this token was routed */
                 readonly times: number;
-                /** @description The expert's share among these over its share among all */
+                /** @description Share of the expert for this token divided by its share for all tokens */
                 readonly lift: number;
             }[];
         };
         readonly RouterDetail: components["schemas"]["Router"] & {
-            /** @description Experts chosen for the same token, the most frequent first */
+            /** @description Pairs of experts chosen for the same token, most frequent first */
             readonly pairs: readonly {
                 readonly a: number;
                 readonly b: number;
-                /** @description Tokens */
+                /** @description Number of tokens */
                 readonly together: number;
-                /** @description 1: as often as chance has it */
+                /** @description Observed frequency divided by the frequency expected for independent choices */
                 readonly lift: number;
             }[];
         };
         readonly TokenExperts: {
-            /** @description Index in the session */
+            /** @description Token index in the session */
             readonly token: number;
             readonly id: number;
             readonly text: string;
             readonly experts: readonly {
                 readonly expert: number;
-                /** @description That chose it */
+                /** @description Number of routers that chose it */
                 readonly routers: number;
                 /** @description Sum of the routing weights */
                 readonly score: number;
             }[];
         };
-        /** @description Reads of experts' slices. Tried is the second half of them, with what the first half would have pinned. */
+        /** @description Reads of expert slices. The `tried` fields cover the second half of the reads, with the experts pinned that were selected from the first half. */
         readonly Pinning: {
             readonly weight_bytes_read: components["schemas"]["Bytes"];
             readonly expert_bytes_read: components["schemas"]["Bytes"];
             readonly expert_bytes_distinct: components["schemas"]["Bytes"];
             readonly expert_bytes_tried: components["schemas"]["Bytes"];
             readonly reads: number;
-            /** @description One expert's part of one weight each */
+            /** @description Number of slices; a slice is the part of one expert in one weight */
             readonly slices: number;
-            /** @description Where trying it saved most beyond LRU; null: nowhere */
+            /** @description Cache size at which pinning saved most compared with LRU in the second half; null if it never saved more */
             readonly gain: null | {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
-                /** @description Of the bytes tried */
+                /** @description Share of `expert_bytes_tried` */
                 readonly share: number;
             };
             readonly curve: readonly {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
-                /** @description That fit, the most read first */
+                /** @description Number of whole slices that fit, most read first */
                 readonly slices: number;
                 readonly lru_saved: components["schemas"]["Bytes"];
                 readonly pinned_saved: components["schemas"]["Bytes"];
@@ -2278,19 +2285,19 @@ export interface components {
             readonly role: "Q" | "K" | "V" | "QKV" | "O";
             readonly layer: components["schemas"]["Layer"];
             readonly file: components["schemas"]["FileRange"];
-            /** @description Of one head; null: heads share blocks or the whole of it */
+            /** @description Bytes of one head; null if heads share quantization blocks or the whole weight */
             readonly head_bytes: number | null;
-            /** @description They lie in stretches of so many bytes */
+            /** @description Length of each contiguous range of a head, in bytes */
             readonly stretch_bytes: number | null;
-            /** @description Per head: of O one in each row, else one */
+            /** @description Number of contiguous ranges per head: one per row for O, otherwise 1 */
             readonly stretches: number | null;
-            /** @description From one to the next */
+            /** @description Distance between the starts of consecutive ranges, in bytes */
             readonly stretch_stride: number | null;
             readonly reads: number;
             readonly bytes_read: components["schemas"]["Bytes"];
             readonly heads: readonly {
                 readonly head: number;
-                /** @description Of its first stretch in the file */
+                /** @description File offset of the first range of the head */
                 readonly offset: components["schemas"]["Bytes"];
                 readonly reads: number;
                 readonly bytes_read: components["schemas"]["Bytes"];
@@ -2301,23 +2308,23 @@ export interface components {
             readonly bytes: components["schemas"]["Bytes"];
         };
         readonly SavedReads: {
-            /** @description Wholly saved */
+            /** @description Reads served completely from the cache */
             readonly reads_saved: number;
-            /** @description Of reads that are saved in part, too */
+            /** @description Bytes served from the cache, including those of partially served reads */
             readonly bytes_saved: components["schemas"]["Bytes"];
         };
         readonly Reuse: {
             /** @enum {unknown} */
             readonly grain: "part" | "tensor";
-            /** @description That were read */
+            /** @description Number of distinct items read */
             readonly items: number;
             readonly reads: number;
             readonly bytes_read: components["schemas"]["Bytes"];
-            /** @description Of all items: with so much only first reads remain */
+            /** @description Total size of all items; with a cache of this size only first reads remain */
             readonly distinct_bytes: components["schemas"]["Bytes"];
-            /** @description First reads - nothing could have saved them */
+            /** @description First reads, which no cache can save */
             readonly first: components["schemas"]["ReadCount"];
-            /** @description Reads by the sizes of the distinct items read since the same one was, its own included */
+            /** @description Histogram of reuse distances: bytes of distinct items read since the previous read of the same item, including the item itself */
             readonly distances: readonly {
                 readonly from_bytes: components["schemas"]["Bytes"];
                 readonly to_bytes: components["schemas"]["Bytes"];
@@ -2327,25 +2334,25 @@ export interface components {
             readonly curve: readonly {
                 readonly capacity_bytes: components["schemas"]["Bytes"];
                 readonly lru: components["schemas"]["SavedReads"];
-                /** @description What no cache can beat, since it knows the future */
+                /** @description Optimal policy with knowledge of future reads; upper limit for any cache */
                 readonly belady: components["schemas"]["SavedReads"];
-                /** @description The most read are kept */
+                /** @description The most read items stay in the cache */
                 readonly pin: components["schemas"]["SavedReads"];
             }[];
         };
         readonly Determinism: {
-            /** @description Of generated tokens that follow one another */
+            /** @description Number of pairs of consecutive generated tokens */
             readonly pairs: number;
             readonly identical: number;
-            /** @description Differing at most in rows of weights and cells of caches */
+            /** @description Pairs that differ at most in rows of weights and cells of caches */
             readonly same_weights: number;
-            /** @description Compared */
+            /** @description Number of accesses compared */
             readonly accesses: number;
             /** @description Accesses by cause */
             readonly differing: {
                 /** @description Another row of a weight */
                 readonly token: number;
-                /** @description Other cells of a cache, and what grows with it */
+                /** @description Other cells of a cache, and tensors whose size depends on them */
                 readonly "kv-window": number;
                 readonly experts: number;
                 /** @description Other ops */
@@ -2373,7 +2380,7 @@ export interface components {
                 readonly header_hash: string;
             }[];
             readonly prediction: {
-                /** @description right of reads */
+                /** @description `right` divided by `reads` */
                 readonly accuracy: number;
                 readonly steps_learned: number;
                 readonly steps_tried: number;
@@ -2403,24 +2410,24 @@ export interface components {
             readonly phase: components["schemas"]["Phase"];
             readonly first_token: number;
             readonly n_tokens: number;
-            /** @description Of recurrent states */
+            /** @description Bytes of recurrent states */
             readonly state_read: components["schemas"]["Bytes"];
             readonly state_written: components["schemas"]["Bytes"];
-            /** @description That touched a cache. Bytes */
+            /** @description Layers that accessed a cache, with bytes */
             readonly layers: readonly {
                 readonly layer: components["schemas"]["Layer"];
-                /** @description Read of what this step wrote */
+                /** @description Bytes read that this step wrote */
                 readonly fresh: components["schemas"]["Bytes"];
-                /** @description Read of what an earlier step wrote last */
+                /** @description Bytes read that an earlier step wrote last */
                 readonly cached: components["schemas"]["Bytes"];
-                /** @description Read of what no step of this session wrote: padding, a kept prefix */
+                /** @description Bytes read that no step of this session wrote: padding, or a reused prefix */
                 readonly other: components["schemas"]["Bytes"];
                 readonly written: components["schemas"]["Bytes"];
             }[];
         };
     };
     responses: {
-        /** @description Why not, and what to do */
+        /** @description The error and how to resolve it */
         readonly Problem: {
             headers: {
                 readonly [name: string]: unknown;
@@ -2431,59 +2438,59 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Of the session */
+        /** @description Session id */
         readonly id: string;
-        /** @description Its id */
+        /** @description Model id */
         readonly model: string;
         readonly template: number;
         readonly only_phase: components["schemas"]["Phase"];
         readonly from_token: number;
-        /** @description The first one that does not count */
+        /** @description End of the token range, exclusive */
         readonly to_token: number;
         readonly from_step: number;
-        /** @description The first one that does not count */
+        /** @description End of the step range, exclusive */
         readonly to_step: number;
-        /** @description Since the start of the session */
+        /** @description Start of the time range, in nanoseconds since the start of the session */
         readonly from_ns: number;
         readonly to_ns: number;
-        /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+        /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
         readonly layers: string;
-        /** @description Of the op */
+        /** @description Component of the op */
         readonly op_component: components["schemas"]["Component"];
-        /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+        /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
         readonly op_name: string;
-        /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+        /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
         readonly tensor_name: string;
         readonly tensor_kind: components["schemas"]["TensorKind"];
         readonly value: components["schemas"]["TraceValue"];
-        /** @description Pixels of x at most */
+        /** @description Maximum number of pixels on the x axis */
         readonly width: number;
-        /** @description Pixels of y at most */
+        /** @description Maximum number of pixels on the y axis */
         readonly height: number;
-        /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+        /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
         readonly picture_format: "json" | "columns";
-        /** @description A layer that the model has, or outside (or none): what belongs to none */
+        /** @description A layer number, or outside (alias none) for entries that belong to no layer */
         readonly layer: number | ("outside" | "none");
         readonly component: components["schemas"]["Component"];
         readonly source: components["schemas"]["Source"];
         /** @description true: only writes; false: only reads */
         readonly write: boolean;
-        /** @description Only those of this expert */
+        /** @description Only accesses of this expert */
         readonly expert: number;
-        /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
+        /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
         readonly access_sort: "time" | "-time" | "bytes" | "-bytes" | "offset" | "-offset" | "tensor" | "-tensor";
         readonly layer_in_path: number;
-        /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+        /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
         readonly graph_layers: string;
-        /** @description Nodes of one layer and component as one */
+        /** @description Merge the nodes of each layer and component into one group */
         readonly collapse: boolean;
-        /** @description dot: for Graphviz */
+        /** @description dot: Graphviz DOT */
         readonly graph_format: "json" | "dot";
-        /** @description Number of the step, from 0 */
+        /** @description Step index, from 0 */
         readonly step: number;
-        /** @description First row of the page */
+        /** @description Index of the first row of the page */
         readonly from: number;
-        /** @description Most rows of the page */
+        /** @description Maximum number of rows in the page */
         readonly limit: number;
     };
     requestBodies: never;
@@ -2502,8 +2509,9 @@ export interface operations {
         readonly requestBody?: never;
         readonly responses: {
             /**
-             * @description It runs. A model that could not be loaded is told in `model_state`. Who shows neither key
-             *     nor cookie where one is needed gets `status` alone.
+             * @description The server is running. If a model could not be loaded, `model_state` reports it. If a
+             *     key is required and the request has neither key nor cookie, the response contains only
+             *     `status`.
              */
             readonly 200: {
                 headers: {
@@ -2527,7 +2535,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description The versions */
+            /** @description Versions */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2549,7 +2557,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Facts of this moment */
+            /** @description Current values */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2571,14 +2579,14 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description All of them, by name */
+            /** @description All models, sorted by name */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
                     readonly "application/json": {
-                        /** @description Where more of them would be found */
+                        /** @description The model folder (--models-dir) */
                         readonly folder: string | null;
                         readonly models: readonly components["schemas"]["Model"][];
                     };
@@ -2592,7 +2600,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
@@ -2617,17 +2625,17 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description It loads, or is loaded already */
+            /** @description The model is loading or already loaded */
             readonly 202: {
                 headers: {
-                    /** @description Where its state is */
+                    /** @description URL of the model state */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2646,17 +2654,17 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description It is being unloaded, or was not loaded */
+            /** @description The model is being unloaded or was not loaded */
             readonly 202: {
                 headers: {
-                    /** @description Where its state is */
+                    /** @description URL of the model state */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2672,12 +2680,12 @@ export interface operations {
     readonly gguf: {
         readonly parameters: {
             readonly query?: {
-                /** @description csv is one line per tensor, without the metadata */
+                /** @description csv has one line per tensor and no metadata */
                 readonly format?: "json" | "csv";
             };
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
@@ -2705,14 +2713,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Its id */
+                /** @description Model id */
                 readonly model: components["parameters"]["model"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums, and every weight in file order */
+            /** @description Totals, and one entry per weight in file order */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2736,7 +2744,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Queued, running and the last finished ones, without their text */
+            /** @description Queued and running requests and the most recent finished ones, without their text */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2770,13 +2778,13 @@ export interface operations {
         };
         readonly responses: {
             /**
-             * @description With `stream`: server-sent events until it has ended. `event` is `state`, `progress`,
-             *     `token`, `text`, `step` or `loss`, `data` the live message of that type (live.md). A
-             *     client that goes away cancels.
+             * @description With `stream`: server-sent events until the request has ended. `event` is `state`,
+             *     `progress`, `token`, `text`, `step` or `loss`; `data` is the live message of that type
+             *     (live.md). If the client disconnects, the request is cancelled.
              */
             readonly 200: {
                 headers: {
-                    /** @description Where its status is */
+                    /** @description URL of the request status */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2784,10 +2792,10 @@ export interface operations {
                     readonly "text/event-stream": string;
                 };
             };
-            /** @description It waits or runs. Its id is the session's. */
+            /** @description The request is queued or running. Its id is also the id of the session */
             readonly 202: {
                 headers: {
-                    /** @description Where its status is */
+                    /** @description URL of the request status */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2809,14 +2817,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Its state and the text so far */
+            /** @description The state and the text generated so far */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2834,14 +2842,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description It ends after the op in flight. One that has ended stays as it is. */
+            /** @description The request ends after the current op. A request that has already ended is not changed */
             readonly 202: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2857,12 +2865,12 @@ export interface operations {
     readonly sessions: {
         readonly parameters: {
             readonly query?: {
-                /** @description Words that title, model or id contain, all of them, in any case */
+                /** @description Words separated by spaces. Each must occur in the title, model or id; case-insensitive */
                 readonly q?: string;
                 readonly state?: components["schemas"]["SessionState"];
-                /** @description Name of the model's file */
+                /** @description File name of the model */
                 readonly model?: string;
-                /** @description -: largest, last or newest first */
+                /** @description Prefix - for descending order */
                 readonly sort?: "start" | "-start" | "title" | "-title" | "model" | "-model" | "steps" | "-steps" | "tokens" | "-tokens" | "bytes" | "-bytes";
                 readonly offset?: number;
                 readonly limit?: number;
@@ -2873,7 +2881,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of those that match */
+            /** @description One page of the matching sessions */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2905,10 +2913,10 @@ export interface operations {
             };
         };
         readonly responses: {
-            /** @description This very file was there already */
+            /** @description An identical file already exists */
             readonly 200: {
                 headers: {
-                    /** @description The session */
+                    /** @description URL of the session */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2916,10 +2924,10 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description It is there, under its own id or, where that was taken, a new one */
+            /** @description The session was stored under its own id, or under a new id if its own was taken */
             readonly 201: {
                 headers: {
-                    /** @description The session */
+                    /** @description URL of the session */
                     readonly Location: string;
                     readonly [name: string]: unknown;
                 };
@@ -2940,7 +2948,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -2966,14 +2974,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description It is not listed any more */
+            /** @description The session is no longer listed */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -2981,7 +2989,7 @@ export interface operations {
                 content: {
                     readonly "application/json": {
                         readonly id: string;
-                        /** @description Unix time */
+                        /** @description Unix time in nanoseconds */
                         readonly restore_until_utc_ns: number;
                     };
                 };
@@ -2998,7 +3006,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -3032,7 +3040,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -3060,7 +3068,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -3076,7 +3084,7 @@ export interface operations {
                     readonly "application/vnd.sqlite3": string;
                 };
             };
-            /** @description The range that was asked for */
+            /** @description The requested range */
             readonly 206: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3096,28 +3104,28 @@ export interface operations {
     readonly export: {
         readonly parameters: {
             readonly query?: {
-                /** @description docs/exports.md says what each holds. The run folder, folder, comes as a tar archive */
+                /** @description Formats are described in docs/exports.md. folder (the run folder) is sent as a tar archive */
                 readonly format?: "csv" | "json" | "ndjson" | "chrome" | "perfetto" | "parquet" | "arrow" | "arrow-file" | "dot" | "folder";
-                /** @description Of the log (ndjson). minimal: without accesses; verbose: with value statistics */
+                /** @description Only for ndjson. minimal: no accesses; verbose: with value statistics */
                 readonly level?: "minimal" | "detailed" | "verbose";
                 readonly first_step?: number;
-                /** @description Absent: the last there is now */
+                /** @description Default: the last step recorded so far */
                 readonly last_step?: number;
-                /** @description A row per head where a weight of Q, K, V or O is read as a whole */
+                /** @description Split each whole read of a Q, K, V or O weight into one row per head */
                 readonly per_head?: boolean;
-                /** @description Of parquet and arrow-file: a folder session=ID/steps=A-B/part.parquet (or .arrow), a new part after so many rows, as a tar archive. 0: one file */
+                /** @description Only for parquet and arrow-file. Write a tar archive of session=ID/steps=A-B/part.parquet (or part.arrow) files, starting a new file after this many rows. 0: a single file */
                 readonly part_rows?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A file */
+            /** @description The exported file */
             readonly 200: {
                 headers: {
                     readonly "Content-Disposition": string;
@@ -3145,21 +3153,21 @@ export interface operations {
     readonly tokens: {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of them */
+            /** @description One page of tokens */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3182,14 +3190,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description All of them, in order of appearance */
+            /** @description All templates, in order of first use */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3209,14 +3217,14 @@ export interface operations {
     readonly nodes: {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
@@ -3224,7 +3232,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of them */
+            /** @description One page of nodes */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3245,22 +3253,22 @@ export interface operations {
     readonly tensors: {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the name, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
                 readonly kind?: components["schemas"]["TensorKind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "tensor" | "-tensor" | "name" | "-name" | "layer" | "-layer" | "size" | "-size" | "offset" | "-offset";
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
@@ -3268,7 +3276,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of those that match */
+            /** @description One page of the matching tensors */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3289,20 +3297,20 @@ export interface operations {
     readonly steps: {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
                 readonly limit?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of them */
+            /** @description One page of steps */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3323,29 +3331,29 @@ export interface operations {
     readonly ops: {
         readonly parameters: {
             readonly query?: {
-                /** @description Part of the op or of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly name?: string;
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
                 readonly sort?: "op" | "-op" | "name" | "-name" | "duration" | "-duration" | "bytes" | "-bytes" | "layer" | "-layer";
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of those that match */
+            /** @description One page of the matching ops */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3366,38 +3374,38 @@ export interface operations {
     readonly stepAccesses: {
         readonly parameters: {
             readonly query?: {
-                /** @description Only those of this op */
+                /** @description Only accesses of this op */
                 readonly op?: number;
-                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
-                /** @description Only those of this expert */
+                /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
+                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of those that match */
+            /** @description One page of the matching accesses */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3419,46 +3427,46 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly first_step?: number;
-                /** @description Without it: the last there is */
+                /** @description Default: the last step */
                 readonly last_step?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the tensor's name, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: string;
                 /** @description true: only writes; false: only reads */
                 readonly write?: components["parameters"]["write"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
                 readonly component?: components["parameters"]["component"];
-                /** @description Only those of this expert */
+                /** @description Only accesses of this expert */
                 readonly expert?: components["parameters"]["expert"];
-                /** @description time: as they happened, by op, reads first. Of equals the earlier comes first, what has no offset last */
+                /** @description time: execution order, by op, reads before writes. Equal keys keep execution order; accesses without an offset come last */
                 readonly sort?: components["parameters"]["access_sort"];
-                /** @description `next` of the page before, asked with the same filter and order */
+                /** @description `next` of the previous page; the filter and sort parameters must be the same */
                 readonly cursor?: string;
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of those that match */
+            /** @description One page of the matching accesses */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
                     readonly "application/json": {
-                        /** @description Cursor of the page behind; null: this is the last */
+                        /** @description Cursor of the next page; null on the last page */
                         readonly next: string | null;
                         readonly accesses: readonly (components["schemas"]["Access"] & {
                             readonly step: number;
@@ -3477,7 +3485,7 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
@@ -3488,7 +3496,7 @@ export interface operations {
                     /** @example SELECT layer_id, sum(size_bytes) FROM access GROUP BY layer_id */
                     readonly sql: string;
                     /**
-                     * @description Rows of the answer
+                     * @description Maximum number of rows returned
                      * @default 1000
                      */
                     readonly limit?: number;
@@ -3512,9 +3520,9 @@ export interface operations {
                     readonly "application/json": {
                         readonly columns: readonly string[];
                         readonly rows: readonly (readonly (string | number | null)[])[];
-                        /** @description There are rows beyond the limit */
+                        /** @description The result has more rows than limit */
                         readonly more: boolean;
-                        /** @description What ended the rows early; null when they are all */
+                        /** @description Why the rows are incomplete; null if they are complete */
                         readonly error: null | components["schemas"]["Problem"];
                     };
                     readonly "application/x-ndjson": string;
@@ -3527,7 +3535,7 @@ export interface operations {
             readonly 404: components["responses"]["Problem"];
             readonly 422: components["responses"]["Problem"];
             readonly 500: components["responses"]["Problem"];
-            /** @description Others are running, or the server is stopping */
+            /** @description Too many statements are running, or the server is stopping */
             readonly 503: {
                 headers: {
                     readonly "Retry-After"?: string;
@@ -3544,49 +3552,52 @@ export interface operations {
             readonly query?: {
                 readonly x?: components["schemas"]["Axis"];
                 readonly y?: components["schemas"]["PlaceAxis"];
-                /** @description Pixels of y at most */
+                /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Of the axis, or number of a row */
+                /** @description Start of the x range: a position on the axis, or a row index for axes of named rows */
                 readonly x_from?: number;
+                /** @description End of the x range, exclusive */
                 readonly x_to?: number;
+                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
                 readonly y_from?: number;
+                /** @description End of the y range, exclusive */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3606,45 +3617,46 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly memory?: "file" | "buffer";
-                /** @description First byte of the axis */
+                /** @description Start of the address range: first byte */
                 readonly from?: number;
+                /** @description End of the address range, exclusive */
                 readonly to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3664,47 +3676,48 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly y?: components["schemas"]["PlaceAxis"];
-                /** @description Pixels of y at most */
+                /** @description Maximum number of pixels on the y axis */
                 readonly height?: components["parameters"]["height"];
-                /** @description Of the axis, or number of a row */
+                /** @description Start of the y range: a position on the axis, or a row index for axes of named rows */
                 readonly y_from?: number;
+                /** @description End of the y range, exclusive */
                 readonly y_to?: number;
                 readonly value?: components["parameters"]["value"];
-                /** @description Pixels of x at most */
+                /** @description Maximum number of pixels on the x axis */
                 readonly width?: components["parameters"]["width"];
-                /** @description JSON has at most 8,388,608 cells: width times height. More come as columns */
+                /** @description json is limited to 8,388,608 cells (width times height). Use columns for larger pictures */
                 readonly format?: components["parameters"]["picture_format"];
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums by pixel. With format=columns as api/columns.md has it */
+            /** @description Sums per pixel. With format=columns, the layout is that of api/columns.md */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3724,43 +3737,43 @@ export interface operations {
         readonly parameters: {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
-                /** @description Without it: the rows in their natural order */
+                /** @description Default: the natural order of the rows */
                 readonly sort?: "bytes" | "-bytes" | "bytes_read" | "-bytes_read" | "bytes_written" | "-bytes_written" | "accesses" | "-accesses" | "reads" | "-reads" | "writes" | "-writes" | "executions" | "-executions" | "time" | "-time" | "faults" | "-faults";
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Rows, and what they add up to */
+            /** @description Rows and their totals */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3780,45 +3793,45 @@ export interface operations {
             readonly query?: {
                 readonly by?: components["schemas"]["RowAxis"];
                 readonly value?: components["schemas"]["TraceValue"];
-                /** @description The first so many per cent of the rows are hot */
+                /** @description The top N % of the rows are hot */
                 readonly hot_percent?: number;
-                /** @description The last so many are cold */
+                /** @description The bottom N % of the rows are cold */
                 readonly cold_percent?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Rows, and what they add up to */
+            /** @description Rows and their totals */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3836,43 +3849,43 @@ export interface operations {
     readonly sequentiality: {
         readonly parameters: {
             readonly query?: {
-                /** @description A read that begins so many bytes behind the one before it, or less, is sequential */
+                /** @description A read is sequential if it starts at most this many bytes after the end of the previous read */
                 readonly gap?: number;
                 readonly phase?: components["parameters"]["only_phase"];
                 readonly from_token?: components["parameters"]["from_token"];
-                /** @description The first one that does not count */
+                /** @description End of the token range, exclusive */
                 readonly to_token?: components["parameters"]["to_token"];
                 readonly from_step?: components["parameters"]["from_step"];
-                /** @description The first one that does not count */
+                /** @description End of the step range, exclusive */
                 readonly to_step?: components["parameters"]["to_step"];
-                /** @description Since the start of the session */
+                /** @description Start of the time range, in nanoseconds since the start of the session */
                 readonly from_ns?: components["parameters"]["from_ns"];
                 readonly to_ns?: components["parameters"]["to_ns"];
-                /** @description Of ops of these layers: all, or a list of numbers, ranges and outside (ops of no layer), as 0,3-5,outside */
+                /** @description Layers of the ops: all, or a comma-separated list of numbers, ranges and outside (ops that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["layers"];
-                /** @description Of the op */
+                /** @description Component of the op */
                 readonly component?: components["parameters"]["op_component"];
-                /** @description Part of the kind of the op or of the name of its output, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the op type or of the name of its output, case-insensitive; * matches any characters, ? matches one character */
                 readonly op?: components["parameters"]["op_name"];
-                /** @description Part of the name of the tensor, in any case; * stands for any characters, ? for one */
+                /** @description Substring of the tensor name, case-insensitive; * matches any characters, ? matches one character */
                 readonly tensor?: components["parameters"]["tensor_name"];
                 readonly kind?: components["parameters"]["tensor_kind"];
                 readonly source?: components["parameters"]["source"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Rows, and what they add up to */
+            /** @description Rows and their totals */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3892,9 +3905,9 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
@@ -3902,7 +3915,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Nodes in execution order, what is not computed before its first reader */
+            /** @description Nodes in execution order; a node that is not computed precedes its first reader */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3922,14 +3935,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description One entry per check; `file` alone where nothing else could be read */
+            /** @description One entry per check; only `file` if nothing else is readable */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3946,23 +3959,23 @@ export interface operations {
     readonly comparison: {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description The other session's id */
+                /** @description Id of the other session */
                 readonly other: string;
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description The session of the path is left, the other one right */
+            /** @description left is the session in the path, right is the other session */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -3980,19 +3993,19 @@ export interface operations {
     readonly report: {
         readonly parameters: {
             readonly query?: {
-                /** @description html: one file without outside resources; md: Markdown, without charts */
+                /** @description html: one self-contained file; md: Markdown without charts */
                 readonly format?: "html" | "md" | "json";
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description As `format` says */
+            /** @description The report in the requested format */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4012,25 +4025,25 @@ export interface operations {
     readonly stepGraph: {
         readonly parameters: {
             readonly query?: {
-                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
-                /** @description Nodes of one layer and component as one */
+                /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
-                /** @description dot: for Graphviz */
+                /** @description dot: Graphviz DOT */
                 readonly format?: components["parameters"]["graph_format"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
-                /** @description Number of the step, from 0 */
+                /** @description Step index, from 0 */
                 readonly step: components["parameters"]["step"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Nodes in execution order, what is not computed before its first reader; or groups of them */
+            /** @description Nodes in execution order (a node that is not computed precedes its first reader), or groups of nodes */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4049,16 +4062,16 @@ export interface operations {
     readonly templateGraph: {
         readonly parameters: {
             readonly query?: {
-                /** @description Of these layers, with what they read and what reads them: all, or a list of numbers, ranges and outside (what belongs to no layer), as 0,3-5,outside */
+                /** @description Only these layers, with the nodes that they read and that read them: all, or a comma-separated list of numbers, ranges and outside (nodes that belong to no layer), for example 0,3-5,outside */
                 readonly layers?: components["parameters"]["graph_layers"];
-                /** @description Nodes of one layer and component as one */
+                /** @description Merge the nodes of each layer and component into one group */
                 readonly collapse?: components["parameters"]["collapse"];
-                /** @description dot: for Graphviz */
+                /** @description dot: Graphviz DOT */
                 readonly format?: components["parameters"]["graph_format"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly template: components["parameters"]["template"];
             };
@@ -4066,7 +4079,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Nodes in execution order, what is not computed before its first reader; or groups of them */
+            /** @description Nodes in execution order (a node that is not computed precedes its first reader), or groups of nodes */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4087,14 +4100,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Sums, and each weight once */
+            /** @description Totals, and one entry per weight */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4116,14 +4129,14 @@ export interface operations {
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description By layer; without experts there are no routers */
+            /** @description One entry per router, sorted by layer; empty for a model without experts */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4143,17 +4156,17 @@ export interface operations {
     readonly expertLayer: {
         readonly parameters: {
             readonly query?: {
-                /** @description Which of the layer's, where it has two */
+                /** @description Index of the router within the layer, for layers with two routers */
                 readonly router?: number;
                 readonly phase?: components["schemas"]["Phase"];
-                /** @description Most pairs */
+                /** @description Maximum number of expert pairs */
                 readonly pairs?: number;
-                /** @description Most tokens per expert */
+                /** @description Maximum number of tokens per expert */
                 readonly tokens?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
                 readonly layer: components["parameters"]["layer_in_path"];
             };
@@ -4179,23 +4192,23 @@ export interface operations {
     readonly expertTokens: {
         readonly parameters: {
             readonly query?: {
-                /** @description A layer that the model has, or outside (or none): what belongs to none */
+                /** @description A layer number, or outside (alias none) for entries that belong to no layer */
                 readonly layer?: components["parameters"]["layer"];
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of the tokens */
+            /** @description One page of tokens */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4216,19 +4229,19 @@ export interface operations {
     readonly expertPinning: {
         readonly parameters: {
             readonly query?: {
-                /** @description Memory to reckon with; without it, tenths of the bytes of all slices read */
+                /** @description Cache size in bytes. Default: ten sizes, from one tenth to all of the distinct bytes of the expert slices read */
                 readonly capacity?: number;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Bytes that so much memory would have saved */
+            /** @description Bytes saved by a cache of each size */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4248,21 +4261,21 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Each weight once */
+            /** @description One entry per weight */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
                     readonly "application/json": {
-                        /** @description Of the model */
+                        /** @description Number of heads of the model */
                         readonly heads: number;
                         readonly kv_heads: number;
                         readonly weights: readonly components["schemas"]["HeadWeight"][];
@@ -4278,21 +4291,21 @@ export interface operations {
     readonly kv: {
         readonly parameters: {
             readonly query?: {
-                /** @description First row of the page */
+                /** @description Index of the first row of the page */
                 readonly from?: components["parameters"]["from"];
-                /** @description Most rows of the page */
+                /** @description Maximum number of rows in the page */
                 readonly limit?: components["parameters"]["limit"];
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description A page of the steps */
+            /** @description One page of steps */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4313,21 +4326,21 @@ export interface operations {
     readonly reuse: {
         readonly parameters: {
             readonly query?: {
-                /** @description What is kept: the parts that are read by themselves, as experts are, or whole tensors */
+                /** @description Unit of caching. part: parts that are read separately, such as experts; tensor: whole tensors */
                 readonly grain?: "part" | "tensor";
-                /** @description Memory to reckon with, at most 100 numbers of bytes with commas between them; without it, tenths of the distinct bytes */
+                /** @description Cache sizes in bytes, comma-separated, at most 100. Default: ten sizes, from one tenth to all of the distinct bytes */
                 readonly sizes?: string;
             };
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Distances and curves */
+            /** @description Reuse distances and cache curves */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4347,14 +4360,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description docs/access-pattern.md says what it holds. Without a generated token whose accesses were recorded there are no entries */
+            /** @description The format is described in docs/access-pattern.md. per_token_pattern is empty if no generated token with accesses was recorded */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4374,14 +4387,14 @@ export interface operations {
             readonly query?: never;
             readonly header?: never;
             readonly path: {
-                /** @description Of the session */
+                /** @description Session id */
                 readonly id: components["parameters"]["id"];
             };
             readonly cookie?: never;
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description Counts by cause, and the first difference of each */
+            /** @description Counts by cause, and the first difference of each cause */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
@@ -4408,8 +4421,8 @@ export interface operations {
         readonly requestBody?: never;
         readonly responses: {
             /**
-             * @description The code was right and is used up; the cookie is set, and the page comes next. Where no
-             *     key is needed this is the page.
+             * @description The code was valid and cannot be used again. The response sets the cookie and opens the
+             *     page. If no key is required, the response is the page.
              */
             readonly 200: {
                 headers: {
@@ -4456,7 +4469,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description HTML that loads nothing from elsewhere */
+            /** @description HTML that loads no external resources */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;

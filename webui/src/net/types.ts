@@ -1,7 +1,6 @@
-// The wire types: generated from api/openapi.yaml (`npm run types` writes
-// schema.d.ts), here given their short names and the checks that admit them.
-// Times (`_ns`) are nanoseconds since the session's start (exact in a double
-// for 104 days), sizes are bytes.
+// Short names and checks of the API types. The types are generated from api/openapi.yaml
+// (`npm run types` writes schema.d.ts). Times (`_ns`) are nanoseconds since the session's start
+// (exact in a double for 104 days); sizes are bytes.
 import { bool, list, nullable, num, object, oneOf, str } from './check';
 import type { components, operations } from './schema';
 
@@ -69,7 +68,7 @@ export const tokens = object<{ total: number; tokens: readonly Token[] }>({
   tokens: list(token),
 });
 
-// `layers` has one entry per layer and a last one for ops outside of any layer.
+// `layers` has one entry per layer and a last one for ops without a layer (embedding, output).
 export const stepSummary = object<StepSummary>({
   step: num,
   phase: str,

@@ -1,7 +1,7 @@
-// Sends a file to the server and says how far it is. fetch cannot tell what has
-// left the browser, so this is the one place with an XMLHttpRequest.
+// Uploads a file and reports progress. Uses XMLHttpRequest because fetch reports no upload
+// progress.
 import { err } from '../result';
-import { answered, OFFLINE, type Answer } from './call';
+import { parseResponse, OFFLINE, type ApiResult } from './call';
 import type { Check } from './check';
 
 export function upload<T>(
@@ -10,7 +10,7 @@ export function upload<T>(
   check: Check<T>,
   progress: (share: number) => void,
   signal?: AbortSignal,
-): Answer<T> {
+): ApiResult<T> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
     request.open('POST', `api/v1/${path}`);
@@ -19,13 +19,13 @@ export function upload<T>(
       if (total > 0) progress(loaded / total);
     };
     request.onload = () => {
-      resolve(answered(request.status, request.responseText, check));
+      resolve(parseResponse(request.status, request.responseText, check));
     };
     request.onerror = () => {
       resolve(err(OFFLINE));
     };
     request.onabort = () => {
-      resolve(err({ kind: 'aborted', detail: 'The upload was stopped.' }));
+      resolve(err({ kind: 'aborted', detail: 'Upload cancelled.' }));
     };
     signal?.addEventListener('abort', () => {
       request.abort();

@@ -1,17 +1,16 @@
-// What a panel is. The table of all of them is table.ts; README.md says how to
-// add one.
+// The definition of a panel. table.ts lists all panels; README.md explains how to add one.
 import type { ComponentType } from 'preact';
 import type { Command } from '../commands/command';
 import type { OpenSession } from '../state/open_session';
 import type { Store } from '../state/store';
 
-// Where a panel stands: at the side above and below, in the middle above and
-// below, at the other side. Panels of one place share it as tabs.
-export type Place = 'chat' | 'shelf' | 'upper' | 'lower' | 'inspector';
+// The area of a panel: left column top (chat) and bottom (sessions), middle column top (upper) and
+// bottom (lower), right column (inspector). Panels of one area are its tabs.
+export type Place = 'chat' | 'sessions' | 'upper' | 'lower' | 'inspector';
 
 export interface PanelProps {
   readonly store: Store;
-  readonly panel: string; // its own id: names its filter, order and window in the view
+  readonly panel: string; // its id, the key of its filter, order and window in the view
 }
 
 export interface SessionProps extends PanelProps {
@@ -19,18 +18,18 @@ export interface SessionProps extends PanelProps {
 }
 
 interface Common {
-  readonly id: string; // stands in links: lower case, never changes
+  readonly id: string; // used in links: lower case, must not change
   readonly title: string;
   readonly place: Place;
-  // What the panel adds to the palette, the keyboard and the help.
+  // Commands of the panel for the palette, the keyboard and the help.
   readonly commands?: (store: Store) => readonly Command[];
 }
 
 export type Panel =
   | (Common & { readonly needs: 'nothing'; readonly body: ComponentType<PanelProps> })
   | (Common & {
-      // steps: at least one of them has arrived
+      // steps: the panel needs at least one step
       readonly needs: 'session' | 'steps';
-      readonly empty: string; // what stands there while no session is open
+      readonly empty: string; // text shown while no session is open
       readonly body: ComponentType<SessionProps>;
     });

@@ -1,4 +1,4 @@
-// All panels. README.md says how to add one.
+// All panels. README.md explains how to add one.
 import { ChatPanel } from './chat/ChatPanel';
 import { GraphPanel } from './graph/GraphPanel';
 import { HeatPanel } from './heat/HeatPanel';
@@ -10,14 +10,13 @@ import { SessionsPanel } from './sessions/SessionsPanel';
 
 export const PANELS: readonly Panel[] = [
   { id: 'chat', title: 'Chat', place: 'chat', needs: 'nothing', body: ChatPanel },
-  { id: 'sessions', title: 'Sessions', place: 'shelf', needs: 'nothing', body: SessionsPanel },
+  { id: 'sessions', title: 'Sessions', place: 'sessions', needs: 'nothing', body: SessionsPanel },
   {
     id: 'heat',
     title: 'Token × layer',
     place: 'upper',
     needs: 'steps',
-    empty:
-      'Run a prompt, or choose a session. Every token becomes a column here, every layer a row.',
+    empty: 'Run a prompt or open a session. Each column is a token, each row a layer.',
     body: HeatPanel,
   },
   {
@@ -25,7 +24,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Layer graph',
     place: 'upper',
     needs: 'steps',
-    empty: 'A layer of the step is drawn here: what it computes, from what, and for whom.',
+    empty: 'The graph of one layer: its ops, their inputs and their outputs.',
     body: GraphPanel,
   },
   {
@@ -33,7 +32,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Ops',
     place: 'lower',
     needs: 'steps',
-    empty: 'What ran in a step is listed here, op by op.',
+    empty: 'The ops of the selected step, in execution order.',
     body: OpPanel,
   },
   {
@@ -41,7 +40,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Steps',
     place: 'lower',
     needs: 'steps',
-    empty: 'Each evaluation of a graph is listed here.',
+    empty: 'The steps of the session. Each step evaluates one graph.',
     body: StepsPanel,
   },
   {
@@ -49,7 +48,7 @@ export const PANELS: readonly Panel[] = [
     title: 'Inspector',
     place: 'inspector',
     needs: 'session',
-    empty: 'What you select is described here.',
+    empty: 'Details of the selection are shown here.',
     body: Inspector,
   },
 ];

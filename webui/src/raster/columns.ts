@@ -1,7 +1,6 @@
-// The x axis of the heat map: one column per token that a step computed, in
-// step order. A step of n tokens (a prompt) has n neighbouring columns. Tokens
-// that no step computed (taken from the cache, or sampled last and never
-// evaluated) keep a column of their own, without a value.
+// The x axis of the heat map: one column per token that a step processed, in step order. A step of
+// n tokens (a prompt) has n adjacent columns. Tokens that no step processed (taken from the cache,
+// or sampled last and never evaluated) have a column without a value.
 import type { TraceData } from '../state/trace_data';
 import type { PhaseFilter } from '../state/view';
 
@@ -10,18 +9,18 @@ export const IN_FLIGHT = -2;
 
 export interface Columns {
   readonly count: number;
-  readonly step: Int32Array; // of each column; NO_STEP or IN_FLIGHT
-  readonly token: Int32Array; // of each column
-  readonly firstOfStep: Int32Array; // column by step; -1 for a step not arrived
-  readonly ofToken: Int32Array; // last column of a token; -1 for none
+  readonly step: Int32Array; // by column: index, NO_STEP or IN_FLIGHT
+  readonly token: Int32Array; // by column
+  readonly firstOfStep: Int32Array; // first column by step; -1: not arrived
+  readonly ofToken: Int32Array; // last column by token; -1: none
 }
 
-// With a phase only its steps have columns, and tokens without a step have none.
+// With a phase filter, only steps of the phase have columns, and tokens without a step have none.
 export function columnsOf(data: TraceData, phase: PhaseFilter = 'all'): Columns {
   const step: number[] = [];
   const token: number[] = [];
   const firstOfStep = new Int32Array(data.steps.length).fill(-1);
-  let next = 0; // first token that has no column yet
+  let next = 0; // first token without a column
   const gapUntil = (end: number): void => {
     if (phase !== 'all') next = Math.max(next, end);
     for (; next < end; next += 1) {
@@ -41,7 +40,7 @@ export function columnsOf(data: TraceData, phase: PhaseFilter = 'all'): Columns 
     next = Math.max(next, one.first_token + one.n_tokens);
   }
   const { flight } = data;
-  // The step in flight is taken to make a token, as nearly all do.
+  // Assumes that the step in flight processes one token, as nearly all generated steps do.
   if (flight?.layersNs && flight.step === data.steps.length && phase !== 'prompt') {
     step.push(IN_FLIGHT);
     token.push(next);

@@ -1,18 +1,18 @@
-// From steps to the levels of a heat map. A cell is what one token cost in one
-// layer: of a step that computed several tokens at once, each token's equal
-// share, so that prompt and generated tokens are measured alike.
+// Computes the colour levels of the heat map. A cell is the time or bytes of one token in one
+// layer. The total of a step with several tokens is divided equally among them, so that prompt and
+// generated tokens are comparable.
 import type { Metric } from '../state/settings';
 import type { TraceData } from '../state/trace_data';
 import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
 
 export interface Scale {
-  readonly min: number; // values at or below get the darkest colour
-  readonly max: number; // values at or above get the brightest
-  readonly clips: boolean; // some value lies above max
+  readonly min: number; // the darkest colour; lower values are clamped
+  readonly max: number; // the brightest colour; higher values are clamped
+  readonly clips: boolean; // some values exceed max
   readonly log: boolean;
 }
 
-// The row's value in a column; NaN where there is none.
+// The value of a cell; NaN if there is none.
 export function cellValue(
   data: TraceData,
   columns: Columns,
@@ -32,20 +32,20 @@ export function cellValue(
 
 const SAMPLES = 4096;
 
-// One slow step (pages read from disk for the first time) must not take all
-// colours: the brightest stands for the 99.5th percentile of the values, unless
-// they reach little further. Few thousand samples are enough to find it.
+// `max` is the maximum, or the 99.5th percentile if the maximum is more than twice as large: a
+// single slow step (first read from disk) must not compress the colour scale. Percentiles are
+// estimated from a few thousand samples.
 export function scaleOf(data: TraceData, metric: Metric, log: boolean): Scale {
   const rows = data.rows();
   const stride = Math.max(1, Math.ceil((data.steps.length * rows) / SAMPLES));
   const samples: number[] = [];
-  let most = 0;
+  let largest = 0;
   let at = 0;
   for (const step of data.steps) {
     if (!step || (metric === 'ns' && step.dropped)) continue;
     for (const total of step.layers[metric]) {
       const value = total / step.n_tokens;
-      if (value > most) most = value;
+      if (value > largest) largest = value;
       if (at % stride === 0 && value > 0) samples.push(value);
       at += 1;
     }
@@ -53,18 +53,18 @@ export function scaleOf(data: TraceData, metric: Metric, log: boolean): Scale {
   samples.sort((a, b) => a - b);
   const quantile = (q: number): number => samples[Math.floor(q * (samples.length - 1))] ?? 0;
   const high = quantile(0.995);
-  const max = most > 2 * high ? high : most;
+  const max = largest > 2 * high ? high : largest;
   const min = log ? Math.min(quantile(0.005), max) : 0;
-  return { min, max, clips: max < most, log };
+  return { min, max, clips: max < largest, log };
 }
 
-// 1..255, or 0 for no value.
+// 1..255; 0: no value.
 export function levelOf(value: number, scale: Scale): number {
   if (!(value > 0)) return 0;
   return 1 + Math.round(254 * fractionOf(value, scale));
 }
 
-// Where a value lies on the scale, 0..1.
+// The position of a value on the scale, 0..1.
 export function fractionOf(value: number, { min, max, log }: Scale): number {
   if (!(max > min)) return value >= max ? 1 : 0;
   const part = log ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
@@ -72,13 +72,13 @@ export function fractionOf(value: number, { min, max, log }: Scale): number {
 }
 
 export interface Raster {
-  readonly width: number; // pixels, each of one or more columns
+  readonly width: number; // pixels; each covers one or more columns
   readonly rows: number;
   readonly levels: Uint8Array; // row-major
 }
 
-// Columns first..last-1 in at most maxWidth pixels. Where a pixel stands for
-// several columns it shows the greatest, so that no peak is lost.
+// Columns first..last-1 in at most maxWidth pixels. A pixel of several columns shows their
+// maximum, so that peaks stay visible.
 export function rasterOf(
   data: TraceData,
   columns: Columns,
@@ -102,8 +102,8 @@ export function rasterOf(
   return { width, rows, levels };
 }
 
-// Per raster pixel the greatest column total, per row the mean over the columns
-// that have a value.
+// sums: by raster pixel, the maximum column total. means: by row, the mean over the columns with a
+// value.
 export function totalsOf(
   data: TraceData,
   columns: Columns,

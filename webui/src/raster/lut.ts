@@ -1,6 +1,5 @@
-// The colour map: viridis (perceptually uniform, readable without colour
-// vision), as a polynomial fit of its 256 colours. Level 0 means "no value" and
-// is transparent; 1..255 run from dark to bright.
+// The colour map viridis (perceptually uniform, suitable for colour blindness), as a polynomial
+// fit of its 256 colours. Level 0 is "no value" and transparent; 1..255 are dark to bright.
 
 // prettier-ignore
 const R = [0.2777273272, 0.1050930431, -0.3308618287, -4.6342304984, 6.2282699363, 4.7763849976, -5.4354558559];
@@ -21,7 +20,7 @@ export function viridis(t: number): Rgb {
   return [channel(R, t), channel(G, t), channel(B, t)];
 }
 
-// RGBA bytes by level, as one little-endian number each.
+// By level: RGBA bytes as a little-endian number.
 export const LUT: Uint32Array = Uint32Array.from({ length: 256 }, (_, level) => {
   if (level === 0) return 0;
   const [r, g, b] = viridis((level - 1) / 254);

@@ -1,11 +1,10 @@
-// Paints a heat map into a canvas. Everything is decided before: the layout,
-// the levels, what is selected; here it only gets its colours.
+// Paints the heat map into a canvas. Layout, levels and selection are computed before.
 import { visibleText } from '../format';
 import type { TraceData } from '../state/trace_data';
 import { IN_FLIGHT, NO_STEP, type Columns } from './columns';
 import type { Raster } from './heat';
 import { LUT } from './lut';
-import { columnX, TEXT_CELL, tickStep, type HeatLayout, type Hit, type Rect } from './view';
+import { columnX, MIN_TEXT_CELL_W, tickStep, type HeatLayout, type Hit, type Rect } from './view';
 
 export interface HeatScene {
   readonly layout: HeatLayout;
@@ -13,12 +12,12 @@ export interface HeatScene {
   readonly data: TraceData;
   readonly raster: Raster;
   readonly first: number; // column of the raster's left edge
-  readonly last: number; // and one past its right edge
-  readonly sums: readonly number[]; // per raster pixel: the column's total, greatest in it
-  readonly means: readonly number[]; // per row
+  readonly last: number; // one past its right edge
+  readonly sums: readonly number[]; // by raster pixel: maximum column total
+  readonly means: readonly number[]; // by row
   readonly meanText: (value: number) => string;
   readonly selectedStep: number | null;
-  readonly selectedRow: number | null; // the layer that is looked at
+  readonly selectedRow: number | null; // the selected layer
   readonly hover: Hit | null;
 }
 
@@ -70,7 +69,7 @@ export function paintHeat(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   paintMeans(ctx, scene, palette);
 }
 
-// The plot's width over the whole height: what belongs to columns stays in it.
+// The clip rectangle for everything that belongs to columns: the plot's width, unlimited height.
 function spanX({ plot }: HeatLayout): Rect {
   return { x: plot.x - 1, y: 0, w: plot.w + 2, h: 10_000 };
 }
@@ -98,8 +97,8 @@ function paintRaster(ctx: Ctx, { raster, layout, first, last }: HeatScene): void
   ctx.drawImage(cells, x, layout.plot.y, columnX(layout, last) - x, layout.plot.h);
 }
 
-// Columns without a step, and steps whose times were lost: a faint diagonal, so
-// that "nothing" is not mistaken for "little".
+// Hatches columns without a step and steps whose times were lost, to distinguish "no value" from a
+// low value.
 function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { plot } = scene.layout;
   for (const [from, to, step] of runs(scene)) {
@@ -119,7 +118,7 @@ function paintGaps(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   }
 }
 
-// Visible neighbours of one step: [first column, one past the last, step].
+// Runs of visible columns of one step: [first column, one past the last, step].
 function* runs({ columns, first, last }: HeatScene): Generator<[number, number, number]> {
   let from = first;
   for (let at = first + 1; at <= last; at += 1) {
@@ -137,7 +136,7 @@ function paintGrid(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   ctx.fillStyle = palette.back;
   if (cellH >= 5) {
     for (let row = 1; row < rows; row += 1) {
-      // Ops outside of any layer stand apart from the layers.
+      // A wider gap before the row of ops without a layer.
       const thick = row === rows - 1 ? 3 : 1;
       ctx.fillRect(plot.x, Math.round(plot.y + row * cellH) - (thick >> 1), plot.w, thick);
     }
@@ -150,20 +149,20 @@ function paintGrid(ctx: Ctx, scene: HeatScene, palette: Palette): void {
 
 function paintSums(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { layout, sums, first, last, raster } = scene;
-  const most = sums.reduce((a, b) => Math.max(a, b), 0);
-  if (!(most > 0)) return;
+  const max = sums.reduce((a, b) => Math.max(a, b), 0);
+  if (!(max > 0)) return;
   const each = (columnX(layout, last) - columnX(layout, first)) / raster.width;
   const gap = each >= 4 ? 1 : 0;
   ctx.fillStyle = palette.bar;
   sums.forEach((sum, i) => {
-    const h = (sum / most) * layout.sums.h;
+    const h = (sum / max) * layout.sums.h;
     const x = columnX(layout, first) + i * each;
     ctx.fillRect(x, layout.sums.y + layout.sums.h - h, each - gap, h);
   });
 }
 
-// How each step's times came about. Shape and colour both say it: learned is a
-// low dash, exact a full block; fast, the rule, a thin line.
+// Marks how each step was timed, by shape and colour: fast (the default) is a thin line, learned a
+// low bar, exact a full bar.
 function paintMarks(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { marks } = scene.layout;
   for (const [from, to, index] of runs(scene)) {
@@ -182,7 +181,7 @@ function paintTokens(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { layout, columns, data } = scene;
   const top = layout.plot.y + layout.plot.h;
   ctx.fillStyle = palette.dim;
-  if (layout.cellW < TEXT_CELL) {
+  if (layout.cellW < MIN_TEXT_CELL_W) {
     const step = tickStep(layout.cellW, 56);
     ctx.font = `11px ${palette.sans}`;
     ctx.textAlign = 'center';
@@ -231,7 +230,7 @@ function paintSelection(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   if (step && from !== undefined && from >= 0) {
     const x = Math.round(columnX(layout, from)) - 1;
     const w = Math.max(2, Math.round(step.n_tokens * layout.cellW));
-    // White between dark edges stands out from every colour of the map.
+    // White with a black outline is visible on every colour of the map.
     for (const [width, colour] of [
       [4, '#000'],
       [2, '#fff'],
@@ -258,10 +257,10 @@ function paintLayers(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   ctx.textBaseline = 'middle';
   for (let row = 0; row < rows; row += 1) {
     const outside = row === rows - 1;
-    // The last layers would run into "outside" when rows are thin.
+    // Skip the last layers where their labels would overlap the label of the last row.
     if (!outside && (row % every !== 0 || (rows - 1 - row) * cellH < 13)) continue;
     ctx.fillStyle = hover?.row === row ? palette.text : palette.dim;
-    ctx.fillText(outside ? 'outside' : String(row), plot.x - 8, plot.y + (row + 0.5) * cellH);
+    ctx.fillText(outside ? 'emb+out' : String(row), plot.x - 8, plot.y + (row + 0.5) * cellH);
   }
   if (selectedRow !== null && selectedRow < rows) {
     const y = plot.y + (selectedRow + 0.5) * cellH;
@@ -280,8 +279,8 @@ function paintLayers(ctx: Ctx, scene: HeatScene, palette: Palette): void {
 
 function paintMeans(ctx: Ctx, scene: HeatScene, palette: Palette): void {
   const { means: box, cellH } = scene.layout;
-  const most = scene.means.reduce((a, b) => Math.max(a, b), 0);
-  if (!(most > 0)) return;
+  const max = scene.means.reduce((a, b) => Math.max(a, b), 0);
+  if (!(max > 0)) return;
   ctx.font = `11px ${palette.sans}`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'alphabetic';
@@ -291,7 +290,7 @@ function paintMeans(ctx: Ctx, scene: HeatScene, palette: Palette): void {
     const y = box.y + row * cellH;
     const h = Math.max(1, Math.min(14, cellH - (cellH >= 5 ? 1 : 0)));
     ctx.fillStyle = palette.bar;
-    ctx.fillRect(box.x, y + (cellH - h) / 2, (mean / most) * box.w, h);
+    ctx.fillRect(box.x, y + (cellH - h) / 2, (mean / max) * box.w, h);
     if (scene.hover?.row === row && mean > 0) {
       ctx.fillStyle = palette.text;
       ctx.textBaseline = 'middle';

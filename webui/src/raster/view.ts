@@ -1,5 +1,5 @@
-// Which columns the heat map shows and where its parts lie. Pure: sizes in CSS
-// pixels, columns as fractions, so that zooming keeps what is under the pointer.
+// The visible columns and the layout of the heat map. Sizes are CSS pixels. Columns may be
+// fractional, so that zooming keeps the point under the pointer. Pure functions.
 
 export interface View {
   readonly from: number; // columns
@@ -15,9 +15,9 @@ export interface Rect {
 
 export interface HeatLayout {
   readonly plot: Rect;
-  readonly sums: Rect; // per column, above the plot
-  readonly marks: Rect; // timing of each step, between both
-  readonly means: Rect; // per row, right of the plot
+  readonly sums: Rect; // bars by column, above the plot
+  readonly marks: Rect; // timing of each step, between `sums` and the plot
+  readonly means: Rect; // bars by row, right of the plot
   readonly cellW: number;
   readonly cellH: number;
   readonly view: View;
@@ -29,12 +29,12 @@ const RIGHT = 96;
 const SUMS = 30;
 const MARKS = 7;
 const GAP = 4;
-const TOKEN_TEXT = 65; // below the plot, where each token's text has room
+const TOKEN_TEXT = 65; // height below the plot for token text
 const TOKEN_NUMBERS = 32;
-export const TEXT_CELL = 13; // narrower columns are only numbered
-const WIDEST_CELL = 26;
-const TALLEST_CELL = 46;
-const FEWEST_COLUMNS = 4;
+export const MIN_TEXT_CELL_W = 13; // minimum column width for token text
+const MAX_CELL_W = 26;
+const MAX_CELL_H = 46;
+const MIN_COLUMNS = 4;
 
 export interface Box {
   readonly w: number;
@@ -43,17 +43,17 @@ export interface Box {
 
 const plotWidth = (box: Box): number => Math.max(40, box.w - LEFT - RIGHT);
 
-// Everything, in cells that are not absurdly wide while there is little.
-export function fitted(box: Box, columns: number): View {
-  return { from: 0, to: Math.max(columns, plotWidth(box) / WIDEST_CELL, 1) };
+// Shows all columns, with cells at most MAX_CELL_W wide.
+export function fitView(box: Box, columns: number): View {
+  return { from: 0, to: Math.max(columns, plotWidth(box) / MAX_CELL_W, 1) };
 }
 
 export function heatLayout(box: Box, rows: number, view: View): HeatLayout {
   const w = plotWidth(box);
   const cellW = w / (view.to - view.from);
   const top = SUMS + GAP + MARKS + 2;
-  const bottom = cellW < TEXT_CELL ? TOKEN_NUMBERS : TOKEN_TEXT;
-  const cellH = Math.min(TALLEST_CELL, Math.max(40, box.h - top - bottom) / Math.max(1, rows));
+  const bottom = cellW < MIN_TEXT_CELL_W ? TOKEN_NUMBERS : TOKEN_TEXT;
+  const cellH = Math.min(MAX_CELL_H, Math.max(40, box.h - top - bottom) / Math.max(1, rows));
   const h = cellH * rows;
   return {
     plot: { x: LEFT, y: top, w, h },
@@ -72,7 +72,7 @@ export const columnX = (layout: HeatLayout, column: number): number =>
 
 export interface Hit {
   readonly column: number;
-  readonly row: number | null; // null: in the column, but not in the plot's rows
+  readonly row: number | null; // null: above or below the rows
 }
 
 export function hit(layout: HeatLayout, columns: number, x: number, y: number): Hit | null {
@@ -84,28 +84,27 @@ export function hit(layout: HeatLayout, columns: number, x: number, y: number): 
   return { column, row: row >= 0 && row < layout.rows ? row : null };
 }
 
-// `at` is the column that stays where it is; factor below 1 looks closer.
-export function zoomed(view: View, at: number, factor: number, whole: View): View {
+// `at`: the column that stays fixed. A factor below 1 zooms in.
+export function zoomView(view: View, at: number, factor: number, whole: View): View {
   const wide = whole.to - whole.from;
-  const span = Math.min(wide, Math.max(FEWEST_COLUMNS, (view.to - view.from) * factor));
+  const span = Math.min(wide, Math.max(MIN_COLUMNS, (view.to - view.from) * factor));
   const share = (at - view.from) / (view.to - view.from);
-  return inside({ from: at - share * span, to: at + (1 - share) * span }, whole);
+  return clampView({ from: at - share * span, to: at + (1 - share) * span }, whole);
 }
 
-export function panned(view: View, columns: number, whole: View): View {
-  return inside({ from: view.from + columns, to: view.to + columns }, whole);
+export function panView(view: View, columns: number, whole: View): View {
+  return clampView({ from: view.from + columns, to: view.to + columns }, whole);
 }
 
-function inside(view: View, whole: View): View {
+function clampView(view: View, whole: View): View {
   const span = view.to - view.from;
   const from = Math.max(whole.from, Math.min(view.from, whole.to - span));
   return { from, to: from + span };
 }
 
-// Distance between labelled columns: 1, 2 or 5 times a power of ten, at least
-// `room` pixels.
+// The interval of labelled columns: 1, 2 or 5 times a power of ten, at least `room` pixels.
 export function tickStep(cellW: number, room: number): number {
-  const least = room / cellW;
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-  return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= least) ?? 10 * power;
+  const minStep = room / cellW;
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, minStep)));
+  return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= minStep) ?? 10 * power;
 }

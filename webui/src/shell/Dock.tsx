@@ -1,4 +1,4 @@
-// A place of the page: the tabs of its panels, and the one that is shown.
+// An area of the page: the tabs of its panels and the selected panel.
 import { useErrorBoundary } from 'preact/hooks';
 import type { Panel, Place } from '../panels/panel';
 import type { OpenSession } from '../state/open_session';
@@ -10,20 +10,20 @@ import { Empty, Failed, Loading } from '../ui/States';
 interface Props {
   readonly store: Store;
   readonly place: Place;
-  readonly panels: readonly Panel[]; // of this place
+  readonly panels: readonly Panel[]; // of this area
 }
 
 export function Dock({ store, place, panels }: Props) {
   const { navigation, shell } = store;
   const shown = usePart(() => {
-    const wanted = navigation.view.value.tabs[place];
-    return panels.find(({ id }) => id === wanted) ?? panels[0];
+    const selectedId = navigation.view.value.tabs[place];
+    return panels.find(({ id }) => id === selectedId) ?? panels[0];
   });
   const full = usePart(() => navigation.view.value.full === shown?.id);
   const active = usePart(() => shell.active.value === shown?.id);
-  const stale = usePart(() => store.connection.reach.value.is === 'away');
+  const stale = usePart(() => store.connection.state.value.is === 'away');
   if (!shown) return null;
-  const use = (): void => {
+  const activate = (): void => {
     shell.activate(shown.id);
   };
   return (
@@ -31,20 +31,20 @@ export function Dock({ store, place, panels }: Props) {
       class={`dock dock-${place}`}
       data-active={active}
       data-full={full}
-      onFocusIn={use}
-      onPointerDown={use}
+      onFocusIn={activate}
+      onPointerDown={activate}
     >
       <header class="dock-head">
         <Tabs store={store} panels={panels} shown={shown} />
         <div class="dock-tools">
           {stale && shown.needs !== 'nothing' && (
-            <span class="stale" title="The server is away: this is what was loaded before.">
+            <span class="stale" title="The server is not reachable. This data was loaded earlier.">
               not updating
             </span>
           )}
           <IconButton
             icon={full ? 'shrink' : 'expand'}
-            label={full ? `Leave full screen` : `${shown.title} in full screen`}
+            label={full ? 'Exit full screen' : `Show ${shown.title} in full screen`}
             hint="F"
             onClick={() => {
               navigation.change({ full: full ? null : shown.id });
@@ -99,31 +99,31 @@ function Tabs({ store, panels, shown }: { store: Store; panels: readonly Panel[]
 }
 
 function Body({ store, panel }: { store: Store; panel: Panel }) {
-  // A fault in one panel leaves the others alone.
+  // An exception in one panel does not affect the others.
   const [fault, again] = useErrorBoundary() as [unknown, () => void];
   if (fault !== undefined) {
-    const detail = fault instanceof Error ? fault.message : 'It gave no reason.';
+    const detail = fault instanceof Error ? fault.message : 'No error message.';
     return (
       <Failed
-        what={`${panel.title} could not be drawn.`}
+        what={`The panel ${panel.title} failed.`}
         error={{ kind: 'unexpected', detail }}
-        again={again}
+        retry={again}
       />
     );
   }
   if (panel.needs === 'nothing') return <panel.body store={store} panel={panel.id} />;
-  return <OfSession store={store} panel={panel} />;
+  return <SessionBody store={store} panel={panel} />;
 }
 
 type SessionPanel = Exclude<Panel, { needs: 'nothing' }>;
 
-function OfSession({ store, panel }: { store: Store; panel: SessionPanel }) {
+function SessionBody({ store, panel }: { store: Store; panel: SessionPanel }) {
   const session = store.open.value;
   if (!session) return <Empty>{panel.empty}</Empty>;
-  return <Opened key={session.id} store={store} panel={panel} session={session} />;
+  return <OpenSessionBody key={session.id} store={store} panel={panel} session={session} />;
 }
 
-function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession }) {
+function OpenSessionBody(props: { store: Store; panel: SessionPanel; session: OpenSession }) {
   const { store, panel, session } = props;
   const info = session.info.value;
   const active = session.active.value;
@@ -137,7 +137,7 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
     void session.refresh();
   };
   if (info.is === 'failed' && !active && !unrecorded && !hasSteps) {
-    return <Failed what="This session cannot be shown." error={info.error} again={again} />;
+    return <Failed what="This session cannot be shown." error={info.error} retry={again} />;
   }
   if (info.is === 'ready' && info.value.state === 'unreadable') {
     const detail = info.value.error ?? 'Its file is damaged.';
@@ -147,26 +147,27 @@ function Opened(props: { store: Store; panel: SessionPanel; session: OpenSession
     if (active) return <NoStepYet session={session} />;
     if (info.is === 'loading') return <Loading>Loading the session…</Loading>;
     if (stepsError && !unrecorded) {
-      return <Failed what="The steps cannot be read." error={stepsError} again={again} />;
+      return <Failed what="The steps cannot be read." error={stepsError} retry={again} />;
     }
     if (info.is === 'ready' && (info.value.steps ?? 0) > 0) {
       return <Loading>Loading the session…</Loading>;
     }
     return (
       <Empty>
-        This session has no steps: its trace was off, it ended before the first, or its file was
-        deleted.
+        This session has no steps. Its trace level was off, it ended before the first step, or its
+        file was deleted.
       </Empty>
     );
   }
   return <panel.body store={store} panel={panel.id} session={session} />;
 }
 
-// A token comes after the step that made it; what tells of them may overtake.
+// A token is generated after its step, but its live message may arrive before that of the step.
+// So one token without a step is normal.
 function NoStepYet({ session }: { session: OpenSession }) {
   const generated = session.run.value?.generated ?? 0;
   return generated > 1 ? (
-    <Empty>No step has come: the trace of this run may be off.</Empty>
+    <Empty>No step received yet. The trace level of this run may be off.</Empty>
   ) : (
     <Loading>Waiting for the first step…</Loading>
   );

@@ -1,4 +1,4 @@
-// Session files may be dropped anywhere on the page.
+// Accepts session files dropped anywhere on the page.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Store } from '../state/store';
@@ -9,7 +9,7 @@ const hasFiles = (event: DragEvent): boolean =>
 export function DropTarget({ store }: { store: Store }) {
   const over = useSignal(false);
   useEffect(() => {
-    let depth = 0; // enter and leave come for every element on the way
+    let depth = 0; // dragenter and dragleave fire for every element
     const listeners: Partial<Record<string, (event: DragEvent) => void>> = {
       dragenter: (event) => {
         if (!hasFiles(event)) return;

@@ -1,4 +1,4 @@
-// Every key, by what it is for; and the switch for those that are one letter.
+// The list of keyboard shortcuts, and the switch for single-key shortcuts.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Command } from '../commands/command';
 import type { Store } from '../state/store';
@@ -15,7 +15,7 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
-  const { letterKeys } = store.settings.chosen.value;
+  const { letterKeys } = store.settings.current.value;
   const groups = new Map<string, Command[]>();
   for (const command of commands) {
     if (!command.keys) continue;
@@ -34,7 +34,7 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
       }}
     >
       <header>
-        <h2 id="help-title">Keys</h2>
+        <h2 id="help-title">Keyboard shortcuts</h2>
         <IconButton icon="close" label="Close" hint="Esc" onClick={() => dialog.current?.close()} />
       </header>
       <div class="help-groups">
@@ -63,9 +63,9 @@ function Open({ store, commands }: { store: Store; commands: readonly Command[] 
               store.settings.set({ letterKeys: event.currentTarget.checked });
             }}
           />
-          Single letters and signs are keys
+          Enable single-key shortcuts
         </label>
-        <span class="dim">Keys do nothing while a text field has the focus.</span>
+        <span class="dim">Single keys are ignored while a text field has the focus.</span>
       </footer>
     </dialog>
   );

@@ -1,7 +1,7 @@
-// The models that the server has: which one runs, loading and unloading.
+// The menu of models: selects the model of the next run, loads and unloads.
 import { useRef } from 'preact/hooks';
 import { exactBytes, formatBytes } from '../format';
-import { sentence } from '../net/api';
+import { errorText } from '../net/api';
 import type { Model } from '../net/types';
 import { modelFacts, modelNotes } from '../state/model_facts';
 import type { Store } from '../state/store';
@@ -29,7 +29,7 @@ export function ModelPicker({ store }: { store: Store }) {
         role="dialog"
         aria-label="Models"
         onToggle={(event) => {
-          // Files come and go, and other pages load and unload.
+          // Files may have changed, and other clients load and unload models.
           if (event.newState === 'open') void store.models.watch();
         }}
       >
@@ -40,15 +40,15 @@ export function ModelPicker({ store }: { store: Store }) {
 }
 
 function Current({ store }: { store: Store }) {
-  const { shelf, health, current } = store.models;
+  const { list, health, current } = store.models;
   const model = current.value;
   if (!model) {
-    if (shelf.value.is === 'failed') return <span class="bad">{sentence(shelf.value.error)}</span>;
+    if (list.value.is === 'failed') return <span class="bad">{errorText(list.value.error)}</span>;
     return <span>{health.value ? 'No model' : 'Model…'}</span>;
   }
   switch (model.state) {
     case 'failed':
-      return <span class="bad">{model.name} could not be loaded</span>;
+      return <span class="bad">{model.name} failed to load</span>;
     case 'loading': {
       const { load_progress } = model;
       return (
@@ -60,12 +60,13 @@ function Current({ store }: { store: Store }) {
       );
     }
     case 'unloading':
-      return <span>{model.name} is unloaded…</span>;
+      return <span>Unloading {model.name}…</span>;
     case 'available':
       return <span>{model.name}, not loaded</span>;
     case 'loaded':
       return (
         <>
+          <span class="dim">Next run:</span>
           <b>{model.name}</b>
           <span class="dim">{model.architecture}</span>
         </>
@@ -74,17 +75,17 @@ function Current({ store }: { store: Store }) {
 }
 
 function List({ store }: { store: Store }) {
-  const shelf = store.models.shelf.value;
-  switch (shelf.is) {
+  const list = store.models.list.value;
+  switch (list.is) {
     case 'idle':
     case 'loading':
       return <p class="popover-note">Loading…</p>;
     case 'failed':
-      return <p class="popover-note bad">{sentence(shelf.error)}</p>;
+      return <p class="popover-note bad">{errorText(list.error)}</p>;
     case 'ready':
       break;
   }
-  const { folder = null, models } = shelf.value;
+  const { folder = null, models } = list.value;
   return (
     <>
       <ul>
@@ -97,12 +98,12 @@ function List({ store }: { store: Store }) {
       <p class="popover-note">
         {folder === null ? (
           <>
-            The server was started with one model; <code>--models-dir</code> gives it a folder of
-            them.
+            The server was started with one model. Start it with <code>--models-dir</code> to list
+            the models of a folder.
           </>
         ) : (
           <>
-            GGUF files in <code>{folder}</code> are listed here.
+            GGUF files in <code>{folder}</code>.
           </>
         )}
       </p>
@@ -143,10 +144,10 @@ function Row({ store, model }: { store: Store; model: Model }) {
 
 const STATES: Readonly<Record<Model['state'], string>> = {
   available: 'not loaded',
-  loading: 'is being loaded',
+  loading: 'loading',
   loaded: '',
-  unloading: 'is being unloaded',
-  failed: 'could not be loaded',
+  unloading: 'unloading',
+  failed: 'failed to load',
 };
 
 function ModelAction(props: { store: Store; model: Model; current: boolean }) {
@@ -156,32 +157,32 @@ function ModelAction(props: { store: Store; model: Model; current: boolean }) {
   const unload = () => void models.unload(model);
   switch (model.state) {
     case 'available':
-      return <Do text="Load" what={model.name} run={load} />;
+      return <ActionButton text="Load" what={model.name} run={load} />;
     case 'failed':
-      return <Do text="Try again" what={model.name} run={load} />;
+      return <ActionButton text="Try again" what={model.name} run={load} />;
     case 'loading':
-      return <Do text="Cancel" what={model.name} run={unload} />;
+      return <ActionButton text="Cancel" what={model.name} run={unload} />;
     case 'unloading':
       return null;
     case 'loaded':
       return (
         <span class="model-do">
           {!current && (
-            <Do
+            <ActionButton
               text="Use"
               what={model.name}
               run={() => {
-                models.choose(model);
+                models.select(model);
               }}
             />
           )}
-          <Do text="Unload" what={model.name} run={unload} />
+          <ActionButton text="Unload" what={model.name} run={unload} />
         </span>
       );
   }
 }
 
-function Do({ text, what, run }: { text: string; what: string; run: () => void }) {
+function ActionButton({ text, what, run }: { text: string; what: string; run: () => void }) {
   return (
     <button type="button" class="small" aria-label={`${text} ${what}`} onClick={run}>
       {text}

@@ -1,13 +1,13 @@
-// Everything that can be done, found by a few letters: Ctrl+K, letters, arrows,
-// Enter. A bare number goes to that step, `l 5` to that layer.
+// The command palette (Ctrl+K): fuzzy search over all commands. A number goes to that step, `l 5`
+// to that layer.
 import { effect, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { isEnabled, type Command } from '../commands/command';
-import { ranked } from '../commands/fuzzy';
+import { rank } from '../commands/fuzzy';
 import type { Store } from '../state/store';
 import { Keys } from '../ui/Keys';
 
-const MOST = 40;
+const MAX_RESULTS = 40;
 
 export function Palette({ store, commands }: { store: Store; commands: () => readonly Command[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -17,8 +17,8 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
   const found = useComputed(() =>
     store.shell.overlay.value === 'palette' ? search(store, commands(), query.value) : [],
   );
-  // It is always there and opens at once, not with the next frame: what is typed
-  // right after its key is for it.
+  // The dialog is always mounted and opens synchronously, so that keys typed directly after the
+  // shortcut go to it.
   useEffect(
     () =>
       effect(() => {
@@ -60,7 +60,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={active >= 0 ? `palette-${active}` : undefined}
-        placeholder="What do you want to do?"
+        placeholder="Command, step number, or “l 5” for layer 5"
         autocomplete="off"
         spellcheck={false}
         value={query.value}
@@ -77,7 +77,7 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
         }}
       />
       <ul id="palette-list" role="listbox" aria-label="Commands">
-        {found.value.map(({ item, at: letters }, i) => (
+        {found.value.map(({ item, indices: letters }, i) => (
           <Item
             key={item.id}
             command={item}
@@ -90,28 +90,26 @@ export function Palette({ store, commands }: { store: Store; commands: () => rea
           />
         ))}
       </ul>
-      {shown && found.value.length === 0 && (
-        <p class="palette-none">Nothing is called like that.</p>
-      )}
+      {shown && found.value.length === 0 && <p class="palette-none">No matching command.</p>}
     </dialog>
   );
 }
 
 interface Found {
   readonly item: Command;
-  readonly at: readonly number[]; // the letters of its title that matched
+  readonly indices: readonly number[]; // indices of the matching letters in its title
 }
 
 function search(store: Store, commands: readonly Command[], query: string): readonly Found[] {
   const usable = commands.filter((one) => !one.hidden && !one.local && isEnabled(one));
-  const jumps = jumpsOf(store, query).map((item) => ({ item, at: [] }));
-  const names = ranked(
+  const jumps = jumpsOf(store, query).map((item) => ({ item, indices: [] }));
+  const names = rank(
     query,
     usable,
     ({ title }) => title,
     ({ group }) => group,
   );
-  return [...jumps, ...names].slice(0, MOST);
+  return [...jumps, ...names].slice(0, MAX_RESULTS);
 }
 
 function Item(props: {
@@ -150,7 +148,7 @@ function jumpsOf(store: Store, query: string): readonly Command[] {
     jumps.push({
       id: 'go-step',
       title: `Go to step ${number}`,
-      group: 'Tokens and layers',
+      group: 'Steps and layers',
       run: () => {
         store.navigation.toStep(number);
       },
@@ -160,7 +158,7 @@ function jumpsOf(store: Store, query: string): readonly Command[] {
     jumps.push({
       id: 'go-layer',
       title: `Go to layer ${number}`,
-      group: 'Tokens and layers',
+      group: 'Steps and layers',
       run: () => {
         store.navigation.change({ layer: number });
       },

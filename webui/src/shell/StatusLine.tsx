@@ -1,5 +1,5 @@
-// What was recorded of the open session, how its times came about, and what was
-// lost on the way. Nothing that is missing is silent.
+// The status line: what was recorded of the open session, how its steps were timed, and all
+// losses.
 import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatCount, plural } from '../format';
 import type { Session } from '../net/types';
@@ -12,25 +12,31 @@ export function StatusLine({ store }: { store: Store }) {
   const session = store.open.value;
   return (
     <footer class="status">
-      {session ? <OfSession key={session.id} session={session} /> : <span>No session is open</span>}
+      {session ? (
+        <SessionStatus key={session.id} session={session} />
+      ) : (
+        <span>No session is open</span>
+      )}
       {health?.warning && (
         <span class="warn" title={health.warning}>
           {health.warning}
         </span>
       )}
-      <span class="status-end">{health ? `tensor-trace ${health.version}` : 'no server'}</span>
+      <span class="status-end">
+        {health ? `tensor-trace ${health.version}` : 'server not reachable'}
+      </span>
     </footer>
   );
 }
 
-function OfSession({ session }: { session: OpenSession }) {
+function SessionStatus({ session }: { session: OpenSession }) {
   const version = session.feed.version.value;
   const counts = useMemo(() => countSteps(session.data), [session, version]);
   const info = session.info.value.is === 'ready' ? session.info.value.value : null;
-  const lost = session.feed.lost.value;
+  const lost = session.feed.skippedMessages.value;
   return (
     <>
-      <span class="status-id" title="The session’s id">
+      <span class="status-id" title="Session ID">
         {session.id}
       </span>
       <span>
@@ -41,45 +47,48 @@ function OfSession({ session }: { session: OpenSession }) {
       {info && (
         <span title={exactBytes(info.file_bytes)}>{formatBytes(info.file_bytes)} on disk</span>
       )}
-      {info?.level !== undefined && <span>trace {info.level}</span>}
+      {info?.level !== undefined && <span>trace level {info.level}</span>}
       <Losses
         info={info}
         dropped={counts.dropped}
         damaged={damagedSteps(session, info)}
-        unread={session.feed.stepsError.value !== null && !session.unrecorded.value}
+        unreadable={session.feed.stepsError.value !== null && !session.unrecorded.value}
       />
       {lost > 0 && (
-        <span class="warn" title="This page was too slow for them; what they said was read again.">
-          {plural(lost, 'live message')} missed
+        <span
+          class="warn"
+          title="The page cannot process the live messages fast enough. It reads the skipped data over HTTP."
+        >
+          page is behind: {plural(lost, 'live message')} skipped, no data lost
         </span>
       )}
     </>
   );
 }
 
-// Steps that the file should have and that cannot be read any more.
+// Steps that were recorded but cannot be read from the file.
 function damagedSteps(session: OpenSession, info: Session | null): number {
-  const readable = session.feed.readable.value;
+  const readable = session.feed.readableSteps.value;
   if (readable === null || info?.steps === undefined || info.state === 'running') return 0;
   return Math.max(0, info.steps - readable);
 }
 
-// What the recording lost: as the file says once it does, before that as the
-// steps themselves say. And what the file has lost since, as far as that is known.
+// Losses of the recording: the counts of the file, or of the steps received so far if the file has
+// none yet. Then damage of the file.
 function Losses(props: {
   info: Session | null;
   dropped: number;
   damaged: number;
-  unread: boolean;
+  unreadable: boolean;
 }) {
-  const { info, dropped, damaged, unread } = props;
+  const { info, dropped, damaged, unreadable } = props;
   const counted = Object.entries(info?.losses ?? {}).filter(([, n]) => n > 0);
   const texts = counted.map(([what, n]) => `${formatCount(n)} ${what.replaceAll('_', ' ')}`);
   if (texts.length === 0 && dropped > 0) texts.push(`${plural(dropped, 'step')} without times`);
-  if (damaged > 0) texts.push(`file damaged: its last ${plural(damaged, 'step')} not shown`);
-  if (unread) texts.push('steps could not be read');
+  if (damaged > 0) texts.push(`file damaged: last ${plural(damaged, 'step')} not shown`);
+  if (unreadable) texts.push('steps could not be read');
   return texts.length === 0 ? (
-    <span class="dim">nothing lost</span>
+    <span class="dim">no data lost</span>
   ) : (
     <span class="warn">{texts.join(', ')}</span>
   );
@@ -101,7 +110,7 @@ function countSteps(data: TraceData): Counts {
     if (!step) continue;
     steps += 1;
     accesses += step.accesses;
-    // Several generated tokens: as many evaluations were joined into one step.
+    // A dropped step with several generated tokens joins that many evaluations.
     if (step.dropped) dropped += step.phase === 'generate' ? step.n_tokens : 1;
     timing[step.timing] = (timing[step.timing] ?? 0) + 1;
   }
@@ -109,7 +118,13 @@ function countSteps(data: TraceData): Counts {
 }
 
 const TIMING_HINT =
-  'fast: times taken at full speed, counts verified. learned: the first step of a graph, timed while it was verified. exact: timed op by op.';
+  'fast: timed at full speed, counts verified. learned: first step of a graph, slower because it is verified while timed. exact: timed op by op.';
+
+const TIMING_NAMES: Readonly<Record<string, string>> = {
+  fast: 'at full speed',
+  learned: 'first of a graph (slower)',
+  exact: 'exact',
+};
 
 function Timings({ counts }: { counts: Counts }) {
   const known = ['fast', 'learned', 'exact'].filter((name) => (counts.timing[name] ?? 0) > 0);
@@ -119,7 +134,7 @@ function Timings({ counts }: { counts: Counts }) {
       {known.map((name) => (
         <span key={name}>
           <i class={`timing timing-${name}`} aria-hidden="true" />
-          {formatCount(counts.timing[name] ?? 0)} {name}
+          {formatCount(counts.timing[name] ?? 0)} {TIMING_NAMES[name]}
         </span>
       ))}
     </span>

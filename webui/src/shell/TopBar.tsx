@@ -1,5 +1,5 @@
-// The program, the model that runs, what of the session is looked at, and
-// whether the page is connected.
+// The top bar: the model of the next run, the selected phase, step and layer of the session, and
+// the state of the connection.
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { formatCount } from '../format';
 import type { OpenSession } from '../state/open_session';
@@ -22,7 +22,7 @@ export function TopBar({ store }: { store: Store }) {
         tensor-trace
       </h1>
       <ModelPicker store={store} />
-      {session && <Where key={session.id} store={store} session={session} />}
+      {session && <ViewNavigation key={session.id} store={store} session={session} />}
       <button
         type="button"
         class="search-button"
@@ -35,11 +35,11 @@ export function TopBar({ store }: { store: Store }) {
         <span>Search, commands</span>
         <kbd>Ctrl K</kbd>
       </button>
-      <Reach store={store} />
+      <ConnectionBadge store={store} />
       <ThemeButton store={store} />
       <IconButton
         icon="help"
-        label="Keys and help"
+        label="Keyboard shortcuts"
         hint="?"
         onClick={() => {
           shell.show('help');
@@ -50,7 +50,7 @@ export function TopBar({ store }: { store: Store }) {
 }
 
 // Phase, step and layer of the open session.
-function Where({ store, session }: { store: Store; session: OpenSession }) {
+function ViewNavigation({ store, session }: { store: Store; session: OpenSession }) {
   const { navigation } = store;
   const phase = usePart(() => navigation.view.value.phase);
   const layer = usePart(() => navigation.view.value.layer);
@@ -62,7 +62,7 @@ function Where({ store, session }: { store: Store; session: OpenSession }) {
   });
   const phases = usePart(() => phasesOf(session));
   return (
-    <nav class="where" aria-label="What is shown">
+    <nav class="where" aria-label="Phase, step and layer">
       <Segmented
         label="Phase"
         value={phase}
@@ -71,13 +71,13 @@ function Where({ store, session }: { store: Store; session: OpenSession }) {
           {
             value: 'prompt',
             text: 'Prompt',
-            hint: 'Only steps that read the prompt',
+            hint: 'Only steps that process the prompt',
             disabled: !phases.includes('prompt'),
           },
           {
             value: 'generate',
             text: 'Generate',
-            hint: 'Only steps that made a token',
+            hint: 'Only steps that generate a token',
             disabled: !phases.includes('generate'),
           },
         ]}
@@ -87,9 +87,13 @@ function Where({ store, session }: { store: Store; session: OpenSession }) {
       />
       <Stepper
         name="Step"
-        text={step === null ? '–' : `${formatCount(step)} of ${formatCount(steps)}`}
-        before="Previous token"
-        after="Next token"
+        text={
+          step === null
+            ? '–'
+            : `${formatCount(step)} (${formatCount(step + 1)}/${formatCount(steps)})`
+        }
+        before="Previous step"
+        after="Next step"
         keys="[ ]"
         move={(by) => {
           store.moveStep(by, false);
@@ -97,7 +101,7 @@ function Where({ store, session }: { store: Store; session: OpenSession }) {
       />
       <Stepper
         name="Layer"
-        text={layers === 0 ? '–' : `${layer} of ${layers}`}
+        text={layers === 0 ? '–' : `${layer} (${layer + 1}/${layers})`}
         before="Previous layer"
         after="Next layer"
         keys="{ }"
@@ -120,10 +124,10 @@ function Stepper(props: {
   text: string;
   before: string;
   after: string;
-  keys: string; // of both, apart by a space
+  keys: string; // both keys, separated by a space
   move: (by: 1 | -1) => void;
 }) {
-  const [back = '', forth = ''] = props.keys.split(' ');
+  const [back = '', forward = ''] = props.keys.split(' ');
   return (
     <div class="stepper">
       <span>{props.name}</span>
@@ -139,7 +143,7 @@ function Stepper(props: {
       <IconButton
         icon="right"
         label={props.after}
-        hint={forth}
+        hint={forward}
         onClick={() => {
           props.move(1);
         }}
@@ -149,13 +153,13 @@ function Stepper(props: {
 }
 
 const THEMES: readonly { choice: ThemeChoice; icon: IconName; name: string }[] = [
-  { choice: 'auto', icon: 'system', name: 'as the system' },
+  { choice: 'auto', icon: 'system', name: 'system' },
   { choice: 'dark', icon: 'moon', name: 'dark' },
   { choice: 'light', icon: 'sun', name: 'light' },
 ];
 
 function ThemeButton({ store }: { store: Store }) {
-  const { theme } = store.settings.chosen.value;
+  const { theme } = store.settings.current.value;
   const at = THEMES.findIndex(({ choice }) => choice === theme);
   const next = THEMES[(at + 1) % THEMES.length];
   return (
@@ -169,19 +173,19 @@ function ThemeButton({ store }: { store: Store }) {
   );
 }
 
-function Reach({ store }: { store: Store }) {
-  const reach = store.connection.reach.value;
+function ConnectionBadge({ store }: { store: Store }) {
+  const reach = store.connection.state.value;
   const text = {
     connecting: 'connecting…',
     live: 'live',
-    slow: 'not live',
+    slow: 'polling',
     away: 'disconnected',
   }[reach.is];
   const hint = {
-    connecting: 'Looking for the server',
-    live: 'What the model does arrives as it happens',
-    slow: 'The server answers, but its live connection does not: the page asks now and then',
-    away: 'The server does not answer',
+    connecting: 'Connecting to the server',
+    live: 'Events arrive live over WebSocket',
+    slow: 'The server responds over HTTP, but the WebSocket is closed: the page polls the run',
+    away: 'The server does not respond',
   }[reach.is];
   return (
     <div class="reach" data-reach={reach.is} role="status" title={hint}>
@@ -191,12 +195,12 @@ function Reach({ store }: { store: Store }) {
   );
 }
 
-// Under the top bar while the server is away.
-export function AwayNotice({ store }: { store: Store }) {
-  const reach = store.connection.reach.value;
+// The notice below the top bar while the server is not reachable.
+export function OfflineNotice({ store }: { store: Store }) {
+  const reach = store.connection.state.value;
   const seconds = useSignal(0);
   useSignalEffect(() => {
-    const now = store.connection.reach.value;
+    const now = store.connection.state.value;
     if (now.is !== 'away') return;
     const tick = (): void => {
       seconds.value = Math.max(0, Math.ceil((now.retryAtMs - Date.now()) / 1000));
@@ -210,10 +214,10 @@ export function AwayNotice({ store }: { store: Store }) {
   if (reach.is !== 'away') return null;
   return (
     <div class="away" role="alert">
-      <b>The server does not answer.</b>
-      <span>What is shown was loaded before.</span>
+      <b>The server does not respond.</b>
+      <span>The data shown was loaded earlier.</span>
       <span class="away-when">
-        {seconds.value > 0 ? `Next try in ${seconds.value} s` : 'Trying…'}
+        {seconds.value > 0 ? `Next attempt in ${seconds.value} s` : 'Connecting…'}
       </span>
       <button
         type="button"

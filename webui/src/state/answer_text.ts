@@ -1,6 +1,6 @@
-// The answer as text. What streams in pieces may end with less than the whole:
-// the server holds back what could become a stop string, and gives the rest
-// with the run's text (and as a live event of its own, which is not needed then).
+// The text of the answer. The streamed tokens may end before the full text: the server holds back
+// text that could become a stop string and sends the rest with the run's text (and as a live
+// event, which the page does not need).
 import type { Run, Token } from '../net/types';
 import { isActive } from './open_session';
 
@@ -8,14 +8,14 @@ export function streamedText(tokens: readonly (Token | undefined)[]): string {
   return tokens.map((token) => (token?.generated ? token.text : '')).join('');
 }
 
-// Whether the pieces are no beginning of the ended run's text: live events did not arrive, or
-// recorded tokens show what a stop string cut off.
-export function piecesDiffer(run: Run | null, tokens: readonly (Token | undefined)[]): boolean {
+// Whether the streamed text is not a prefix of the finished run's text: live events are missing,
+// or the recorded tokens include text that a stop string removed.
+export function streamDiffers(run: Run | null, tokens: readonly (Token | undefined)[]): boolean {
   return run !== null && !isActive(run.state) && !run.text.startsWith(streamedText(tokens));
 }
 
-// What the ended run's text has beyond the pieces; empty where they differ.
-export function tailOf(run: Run | null, tokens: readonly (Token | undefined)[]): string {
-  if (!run || isActive(run.state) || piecesDiffer(run, tokens)) return '';
+// The part of the finished run's text after the streamed text; empty if they differ.
+export function unstreamedText(run: Run | null, tokens: readonly (Token | undefined)[]): string {
+  if (!run || isActive(run.state) || streamDiffers(run, tokens)) return '';
   return run.text.slice(streamedText(tokens).length);
 }

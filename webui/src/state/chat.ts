@@ -1,9 +1,8 @@
-// What is about to be asked and the conversation before it. Each answer is a
-// session of its own; a later turn sends the whole conversation again, of which
-// the server keeps the beginning in its cache. Kept for this tab (so that a
-// reload loses nothing), never in an address.
+// The draft of the next request and the conversation before it. Each answer is one session. A turn
+// sends the whole conversation; the server reuses the cached prefix. Stored per tab, so that a
+// reload keeps it, and never in the URL.
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals';
-import { isMissing, sentence, type Api } from '../net/api';
+import { isNotFound, errorText, type Api } from '../net/api';
 import type { Message, Model, Run, Session } from '../net/types';
 import { isActive } from './open_session';
 import {
@@ -20,31 +19,31 @@ import type { Settings } from './settings';
 export interface Turn {
   readonly user: string;
   readonly session: string;
-  readonly run: Run | null; // as it ended; null: not yet
+  readonly run: Run | null; // final state; null: not finished
 }
 
-export interface Said {
-  readonly system: string; // empty: nothing
+export interface RecordedConversation {
+  readonly system: string; // empty: none
   readonly turns: readonly Turn[];
 }
 
-export interface Memory {
+export interface ChatState {
   readonly draft: Draft;
-  readonly mode: PromptMode | null; // as chosen
+  readonly mode: PromptMode | null; // null: not selected
   readonly turns: readonly Turn[];
 }
 
-const nothing: Memory = { draft: emptyDraft, mode: null, turns: [] };
+const emptyChat: ChatState = { draft: emptyDraft, mode: null, turns: [] };
 const KEY = 'tensor-trace.chat';
 const POLL_MS = 1000;
 
 interface Parts {
   readonly api: Pick<Api, 'generate' | 'run'>;
   readonly model: ReadonlySignal<Model | null>;
-  readonly several: () => boolean; // models: a request has to say which
+  readonly hasSeveralModels: () => boolean; // several models: the request must name one
   readonly settings: ReadonlySignal<Settings>;
   readonly open: (run: Run) => void;
-  readonly refused: () => void; // the model may not be what this page takes it for
+  readonly rejected: () => void; // the page's model state may be outdated
   readonly storage: Pick<Storage, 'getItem' | 'setItem'> | null;
 }
 
@@ -53,109 +52,113 @@ export class Chat {
   readonly draft: ReadonlySignal<Draft>;
   readonly turns: ReadonlySignal<readonly Turn[]>;
   readonly sending: ReadonlySignal<boolean>;
-  readonly complaint: ReadonlySignal<string | null>;
-  private readonly memory: Signal<Memory>;
+  readonly error: ReadonlySignal<string | null>;
+  private readonly state: Signal<ChatState>;
   private readonly busy = signal(false);
-  private readonly wrong = signal<string | null>(null);
+  private readonly currentError = signal<string | null>(null);
   private readonly parts: Parts;
 
   constructor(parts: Parts) {
     this.parts = parts;
-    this.memory = signal(recalled(parts.storage));
-    this.mode = computed(() => promptMode(this.memory.value.mode, parts.model.value));
-    this.draft = computed(() => this.memory.value.draft);
-    this.turns = computed(() => this.memory.value.turns);
+    this.state = signal(loadState(parts.storage));
+    this.mode = computed(() => promptMode(this.state.value.mode, parts.model.value));
+    this.draft = computed(() => this.state.value.draft);
+    this.turns = computed(() => this.state.value.turns);
     this.sending = this.busy;
-    this.complaint = this.wrong;
-    for (const turn of this.memory.peek().turns) if (!turn.run) void this.await(turn.session);
+    this.error = this.currentError;
+    for (const turn of this.state.peek().turns) if (!turn.run) void this.pollRun(turn.session);
   }
 
   write(change: Partial<Draft>): void {
-    this.keep({ draft: { ...this.memory.peek().draft, ...change } });
+    this.update({ draft: { ...this.state.peek().draft, ...change } });
   }
 
-  choose(mode: PromptMode): void {
-    this.keep({ mode });
+  selectMode(mode: PromptMode): void {
+    this.update({ mode });
   }
 
-  // A conversation begins anew; what stands in the form stays.
+  // Starts a new conversation; keeps the draft.
   clear(): void {
-    this.keep({ turns: [] });
+    this.update({ turns: [] });
   }
 
-  // Goes on after a recorded conversation.
-  adopt({ system, turns }: Said): void {
-    this.keep({ turns, mode: 'chat', draft: { ...this.memory.peek().draft, system } });
+  // Continues a recorded conversation.
+  continueFrom({ system, turns }: RecordedConversation): void {
+    this.update({ turns, mode: 'chat', draft: { ...this.state.peek().draft, system } });
   }
 
-  // Back to before this turn: its message stands in the form again.
+  // Removes this turn and all later ones and puts its message into the draft.
   edit(index: number): void {
-    const { turns, draft } = this.memory.peek();
+    const { turns, draft } = this.state.peek();
     const turn = turns[index];
     if (!turn) return;
-    this.keep({ turns: turns.slice(0, index), draft: { ...draft, message: turn.user } });
+    this.update({ turns: turns.slice(0, index), draft: { ...draft, message: turn.user } });
   }
 
   async send(): Promise<void> {
     if (this.busy.peek()) return;
     const model = this.parts.model.peek();
     if (model?.state !== 'loaded') {
-      this.wrong.value = 'No model is loaded yet.';
+      this.currentError.value = 'No model is loaded yet.';
       return;
     }
-    const { draft, turns } = this.memory.peek();
+    const { draft, turns } = this.state.peek();
     const mode = this.mode.peek();
     const prompt = promptOf(mode, draft, messagesOf(turns), model);
     const request = prompt.ok ? requestOf(prompt.value, this.parts.settings.peek()) : prompt;
-    this.wrong.value = request.ok ? null : request.error;
+    this.currentError.value = request.ok ? null : request.error;
     if (!request.ok) return;
     this.busy.value = true;
-    const body = this.parts.several() ? { ...request.value, model: model.id } : request.value;
+    const body = this.parts.hasSeveralModels()
+      ? { ...request.value, model: model.id }
+      : request.value;
     const answer = await this.parts.api.generate(body);
     this.busy.value = false;
     if (!answer.ok) {
-      this.wrong.value = sentence(answer.error);
-      if (answer.error.kind === 'refused') this.parts.refused();
+      this.currentError.value = errorText(answer.error);
+      if (answer.error.kind === 'rejected') this.parts.rejected();
       return;
     }
     const run = { ...EMPTY_RUN, ...answer.value };
     if (mode === 'chat') {
       const turn = { user: draft.message, session: run.id, run: null };
-      this.keep({ turns: [...turns, turn], draft: { ...draft, message: '' } });
-      void this.await(run.id);
+      this.update({ turns: [...turns, turn], draft: { ...draft, message: '' } });
+      void this.pollRun(run.id);
     }
     this.parts.open(run);
   }
 
-  // A run has ended.
-  settle(run: Run): void {
-    const { turns } = this.memory.peek();
+  // Stores the result of a finished run.
+  finishTurn(run: Run): void {
+    const { turns } = this.state.peek();
     if (!turns.some((turn) => turn.session === run.id && !turn.run)) return;
-    this.keep({ turns: turns.map((turn) => (turn.session === run.id ? { ...turn, run } : turn)) });
+    this.update({
+      turns: turns.map((turn) => (turn.session === run.id ? { ...turn, run } : turn)),
+    });
   }
 
-  // The person may look at another session while this answer is made.
-  private async await(session: string): Promise<void> {
+  // Polls the run, because another session may be open while it is generated.
+  private async pollRun(session: string): Promise<void> {
     for (;;) {
       await new Promise((done) => setTimeout(done, POLL_MS));
-      const turn = this.memory.peek().turns.find((one) => one.session === session);
+      const turn = this.state.peek().turns.find((one) => one.session === session);
       if (!turn || turn.run) return;
       const answer = await this.parts.api.run(session);
-      if (answer.ok && !isActive(answer.value.state)) this.settle(answer.value);
-      if (!answer.ok && isMissing(answer.error)) {
-        const error = 'The server does not know this answer any more.';
-        this.settle({ ...EMPTY_RUN, id: session, state: 'failed', error });
+      if (answer.ok && !isActive(answer.value.state)) this.finishTurn(answer.value);
+      if (!answer.ok && isNotFound(answer.error)) {
+        const error = 'The server no longer has this run.';
+        this.finishTurn({ ...EMPTY_RUN, id: session, state: 'failed', error });
       }
     }
   }
 
-  private keep(change: Partial<Memory>): void {
-    this.memory.value = { ...this.memory.peek(), ...change };
-    if (change.draft || change.mode) this.wrong.value = null;
+  private update(change: Partial<ChatState>): void {
+    this.state.value = { ...this.state.peek(), ...change };
+    if (change.draft || change.mode) this.currentError.value = null;
     try {
-      this.parts.storage?.setItem(KEY, JSON.stringify(this.memory.peek()));
+      this.parts.storage?.setItem(KEY, JSON.stringify(this.state.peek()));
     } catch {
-      // Nothing is lost but the comfort.
+      // Storage is optional.
     }
   }
 }
@@ -175,8 +178,8 @@ export const EMPTY_RUN: Run = {
   error: null,
 };
 
-// The conversation so far. A message without an answer is not repeated: two in a
-// row are nothing that a chat template knows.
+// The conversation so far. Messages without an answer are left out: chat templates expect
+// alternating roles.
 export function messagesOf(turns: readonly Turn[]): readonly Message[] {
   return turns.flatMap(({ user, run }): readonly Message[] =>
     run && run.text !== ''
@@ -188,22 +191,22 @@ export function messagesOf(turns: readonly Turn[]): readonly Message[] {
   );
 }
 
-// The conversation that a session recorded: the messages of its request, as its
-// facts have them, and its answer. Null for what was no conversation of turns.
-export function saidIn(session: Session, run: Run): Said | null {
-  const said: { role: string; content: string }[] = [];
+// The conversation of a recorded session: the messages of its request, read from its facts, and
+// its answer. Null if the messages do not alternate between user and assistant.
+export function conversationOf(session: Session, run: Run): RecordedConversation | null {
+  const messages: { role: string; content: string }[] = [];
   for (const [key, content] of Object.entries(session.facts ?? {})) {
     const match = /^request\.messages\.(\d+)\.(\w+)$/.exec(key);
-    if (match?.[1] !== undefined) said[Number(match[1])] = { role: match[2] ?? '', content };
+    if (match?.[1] !== undefined) messages[Number(match[1])] = { role: match[2] ?? '', content };
   }
-  const spoken = said.filter((message) => message.role !== 'system');
-  const inTurns = spoken.every(({ role }, i) => role === (i % 2 === 0 ? 'user' : 'assistant'));
-  if (spoken.length === 0 || spoken.length % 2 === 0 || !inTurns) return null;
-  const system = said.find((message) => message.role === 'system')?.content ?? '';
-  const turns = spoken.flatMap(({ role, content }, i): readonly Turn[] => {
+  const dialogue = messages.filter((message) => message.role !== 'system');
+  const inTurns = dialogue.every(({ role }, i) => role === (i % 2 === 0 ? 'user' : 'assistant'));
+  if (dialogue.length === 0 || dialogue.length % 2 === 0 || !inTurns) return null;
+  const system = messages.find((message) => message.role === 'system')?.content ?? '';
+  const turns = dialogue.flatMap(({ role, content }, i): readonly Turn[] => {
     if (role !== 'user') return [];
-    const reply = spoken[i + 1];
-    // Which sessions the earlier answers are is not recorded.
+    const reply = dialogue[i + 1];
+    // The sessions of the earlier answers are not recorded.
     if (!reply) return [{ user: content, session: session.id, run }];
     const earlier = `${session.id}:${i}`;
     const ended: Run = { ...EMPTY_RUN, id: earlier, state: 'done', text: reply.content };
@@ -212,17 +215,17 @@ export function saidIn(session: Session, run: Run): Said | null {
   return { system, turns };
 }
 
-function recalled(storage: Parts['storage']): Memory {
+function loadState(storage: Parts['storage']): ChatState {
   try {
     const stored: unknown = JSON.parse(storage?.getItem(KEY) ?? 'null');
-    if (typeof stored !== 'object' || stored === null) return nothing;
-    const { draft, mode, turns } = stored as Partial<Memory>;
+    if (typeof stored !== 'object' || stored === null) return emptyChat;
+    const { draft, mode, turns } = stored as Partial<ChatState>;
     return {
       draft: { ...emptyDraft, ...draft },
       mode: mode ?? null,
       turns: Array.isArray(turns) ? turns : [],
     };
   } catch {
-    return nothing;
+    return emptyChat;
   }
 }

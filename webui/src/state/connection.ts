@@ -1,28 +1,28 @@
-// Whether the server is there, and since when again.
+// The state of the connection to the server.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import type { Api } from '../net/api';
 import type { LiveStatus } from '../net/live';
 
-export type Reach =
-  | { readonly is: 'connecting' } // nothing is known yet
+export type ConnectionState =
+  | { readonly is: 'connecting' } // no result yet
   | { readonly is: 'live' }
-  | { readonly is: 'slow' } // answers, but the live connection is away
+  | { readonly is: 'slow' } // HTTP works, the WebSocket does not
   | { readonly is: 'away'; readonly retryAtMs: number }; // wall clock
 
 export class Connection {
-  readonly reach: ReadonlySignal<Reach>;
-  readonly back: ReadonlySignal<number>; // counts how often it came (back)
-  private readonly live = signal<LiveStatus>({ is: 'connecting' });
-  private readonly answers = signal<boolean | null>(null);
-  private readonly returns = signal(0);
+  readonly state: ReadonlySignal<ConnectionState>;
+  readonly reconnects: ReadonlySignal<number>; // counts connects and reconnects
+  private readonly liveStatus = signal<LiveStatus>({ is: 'connecting' });
+  private readonly responds = signal<boolean | null>(null);
+  private readonly reconnectCount = signal(0);
   private readonly api: Pick<Api, 'health'>;
 
   constructor(api: Pick<Api, 'health'>) {
     this.api = api;
-    this.back = this.returns;
-    this.reach = computed(() => {
-      const live = this.live.value;
-      const answers = this.answers.value;
+    this.reconnects = this.reconnectCount;
+    this.state = computed(() => {
+      const live = this.liveStatus.value;
+      const answers = this.responds.value;
       if (live.is === 'open') return { is: 'live' };
       if (answers === null) return { is: 'connecting' };
       if (answers) return { is: 'slow' };
@@ -30,23 +30,23 @@ export class Connection {
     });
   }
 
-  status(live: LiveStatus): void {
-    const before = this.live.peek();
-    this.live.value = live;
+  setLiveStatus(live: LiveStatus): void {
+    const before = this.liveStatus.peek();
+    this.liveStatus.value = live;
     if (live.is === 'open') {
-      this.answers.value = true;
-      if (before.is !== 'open') this.returns.value += 1;
+      this.responds.value = true;
+      if (before.is !== 'open') this.reconnectCount.value += 1;
     } else if (live.is === 'waiting') {
       void this.probe();
     }
   }
 
-  // The live connection is away; the rest of the server may be there.
+  // Checks over HTTP whether the server responds although the WebSocket is closed.
   async probe(): Promise<boolean> {
     const health = await this.api.health();
     const answers = health.ok || health.error.kind !== 'offline';
-    if (answers && this.answers.peek() === false) this.returns.value += 1;
-    this.answers.value = answers;
+    if (answers && this.responds.peek() === false) this.reconnectCount.value += 1;
+    this.responds.value = answers;
     return answers;
   }
 }

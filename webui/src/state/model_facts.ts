@@ -1,5 +1,4 @@
-// What a model is, in words: short facts, and notes about what is unusual in
-// using it.
+// A short description of a model, and notes about special properties.
 import { formatCount, plural } from '../format';
 import type { Model } from '../net/types';
 
@@ -14,9 +13,9 @@ export function modelFacts(model: Model): readonly string[] {
   return [
     model.architecture ?? '',
     model.n_layers === undefined ? '' : plural(model.n_layers, 'layer'),
-    model.n_embd === undefined ? '' : `${formatCount(model.n_embd)} wide`,
+    model.n_embd === undefined ? '' : `embedding size ${formatCount(model.n_embd)}`,
     heads,
-    n_experts > 0 ? `${n_experts_used} of ${n_experts} experts` : '',
+    n_experts > 0 ? `${n_experts_used} of ${n_experts} experts used` : '',
     kindOf(model),
     model.context === undefined ? '' : `context ${formatCount(model.context)}`,
     model.threads === undefined ? '' : plural(model.threads, 'thread'),
@@ -30,23 +29,23 @@ function kindOf(model: Model): string {
   return model.recurrent ? 'recurrent' : '';
 }
 
-// What somebody has to know who runs it.
+// Notes for users of the model.
 export function modelNotes(model: Model): readonly string[] {
   const notes: string[] = [];
   if (model.embedding_only) {
-    notes.push('Computes embeddings: it reads the prompt and stops; nothing is generated.');
+    notes.push('Embedding model: it processes the prompt and generates nothing.');
   }
   if (model.has_vocabulary === false) {
-    const most = model.n_vocab ? `0 to ${formatCount(model.n_vocab - 1)}` : 'whole numbers';
-    notes.push(`Has no vocabulary: prompts are token ids (${most}), answers show ids.`);
+    const range = model.n_vocab ? `0 to ${formatCount(model.n_vocab - 1)}` : 'whole numbers';
+    notes.push(`Has no vocabulary: prompts are token IDs (${range}) and answers are shown as IDs.`);
   } else if (model.has_chat_template === false && !model.embedding_only) {
-    notes.push('Has no chat template: it continues a text, it does not answer messages.');
+    notes.push('Has no chat template: it continues text and does not accept chat messages.');
   }
   if (model.recurrent) {
-    notes.push('Keeps a state instead of a cache of positions: layers have no heads to look at.');
+    notes.push('Recurrent: it has a state instead of a KV cache, and no attention heads.');
   }
   if ((model.n_experts ?? 0) > 0) {
-    notes.push('Mixture of experts: of each layer only the routed experts are read.');
+    notes.push('Mixture of experts: only the routed experts of each layer are read.');
   }
   return notes;
 }

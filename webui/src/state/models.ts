@@ -1,92 +1,91 @@
-// The models that the server has, which of them runs the next request, and
-// loading and unloading them.
+// The server's models, the model of the next request, loading and unloading.
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
-import { sentence, type Api, type ApiError } from '../net/api';
-import type { Health, Model, Models as Shelf } from '../net/types';
-import { idle, settled, type Loadable } from '../result';
+import { errorText, type Api, type ApiError } from '../net/api';
+import type { Health, Model, Models as ModelList } from '../net/types';
+import { idle, toLoadable, type Loadable } from '../result';
 import type { Toasts } from './toasts';
 
 const POLL_MS = 1000;
-const MOVING_MS = 250;
+const TRANSITION_POLL_MS = 250;
 
 export type ModelsApi = Pick<Api, 'health' | 'models' | 'load' | 'unload'>;
 
 export class Models {
-  readonly health: ReadonlySignal<Health | null>; // null: no answer
-  readonly shelf: ReadonlySignal<Loadable<Shelf, ApiError>>;
-  // What the next request goes to: the one chosen of those that are loaded, else
-  // the one that is about to be, else any.
+  readonly health: ReadonlySignal<Health | null>; // null: no response
+  readonly list: ReadonlySignal<Loadable<ModelList, ApiError>>;
+  // The model of the next request: the selected one unless it is unloaded, else a loaded one, else
+  // a loading one, else any.
   readonly current: ReadonlySignal<Model | null>;
   private readonly latestHealth = signal<Health | null>(null);
-  private readonly latest = signal<Loadable<Shelf, ApiError>>(idle);
-  private readonly chosen = signal<string | null>(null);
+  private readonly latest = signal<Loadable<ModelList, ApiError>>(idle);
+  private readonly selectedId = signal<string | null>(null);
   private readonly api: ModelsApi;
   private readonly toasts: Toasts;
   private watching = false;
-  private wishes = 0;
+  private watchCalls = 0;
 
   constructor(api: ModelsApi, toasts: Toasts) {
     this.api = api;
     this.toasts = toasts;
     this.health = this.latestHealth;
-    this.shelf = this.latest;
+    this.list = this.latest;
     this.current = computed(() => {
-      const shelf = this.latest.value;
-      return shelf.is === 'ready' ? currentModel(shelf.value.models, this.chosen.value) : null;
+      const list = this.latest.value;
+      return list.is === 'ready' ? currentModel(list.value.models, this.selectedId.value) : null;
     });
   }
 
-  // Asks until nothing moves any more: every model loaded, failed or at rest. An
-  // answer to a question from before the last wish does not end it.
+  // Polls until no model is loading or unloading. A response to a request that was sent before the
+  // last watch() call does not end the polling.
   async watch(): Promise<void> {
-    this.wishes += 1;
+    this.watchCalls += 1;
     if (this.watching) return;
     this.watching = true;
     for (;;) {
-      const { wishes } = this;
-      const moving = await this.refresh();
-      if (moving === false && wishes === this.wishes) break;
-      const wait = moving === null ? POLL_MS : MOVING_MS;
+      const { watchCalls } = this;
+      const inTransition = await this.refresh();
+      if (inTransition === false && watchCalls === this.watchCalls) break;
+      const wait = inTransition === null ? POLL_MS : TRANSITION_POLL_MS;
       await new Promise((done) => setTimeout(done, wait));
     }
     this.watching = false;
   }
 
   async load(model: Model): Promise<void> {
-    this.chosen.value = model.id;
-    await this.ask(this.api.load(model.id), `${model.name} is not loaded`);
+    this.selectedId.value = model.id;
+    await this.applyAction(this.api.load(model.id), `Cannot load ${model.name}`);
   }
 
   async unload(model: Model): Promise<void> {
-    await this.ask(this.api.unload(model.id), `${model.name} is not unloaded`);
+    await this.applyAction(this.api.unload(model.id), `Cannot unload ${model.name}`);
   }
 
-  choose(model: Model): void {
-    this.chosen.value = model.id;
+  select(model: Model): void {
+    this.selectedId.value = model.id;
   }
 
-  private async ask(answer: ReturnType<Api['load']>, failed: string): Promise<void> {
+  private async applyAction(answer: ReturnType<Api['load']>, failed: string): Promise<void> {
     const result = await answer;
-    if (!result.ok) this.toasts.fault(`${failed}: ${sentence(result.error)}`);
+    if (!result.ok) this.toasts.error(`${failed}: ${errorText(result.error)}`);
     await this.watch();
   }
 
-  // Whether something moves; null when the server does not answer.
+  // Whether a model is loading or unloading; null if the server does not respond.
   private async refresh(): Promise<boolean | null> {
     const [health, models] = await Promise.all([this.api.health(), this.api.models()]);
     this.latestHealth.value = health.ok ? health.value : null;
-    // What is known of the models outlives a server that is away.
-    if (models.ok || this.latest.peek().is !== 'ready') this.latest.value = settled(models);
+    // Keep the last list while the server is not reachable.
+    if (models.ok || this.latest.peek().is !== 'ready') this.latest.value = toLoadable(models);
     if (!health.ok || !models.ok) return null;
-    return models.value.models.some(isMoving);
+    return models.value.models.some(isInTransition);
   }
 }
 
-const isMoving = ({ state }: Model): boolean => state === 'loading' || state === 'unloading';
+const isInTransition = ({ state }: Model): boolean => state === 'loading' || state === 'unloading';
 
 export function currentModel(models: readonly Model[], chosen: string | null): Model | null {
-  const wanted = models.find((model) => model.id === chosen && model.state !== 'available');
+  const selected = models.find((model) => model.id === chosen && model.state !== 'available');
   const order: readonly Model['state'][] = ['loaded', 'loading', 'failed', 'unloading'];
   const first = order.map((state) => models.find((model) => model.state === state)).find(Boolean);
-  return wanted ?? first ?? models[0] ?? null;
+  return selected ?? first ?? models[0] ?? null;
 }

@@ -1,38 +1,42 @@
-// Holds the view and keeps it and the browser's address the same. A choice makes
-// an entry of its own in the history, so that Back undoes it; looking around
-// (pan, zoom, typing a filter) changes the entry that is there, a quarter of a
-// second after the last move.
+// Holds the view and keeps it in sync with the browser's URL. A selection pushes a history entry,
+// so that Back undoes it. Pan, zoom and typing a filter replace the current entry 250 ms after the
+// last change.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { fromHash, toHash, type KnownPanels } from './url';
-import { atSession, atStep, emptyView, withKey, type View, type Window } from './view';
+import { withSession, withStep, emptyView, withKey, type View, type Window } from './view';
 
-// walk: one of several small steps by key, which together are one entry.
-export type How = 'push' | 'replace' | 'later' | 'walk';
+// debounced: replace after 250 ms. coalesce: consecutive changes, for example by a held key, share one
+// entry.
+export type HistoryMode = 'push' | 'replace' | 'debounced' | 'coalesce';
 
-// The parts of `window` that this needs.
+// The parts of `window` that Navigation uses.
 export interface Browser {
   readonly location: { readonly hash: string; readonly pathname: string; readonly search: string };
   readonly history: Pick<History, 'pushState' | 'replaceState'>;
   addEventListener(type: 'popstate' | 'hashchange', listener: () => void): void;
 }
 
-const SETTLE_MS = 250;
+const REPLACE_DELAY_MS = 250;
 
 export class Navigation {
   readonly view: ReadonlySignal<View>;
   private readonly current = signal<View>(emptyView);
   private readonly browser: Browser;
   private readonly panels: KnownPanels;
-  private readonly tell: (dropped: readonly string[]) => void;
+  private readonly onInvalidParts: (dropped: readonly string[]) => void;
   private timer: ReturnType<typeof setTimeout> | null = null;
-  private walking = false;
+  private coalescing = false;
 
-  // `tell` hears of parts of an address that were not understood.
-  constructor(browser: Browser, panels: KnownPanels, tell: (dropped: readonly string[]) => void) {
+  // `onInvalidParts` is called with the invalid parts of a URL.
+  constructor(
+    browser: Browser,
+    panels: KnownPanels,
+    onInvalidParts: (invalid: readonly string[]) => void,
+  ) {
     this.view = this.current;
     this.browser = browser;
     this.panels = panels;
-    this.tell = tell;
+    this.onInvalidParts = onInvalidParts;
   }
 
   start(): void {
@@ -44,45 +48,45 @@ export class Navigation {
     this.read();
   }
 
-  go(next: View, how: How = 'push'): void {
+  go(next: View, how: HistoryMode = 'push'): void {
     const before = this.current.peek();
     if (next === before) return;
-    const push = how === 'push' || (how === 'walk' && !this.walking);
-    if (push) this.settle(); // the entry that is left keeps how it was looked at last
+    const push = how === 'push' || (how === 'coalesce' && !this.coalescing);
+    if (push) this.writePending(); // write pending changes to the entry that is left
     this.current.value = next;
-    this.walking = how === 'walk' || (how === 'later' && this.walking);
-    if (how === 'later') this.settleLater();
+    this.coalescing = how === 'coalesce' || (how === 'debounced' && this.coalescing);
+    if (how === 'debounced') this.writeLater();
     else this.write(push);
   }
 
-  change(part: Partial<View>, how: How = 'push'): void {
+  change(part: Partial<View>, how: HistoryMode = 'push'): void {
     this.go({ ...this.current.peek(), ...part }, how);
   }
 
-  toSession(session: string | null, how: How = 'push'): void {
-    this.go(atSession(this.current.peek(), session), how);
+  toSession(session: string | null, how: HistoryMode = 'push'): void {
+    this.go(withSession(this.current.peek(), session), how);
   }
 
-  toStep(step: number | null, how: How = 'push'): void {
-    this.go(atStep(this.current.peek(), step), how);
+  toStep(step: number | null, how: HistoryMode = 'push'): void {
+    this.go(withStep(this.current.peek(), step), how);
   }
 
-  // What a panel shows of its plane; null: everything.
-  look(panel: string, window: Window | null): void {
+  // Sets the visible window of a panel; null: everything.
+  setWindow(panel: string, window: Window | null): void {
     const { windows } = this.current.peek();
-    this.change({ windows: withKey(windows, panel, window) }, 'later');
+    this.change({ windows: withKey(windows, panel, window) }, 'debounced');
   }
 
-  filter(panel: string, text: string): void {
+  setFilter(panel: string, text: string): void {
     const { filters } = this.current.peek();
-    this.change({ filters: withKey(filters, panel, text === '' ? null : text) }, 'later');
+    this.change({ filters: withKey(filters, panel, text === '' ? null : text) }, 'debounced');
   }
 
-  sort(panel: string, sort: string): void {
+  setSort(panel: string, sort: string): void {
     this.change({ sorts: withKey(this.current.peek().sorts, panel, sort) }, 'replace');
   }
 
-  // The address of what is shown now, whole.
+  // The URL of the current view.
   link(): string {
     const { pathname, search } = this.browser.location;
     return `${pathname}${search}${toHash(this.current.peek())}`;
@@ -92,12 +96,12 @@ export class Navigation {
     const { hash } = this.browser.location;
     if (hash === toHash(this.current.peek())) return;
     this.cancel();
-    this.walking = false;
-    const { view, dropped } = fromHash(hash, this.panels);
+    this.coalescing = false;
+    const { view, invalid } = fromHash(hash, this.panels);
     this.current.value = view;
-    if (dropped.length === 0) return;
+    if (invalid.length === 0) return;
     this.write(false);
-    this.tell(dropped);
+    this.onInvalidParts(invalid);
   }
 
   private write(push: boolean): void {
@@ -107,14 +111,14 @@ export class Navigation {
     else this.browser.history.replaceState(null, '', url);
   }
 
-  private settleLater(): void {
+  private writeLater(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.write(false);
-    }, SETTLE_MS);
+    }, REPLACE_DELAY_MS);
   }
 
-  private settle(): void {
+  private writePending(): void {
     if (this.timer !== null) this.write(false);
   }
 

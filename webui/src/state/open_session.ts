@@ -1,62 +1,61 @@
-// The session that the page shows: what it is, how its run goes on, what has
-// arrived of it and which step is looked at. One object per session; it ends
-// with `close`, and an answer that comes after that changes nothing.
+// The open session: its metadata, its run, the data received so far and the selected step. One
+// object per session. Responses that arrive after `close` are ignored.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import { isMissing, type Api, type ApiError } from '../net/api';
+import { isNotFound, type Api, type ApiError } from '../net/api';
 import type { OpsFrame } from '../net/frames';
 import type { LiveEvent } from '../net/live_events';
 import type { Run, RunState, Session, StepSummary } from '../net/types';
-import { loading, settled, type Loadable } from '../result';
+import { loading, toLoadable, type Loadable } from '../result';
 import type { Navigation } from './navigation';
 import { SessionFeed } from './session_feed';
 import type { TraceData } from './trace_data';
 import type { PhaseFilter } from './view';
 
-export interface Surroundings {
+export interface SessionContext {
   readonly api: Api;
   readonly navigation: Navigation;
-  readonly back: ReadonlySignal<number>; // counts how often the server came back
-  readonly ended: (run: Run | null) => void; // null: it could not be read
+  readonly reconnects: ReadonlySignal<number>; // counts reconnects
+  readonly ended: (run: Run | null) => void; // null: the run could not be read
   readonly fault: (text: string) => void;
 }
 
-const FOLLOW_MS = 500; // at most that often the shown step follows the newest
+const FOLLOW_MS = 500; // minimum interval between changes of the followed step
 
 export class OpenSession {
   readonly id: string;
-  readonly around: Surroundings;
+  readonly context: SessionContext;
   readonly feed: SessionFeed;
   readonly info: ReadonlySignal<Loadable<Session, ApiError>>;
-  // The request as this server process knows it; null for a recorded session.
+  // The run in the server process; null for a recorded session.
   readonly run: ReadonlySignal<Run | null>;
   readonly active: ReadonlySignal<boolean>;
   readonly stopping: ReadonlySignal<boolean>;
-  // A run that left no file: what was heard of it is all there is.
+  // A finished run without a file: only the received live data exists.
   readonly unrecorded: ReadonlySignal<boolean>;
-  readonly step: ReadonlySignal<number | null>; // that is shown
-  readonly following: ReadonlySignal<boolean>; // the shown step is the newest
+  readonly step: ReadonlySignal<number | null>; // the selected step
+  readonly following: ReadonlySignal<boolean>; // the selected step follows the newest
   private readonly latestInfo = signal<Loadable<Session, ApiError>>(loading);
   private readonly latestRun = signal<Run | null>(null);
-  private readonly asked = signal(false); // to stop
+  private readonly stopRequested = signal(false); // stop was requested
   private readonly newest = signal<number | null>(null);
   private readonly stopWatching: () => void;
   private followTimer: ReturnType<typeof setTimeout> | null = null;
   private followAt = 0;
   private closed = false;
 
-  constructor(id: string, run: Run | null, around: Surroundings) {
+  constructor(id: string, run: Run | null, around: SessionContext) {
     this.id = id;
-    this.around = around;
+    this.context = around;
     this.feed = new SessionFeed(around.api, id);
     this.info = this.latestInfo;
     this.run = this.latestRun;
     this.latestRun.value = run;
     const { view } = around.navigation;
     this.active = computed(() => isActive(this.latestRun.value?.state));
-    this.stopping = computed(() => this.asked.value && this.active.value);
+    this.stopping = computed(() => this.stopRequested.value && this.active.value);
     this.unrecorded = computed(() => {
       const info = this.latestInfo.value;
-      const missing = info.is === 'failed' && isMissing(info.error);
+      const missing = info.is === 'failed' && isNotFound(info.error);
       return missing && this.latestRun.value !== null && !this.active.value;
     });
     this.step = computed(() => view.value.step ?? this.newest.value);
@@ -66,7 +65,7 @@ export class OpenSession {
       void view.value.phase;
       this.follow();
     });
-    // A request that was just sent has no file yet; what it says live comes first.
+    // A request that was just sent has no file yet; its live events arrive first.
     if (!run) void this.refresh();
   }
 
@@ -81,36 +80,36 @@ export class OpenSession {
     if (this.followTimer !== null) clearTimeout(this.followTimer);
   }
 
-  // Reads anew what may have changed while nobody listened.
+  // Reads everything again that may have changed without an event.
   async refresh(): Promise<void> {
     await Promise.all([this.refreshInfo(), this.refreshRun(), this.feed.pull()]);
     this.checkStep();
   }
 
   async refreshRun(): Promise<void> {
-    const answer = await this.around.api.run(this.id);
+    const answer = await this.context.api.run(this.id);
     const wasActive = this.active.peek();
-    const run = this.take(answer);
-    if (wasActive && run && !isActive(run.state)) await this.ended(run);
+    const run = this.applyRun(answer);
+    if (wasActive && run && !isActive(run.state)) await this.finish(run);
   }
 
   async stop(): Promise<void> {
-    this.asked.value = true;
-    const answer = await this.around.api.cancel(this.id);
+    this.stopRequested.value = true;
+    const answer = await this.context.api.cancel(this.id);
     if (this.closed) return;
     if (answer.ok) {
       const wasActive = this.active.peek();
       this.latestRun.value = answer.value;
-      if (wasActive && !isActive(answer.value.state)) await this.ended(answer.value);
+      if (wasActive && !isActive(answer.value.state)) await this.finish(answer.value);
     } else {
-      this.asked.value = false;
-      this.around.fault('The run could not be stopped.');
+      this.stopRequested.value = false;
+      this.context.fault('The run could not be stopped.');
     }
   }
 
   rename(session: Session): void {
     if (this.latestInfo.peek().is === 'ready')
-      this.latestInfo.value = settled({ ok: true, value: session });
+      this.latestInfo.value = toLoadable({ ok: true, value: session });
   }
 
   event(event: LiveEvent): void {
@@ -135,8 +134,8 @@ export class OpenSession {
         const wasActive = this.active.peek();
         this.changeRun({ state, position, error });
         if (wasActive && !isActive(state)) {
-          // The whole answer is in the run alone.
-          void this.around.api.run(this.id).then((answer) => this.ended(this.take(answer)));
+          // Only the run contains the full answer.
+          void this.context.api.run(this.id).then((answer) => this.finish(this.applyRun(answer)));
         }
         return;
       }
@@ -153,48 +152,48 @@ export class OpenSession {
     if (run) this.latestRun.value = { ...run, ...change };
   }
 
-  // Null where it could not be read.
-  private take(answer: Awaited<ReturnType<Api['run']>>): Run | null {
+  // Stores the run. Returns null if it could not be read.
+  private applyRun(answer: Awaited<ReturnType<Api['run']>>): Run | null {
     if (this.closed) return null;
     if (answer.ok) {
       this.latestRun.value = answer.value;
       return answer.value;
     }
-    // Recorded by an earlier run of the server: nothing runs any more.
-    if (isMissing(answer.error)) this.latestRun.value = null;
+    // Recorded by an earlier server process: there is no run.
+    if (isNotFound(answer.error)) this.latestRun.value = null;
     return null;
   }
 
-  private async ended(run: Run | null): Promise<void> {
+  private async finish(run: Run | null): Promise<void> {
     if (this.closed) return;
-    this.around.ended(run);
+    this.context.ended(run);
     await Promise.all([this.refreshInfo(), this.feed.pull()]);
   }
 
   private async refreshInfo(): Promise<void> {
-    const result = await this.around.api.session(this.id);
+    const result = await this.context.api.session(this.id);
     if (this.closed) return;
-    // A queued request has no session file yet; its steps bring us back.
-    if (!result.ok && isMissing(result.error) && this.active.peek()) return;
-    // A refresh that fails does not take away what is shown.
+    // A queued request has no session file yet. Its first step triggers another refresh.
+    if (!result.ok && isNotFound(result.error) && this.active.peek()) return;
+    // Keep the shown data if a refresh fails.
     if (!result.ok && this.latestInfo.peek().is === 'ready') return;
-    this.latestInfo.value = settled(result);
+    this.latestInfo.value = toLoadable(result);
   }
 
-  // A link may name a step that the session does not have.
+  // Resets the selected step if the session does not have it (from a link).
   private checkStep(): void {
-    const { navigation } = this.around;
+    const { navigation } = this.context;
     const { step, session } = navigation.view.peek();
     const info = this.latestInfo.peek();
     if (this.closed || session !== this.id || step === null || this.active.peek()) return;
-    if (this.feed.stepsError.peek()) return; // it may have it
+    if (this.feed.stepsError.peek()) return; // the step may exist
     if (info.is !== 'ready' || step < Math.max(this.data.steps.length, 1)) return;
-    this.around.fault(`This session has no step ${step}.`);
+    this.context.fault(`This session has no step ${step}.`);
     navigation.toStep(null, 'replace');
   }
 
   private follow(): void {
-    const { phase } = this.around.navigation.view.peek();
+    const { phase } = this.context.navigation.view.peek();
     const newest = lastStepOf(this.data, phase)?.step ?? null;
     if (newest === this.newest.peek()) return;
     const wait = this.active.peek() ? this.followAt - Date.now() : 0;
@@ -221,8 +220,8 @@ export function lastStepOf(data: TraceData, phase: PhaseFilter): StepSummary | u
   return data.steps.findLast((step) => step !== undefined && isInPhase(step, phase));
 }
 
-// The nearest step of the phase after (by 1) or before (by -1) `from`.
-export function stepBeside(
+// The next (by 1) or previous (by -1) step of the phase; null if none.
+export function adjacentStep(
   data: TraceData,
   phase: PhaseFilter,
   from: number,
@@ -235,7 +234,7 @@ export function stepBeside(
   return null;
 }
 
-// The step that computed a token; null for one that none did.
+// The step that processed a token as input; null if none did.
 export function stepOfToken(data: TraceData, token: number): number | null {
   const step = data.steps.find(
     (one) => one && token >= one.first_token && token < one.first_token + one.n_tokens,

@@ -1,14 +1,14 @@
-// What is read of a session for the views that need it. A view that needs more
-// makes its own with `perSession`; nothing else has to know of it.
+// Resources of a session that several views share. A view can define further ones with
+// `perSession`.
 import { computed } from '@preact/signals';
 import type { Access, LayerSubgraph, Node, Op, OpSort, Tensor } from '../net/types';
-import { isMissing } from '../net/api';
+import { isNotFound } from '../net/api';
 import { ok } from '../result';
 import type { OpenSession } from './open_session';
 import { Resource } from './resource';
 import { opOf } from './selection';
 
-// One of each kind per session, made when it is first asked for.
+// Creates one value per session at the first use.
 export function perSession<T>(make: (session: OpenSession) => T): (session: OpenSession) => T {
   const made = new WeakMap<OpenSession, T>();
   return (session) => {
@@ -30,12 +30,12 @@ export const OP_SORTS: readonly OpSort[] = [
   'op', '-op', 'name', '-name', 'duration', '-duration', 'bytes', '-bytes', 'layer', '-layer',
 ]; // prettier-ignore
 
-// The ops of the shown step, in the order that the server was asked for.
+// The ops of the selected step, sorted by the server.
 export const opsOf = perSession((session) => {
-  const { api, navigation, back } = session.around;
+  const { api, navigation, reconnects } = session.context;
   const sort = computed(() => {
-    const wanted = navigation.view.value.sorts.ops;
-    return OP_SORTS.find((known) => known === wanted) ?? 'op';
+    const requested = navigation.view.value.sorts.ops;
+    return OP_SORTS.find((known) => known === requested) ?? 'op';
   });
   return new Resource<OpsOfStep>({
     key: () => (session.step.value === null ? null : `${session.step.value} ${sort.value}`),
@@ -48,15 +48,15 @@ export const opsOf = perSession((session) => {
       if (template !== undefined) session.data.learnTemplate(template, rows.value);
       return ok({ step, sort: order, rows: rows.value });
     },
-    back,
-    // A step that has just ended may not be on disk yet.
-    comes: (error) => isMissing(error) && session.active.peek(),
+    reconnects,
+    // A step that has just finished may not be on disk yet.
+    isTemporary: (error) => isNotFound(error) && session.active.peek(),
   });
 });
 
-// What the selected op read and wrote.
+// The accesses of the selected op.
 export const accessesOf = perSession((session) => {
-  const { api, navigation, back } = session.around;
+  const { api, navigation, reconnects } = session.context;
   const op = computed(() => opOf(navigation.view.value.selection));
   return new Resource<readonly Access[]>({
     key: () => {
@@ -67,11 +67,11 @@ export const accessesOf = perSession((session) => {
       const page = await api.accesses(session.id, session.step.peek() ?? 0, op.peek() ?? 0, signal);
       return page.ok ? ok(page.value.accesses) : page;
     },
-    back,
+    reconnects,
   });
 });
 
-// The graph that the shown step evaluated. 0 stands for a step without one.
+// The graph template of the selected step; 0: none.
 export const templateOf = perSession((session) =>
   computed(() => {
     void session.feed.version.value;
@@ -84,12 +84,12 @@ export interface TemplateGraph {
   readonly template: number;
   readonly nodes: readonly Node[];
   readonly tensors: readonly Tensor[];
-  readonly madeBy: ReadonlyMap<number, Node>; // by tensor
-  readonly readBy: ReadonlyMap<number, readonly Node[]>; // by tensor
+  readonly producers: ReadonlyMap<number, Node>; // by tensor
+  readonly readers: ReadonlyMap<number, readonly Node[]>; // by tensor
 }
 
 export const graphOf = perSession((session) => {
-  const { api, back } = session.around;
+  const { api, reconnects } = session.context;
   const template = templateOf(session);
   return new Resource<TemplateGraph>({
     key: () => (template.value === 0 ? null : String(template.value)),
@@ -102,8 +102,8 @@ export const graphOf = perSession((session) => {
       if (!nodes.ok) return nodes;
       return tensors.ok ? ok(templateGraph(number, nodes.value, tensors.value)) : tensors;
     },
-    back,
-    keep: 4,
+    reconnects,
+    cacheSize: 4,
   });
 });
 
@@ -112,30 +112,30 @@ export function templateGraph(
   nodes: readonly Node[],
   tensors: readonly Tensor[],
 ): TemplateGraph {
-  const madeBy = new Map<number, Node>();
-  const readBy = new Map<number, Node[]>();
+  const producers = new Map<number, Node>();
+  const readers = new Map<number, Node[]>();
   for (const node of nodes) {
-    madeBy.set(node.tensor, node);
+    producers.set(node.tensor, node);
     for (const source of new Set(node.sources)) {
       if (source === null) continue;
-      const readers = readBy.get(source);
-      if (readers) readers.push(node);
-      else readBy.set(source, [node]);
+      const known = readers.get(source);
+      if (known) known.push(node);
+      else readers.set(source, [node]);
     }
   }
-  return { template, nodes, tensors, madeBy, readBy };
+  return { template, nodes, tensors, producers, readers };
 }
 
-// The chosen layer of the shown step's graph. Steps of one graph share it.
+// The subgraph of the selected layer. Steps with the same template share it.
 export const layerOf = perSession((session) => {
-  const { api, navigation, back } = session.around;
+  const { api, navigation, reconnects } = session.context;
   const template = templateOf(session);
   const layer = computed(() => navigation.view.value.layer);
   return new Resource<LayerSubgraph>({
     key: () => (template.value === 0 ? null : `${template.value} ${layer.value}`),
     load: (signal) => api.layer(session.id, session.step.peek() ?? 0, layer.peek(), signal),
-    back,
-    comes: (error) => isMissing(error) && session.active.peek(),
-    keep: 64,
+    reconnects,
+    isTemporary: (error) => isNotFound(error) && session.active.peek(),
+    cacheSize: 64,
   });
 });

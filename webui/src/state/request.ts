@@ -1,5 +1,4 @@
-// From what stands in the form to a request, or to the sentence that says what
-// is wrong with it. Pure.
+// Converts the form into a request, or returns an error message. Pure functions.
 import type { GenerateRequest, Message, Model } from '../net/types';
 import { err, ok, type Result } from '../result';
 import type { Settings } from './settings';
@@ -7,8 +6,8 @@ import type { Settings } from './settings';
 export type PromptMode = 'chat' | 'text' | 'tokens';
 
 export interface Draft {
-  readonly message: string; // next one of the conversation
-  readonly system: string; // said before the conversation; empty: nothing
+  readonly message: string; // next message of the conversation
+  readonly system: string; // system message; empty: none
   readonly text: string;
   readonly tokens: string;
 }
@@ -19,11 +18,11 @@ const wholeNumber = /^\d{1,9}$/;
 
 export type Prompt = Pick<GenerateRequest, 'prompt' | 'messages' | 'tokens'>;
 
-// `said` is the conversation before the draft.
+// `history`: the earlier messages of the conversation.
 export function promptOf(
   mode: PromptMode,
   draft: Draft,
-  said: readonly Message[],
+  history: readonly Message[],
   model: Pick<Model, 'n_vocab'> | null,
 ): Result<Prompt, string> {
   switch (mode) {
@@ -33,18 +32,18 @@ export function promptOf(
       if (draft.message.trim() === '') return err('Write a message first.');
       const system: readonly Message[] =
         draft.system.trim() === '' ? [] : [{ role: 'system', content: draft.system }];
-      return ok({ messages: [...system, ...said, { role: 'user', content: draft.message }] });
+      return ok({ messages: [...system, ...history, { role: 'user', content: draft.message }] });
     }
     case 'tokens': {
       const words = draft.tokens.split(/[\s,]+/).filter((word) => word !== '');
-      if (words.length === 0) return err('Write token ids first, for instance: 1 15043 3186');
+      if (words.length === 0) return err('Write token IDs first, for example: 1 15043 3186');
       const wrong = words.find((word) => !wholeNumber.test(word));
-      if (wrong !== undefined) return err(`“${wrong}” is not a token id: ids are whole numbers.`);
+      if (wrong !== undefined) return err(`“${wrong}” is not a token ID: IDs are whole numbers.`);
       const ids = words.map(Number);
-      const most = (model?.n_vocab ?? 0) - 1;
-      const outside = most < 0 ? undefined : ids.find((id) => id > most);
+      const maxId = (model?.n_vocab ?? 0) - 1;
+      const outside = maxId < 0 ? undefined : ids.find((id) => id > maxId);
       if (outside !== undefined) {
-        return err(`${outside} is no token of this model: its ids end at ${most}.`);
+        return err(`${outside} is not a token ID of this model; the maximum is ${maxId}.`);
       }
       return ok({ tokens: ids });
     }
@@ -54,7 +53,7 @@ export function promptOf(
 export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRequest, string> {
   const seed = settings.seed.trim();
   if (seed !== '' && !wholeNumber.test(seed)) {
-    return err('The seed is a whole number below a billion, or empty for a random one.');
+    return err('The seed must be a whole number below 1,000,000,000, or empty for a random seed.');
   }
   const stop = settings.stop
     .split('\n')
@@ -81,14 +80,13 @@ export function requestOf(prompt: Prompt, settings: Settings): Result<GenerateRe
   });
 }
 
-// The mode that was chosen, where the model can take it. A model with a chat
-// template was trained on conversations, so that is where it begins.
+// The selected mode if the model supports it. The default is chat for models with a chat template.
 export function promptMode(
   chosen: PromptMode | null,
   model: Pick<Model, 'has_vocabulary' | 'has_chat_template'> | null,
 ): PromptMode {
   if (!model) return chosen ?? 'text';
   if (model.has_vocabulary === false) return 'tokens';
-  const usual = model.has_chat_template ? 'chat' : 'text';
-  return chosen === 'chat' ? usual : (chosen ?? usual);
+  const defaultMode = model.has_chat_template ? 'chat' : 'text';
+  return chosen === 'chat' ? defaultMode : (chosen ?? defaultMode);
 }

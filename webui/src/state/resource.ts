@@ -1,42 +1,40 @@
-// Something that is read from the server for a key (a session's step, a layer of
-// it) and shown as long as the key stands. It is only read while somebody looks
-// (`use`); an answer to an older key is thrown away, what is shown stays until
-// the next answer is there, and what failed because the server was away is read
-// again when it is back.
+// A value that is loaded from the server for a key, for example a step or a layer of a session.
+// It is loaded only while it has users (`use`). Responses for an older key are discarded. The old
+// value is kept until the next response. After a reconnect, failed loads are repeated.
 import { effect, signal, type ReadonlySignal, untracked } from '@preact/signals';
-import type { Answer, ApiError } from '../net/api';
+import type { ApiResult, ApiError } from '../net/api';
 
 export interface Loaded<T> {
-  readonly key: string | null; // what is wanted; null: nothing
-  readonly of: string | null; // the key that `value` belongs to
+  readonly key: string | null; // the current key; null: nothing to load
+  readonly loadedKey: string | null; // the key that `value` belongs to
   readonly value: T | null;
   readonly loading: boolean;
   readonly error: ApiError | null; // of `key`
 }
 
 export interface ResourceOptions<T> {
-  // Null while there is nothing to read. Read inside of an effect.
+  // Returns null if there is nothing to load. Called inside an effect.
   readonly key: () => string | null;
-  readonly load: (signal: AbortSignal) => Answer<T>;
-  // Counts up whenever the server is back.
-  readonly back: ReadonlySignal<number>;
-  // Whether it may be there soon: asked again, a few times.
-  readonly comes?: (error: ApiError) => boolean;
-  // How many answers are kept, for what never changes.
-  readonly keep?: number;
+  readonly load: (signal: AbortSignal) => ApiResult<T>;
+  // Incremented after each reconnect.
+  readonly reconnects: ReadonlySignal<number>;
+  // Whether the error is temporary: the load is retried a few times.
+  readonly isTemporary?: (error: ApiError) => boolean;
+  // Number of cached values, for immutable data.
+  readonly cacheSize?: number;
 }
 
-const NOTHING = { key: null, of: null, value: null, loading: false, error: null } as const;
-const TRIES = 8;
-const TRY_AGAIN_MS = 150;
+const EMPTY = { key: null, loadedKey: null, value: null, loading: false, error: null } as const;
+const MAX_ATTEMPTS = 8;
+const RETRY_MS = 150;
 
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 export class Resource<T> {
   readonly state: ReadonlySignal<Loaded<T>>;
-  private readonly current = signal<Loaded<T>>(NOTHING);
+  private readonly current = signal<Loaded<T>>(EMPTY);
   private readonly options: ResourceOptions<T>;
-  private readonly kept = new Map<string, T>();
+  private readonly cache = new Map<string, T>();
   private users = 0;
   private stop: (() => void) | null = null;
   private control: AbortController | null = null;
@@ -46,7 +44,7 @@ export class Resource<T> {
     this.options = options;
   }
 
-  // From now on somebody looks; the function that it gives ends that.
+  // Registers a user. Returns a function that unregisters it.
   use(): () => void {
     this.users += 1;
     this.stop ??= this.watch();
@@ -59,75 +57,88 @@ export class Resource<T> {
       this.stop?.();
       this.stop = null;
       this.control?.abort();
-      // Who looks next begins with what the key says then.
-      if (this.current.peek().loading) this.current.value = NOTHING;
+      // The next user starts without a pending load.
+      if (this.current.peek().loading) this.current.value = EMPTY;
     };
   }
 
-  // Reads it again, although the key is the same.
+  // Loads the current key again.
   reload(): void {
     const { key } = this.current.peek();
-    if (key !== null) this.kept.delete(key);
+    if (key !== null) this.cache.delete(key);
     if (key !== null && this.stop) void this.read(key);
-    else this.current.value = NOTHING;
+    else this.current.value = EMPTY;
   }
 
   private watch(): () => void {
-    let seen = this.options.back.peek();
+    let seen = this.options.reconnects.peek();
     return effect(() => {
       const key = this.options.key();
-      const back = this.options.back.value;
+      const back = this.options.reconnects.value;
       const isBack = back !== seen;
       seen = back;
       untracked(() => {
-        const { key: wanted, error, loading } = this.current.value;
-        if (key === null) this.leave();
-        else if (key !== wanted || (isBack && (error !== null || loading))) void this.read(key);
+        const { key: currentKey, error, loading } = this.current.value;
+        if (key === null) this.clear();
+        else if (key !== currentKey || (isBack && (error !== null || loading))) void this.read(key);
       });
     });
   }
 
-  private leave(): void {
+  private clear(): void {
     this.control?.abort();
-    if (this.current.value !== NOTHING) this.current.value = NOTHING;
+    if (this.current.value !== EMPTY) this.current.value = EMPTY;
   }
 
   private async read(key: string): Promise<void> {
     this.control?.abort();
-    const kept = this.kept.get(key);
+    const kept = this.cache.get(key);
     if (kept !== undefined) {
-      this.remember(key, kept); // the latest used
-      this.current.value = { key, of: key, value: kept, loading: false, error: null };
+      this.store(key, kept); // mark as most recently used
+      this.current.value = { key, loadedKey: key, value: kept, loading: false, error: null };
       return;
     }
     const control = new AbortController();
     this.control = control;
     this.current.value = { ...this.current.value, key, loading: true, error: null };
-    const answer = await this.ask(control.signal);
+    const answer = await this.loadWithRetries(control.signal);
     if (control.signal.aborted) return;
     if (answer.ok) {
-      this.remember(key, answer.value);
-      this.current.value = { key, of: key, value: answer.value, loading: false, error: null };
+      this.store(key, answer.value);
+      this.current.value = {
+        key,
+        loadedKey: key,
+        value: answer.value,
+        loading: false,
+        error: null,
+      };
     } else {
-      this.current.value = { key, of: null, value: null, loading: false, error: answer.error };
+      this.current.value = {
+        key,
+        loadedKey: null,
+        value: null,
+        loading: false,
+        error: answer.error,
+      };
     }
   }
 
-  private async ask(signal: AbortSignal): Answer<T> {
+  private async loadWithRetries(signal: AbortSignal): ApiResult<T> {
     for (let tries = 1; ; tries += 1) {
       const answer = await this.options.load(signal);
-      const final = answer.ok || tries === TRIES || this.options.comes?.(answer.error) !== true;
+      const final =
+        answer.ok || tries === MAX_ATTEMPTS || this.options.isTemporary?.(answer.error) !== true;
       if (final || signal.aborted) return answer;
-      await sleep(TRY_AGAIN_MS);
+      await sleep(RETRY_MS);
     }
   }
 
-  private remember(key: string, value: T): void {
-    const { keep = 0 } = this.options;
-    if (keep === 0) return;
-    this.kept.delete(key);
-    this.kept.set(key, value);
-    const oldest = this.kept.keys().next();
-    if (this.kept.size > keep && !oldest.done) this.kept.delete(oldest.value);
+  private store(key: string, value: T): void {
+    const { cacheSize = 0 } = this.options;
+    if (cacheSize === 0) return;
+    this.cache.delete(key);
+    this.cache.set(key, value);
+    const oldest = this.cache.keys().next();
+    if (this.cache.size > cacheSize && !oldest.done) this.cache.delete(oldest.value);
   }
 }

@@ -1,16 +1,15 @@
-// What the person has chosen, anywhere: one thing at a time, of the open session
-// and, where it is part of a step, of the step that is shown. Every view marks
-// it and the inspector tells what it is.
+// The selection: one item of the open session or of its selected step. Every view marks it and the
+// inspector describes it.
 
 export type Selection =
   | { readonly kind: 'op'; readonly op: number }
-  | { readonly kind: 'access'; readonly op: number; readonly index: number } // of the op's
+  | { readonly kind: 'access'; readonly op: number; readonly index: number } // index in the op's accesses
   | { readonly kind: 'node'; readonly node: number } // of the step's graph
   | { readonly kind: 'tensor'; readonly tensor: number } // of the step's graph
   | { readonly kind: 'token'; readonly token: number }
   | { readonly kind: 'layer'; readonly layer: number };
 
-// As it stands in an address: o:12, a:12.3, n:7, t:403, k:5, l:3.
+// The form in URLs: o:12, a:12.3, n:7, t:403, k:5, l:3.
 export function encodeSelection(selection: Selection): string {
   switch (selection.kind) {
     case 'op':
@@ -54,7 +53,7 @@ export function sameSelection(a: Selection | null, b: Selection | null): boolean
   return a === b || (a !== null && b !== null && encodeSelection(a) === encodeSelection(b));
 }
 
-// The op that a selection names, if it names one.
+// The op of a selection; null if it has none.
 export function opOf(selection: Selection | null): number | null {
   return selection?.kind === 'op' || selection?.kind === 'access' ? selection.op : null;
 }

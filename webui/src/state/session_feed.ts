@@ -1,6 +1,5 @@
-// Fills a session's TraceData from both sides: live, as things happen, and over
-// HTTP what lacks: after opening, after a loss, at the end. Live events come by
-// the thousand; views hear of them once per frame.
+// Fills a session's TraceData from live events, and over HTTP with the missing data: after
+// opening, after skipped messages and at the end. Views are notified at most once per frame.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Api, ApiError } from '../net/api';
 import type { OpsFrame } from '../net/frames';
@@ -8,21 +7,21 @@ import type { StepSummary, Token } from '../net/types';
 import { TraceData } from './trace_data';
 
 const FRAME_MS = 33;
-const FILL_MS = 500; // at most that often what lacks is asked for
+const PULL_INTERVAL_MS = 500; // minimum interval between requests for missing data
 const TOKENS_PAGE = 1000;
 const STEPS_PAGE = 200;
 
 export class SessionFeed {
   readonly data = new TraceData();
   readonly version: ReadonlySignal<number>; // counts the changes of `data`
-  readonly lost: ReadonlySignal<number>; // live messages that did not reach this page
-  // Steps that the file has, as far as it can be read; null: not all were asked for.
-  readonly readable: ReadonlySignal<number | null>;
-  // Why the last reading of them ended early; null: it did not.
+  readonly skippedMessages: ReadonlySignal<number>; // live messages skipped by the server
+  // Number of readable steps of the file; null: not all pages were requested yet.
+  readonly readableSteps: ReadonlySignal<number | null>;
+  // The error of the last request; null: it succeeded.
   readonly tokensError: ReadonlySignal<ApiError | null>;
   readonly stepsError: ReadonlySignal<ApiError | null>;
-  private readonly counted = signal(0);
-  private readonly missed = signal(0);
+  private readonly versionCount = signal(0);
+  private readonly skipped = signal(0);
   private readonly stepsRead = signal<number | null>(null);
   private readonly tokensFailed = signal<ApiError | null>(null);
   private readonly stepsFailed = signal<ApiError | null>(null);
@@ -31,15 +30,15 @@ export class SessionFeed {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private pulling: Promise<void> | null = null;
   private pullAgain = false;
-  private fillAt = 0;
+  private nextPullMs = 0;
   private closed = false;
 
   constructor(api: Pick<Api, 'tokens' | 'steps'>, id: string) {
     this.api = api;
     this.id = id;
-    this.version = this.counted;
-    this.lost = this.missed;
-    this.readable = this.stepsRead;
+    this.version = this.versionCount;
+    this.skippedMessages = this.skipped;
+    this.readableSteps = this.stepsRead;
     this.tokensError = this.tokensFailed;
     this.stepsError = this.stepsFailed;
   }
@@ -50,30 +49,29 @@ export class SessionFeed {
   }
 
   addToken(token: Token): void {
-    // A live event says what the answer grows by, which is nothing for a token
-    // of the prompt: its text is read later.
+    // The live event of a prompt token has no text; it is read over HTTP.
     if (token.generated) this.data.addToken(token);
     else this.data.announceToken(token.index);
-    this.touch();
+    this.notifyLater();
   }
 
   addStep(step: StepSummary): void {
     this.data.addStep(step);
-    this.touch();
+    this.notifyLater();
   }
 
   addOps(frame: OpsFrame): void {
     this.data.addOps(frame);
-    this.touch();
+    this.notifyLater();
   }
 
   addLoss(total: number): void {
-    this.missed.value = total;
+    this.skipped.value = total;
     void this.pull();
   }
 
-  // Reads what the session has and `data` lacks. One at a time; a wish that
-  // comes meanwhile is kept.
+  // Reads the missing data over HTTP. One pull runs at a time; a call during a pull starts another
+  // one after it.
   pull(): Promise<void> {
     this.pullAgain = true;
     this.pulling ??= this.pullAll().finally(() => {
@@ -82,7 +80,7 @@ export class SessionFeed {
     return this.pulling;
   }
 
-  // As a call: it may have changed while an answer was awaited.
+  // A method, because TypeScript would assume that the field cannot change during an await.
   private isClosed(): boolean {
     return this.closed;
   }
@@ -102,7 +100,7 @@ export class SessionFeed {
       this.tokensFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
       for (const token of page.value.tokens) data.addToken(token);
-      this.touch();
+      this.notifyLater();
       const last = page.value.tokens.at(-1);
       if (!last || last.index + 1 >= page.value.total) return;
       from = data.missingToken(last.index + 1);
@@ -117,7 +115,7 @@ export class SessionFeed {
       this.stepsFailed.value = page.ok ? null : page.error;
       if (!page.ok) return;
       for (const step of page.value.steps) data.addStep(step);
-      this.touch();
+      this.notifyLater();
       const last = page.value.steps.at(-1);
       if (!last || last.step + 1 >= page.value.total) {
         this.stepsRead.value = page.value.total;
@@ -127,16 +125,15 @@ export class SessionFeed {
     }
   }
 
-  // A timer, not an animation frame: a hidden tab has none of those.
-  private touch(): void {
+  // A timer, because hidden tabs get no animation frames.
+  private notifyLater(): void {
     this.timer ??= setTimeout(() => {
       this.timer = null;
       if (this.closed) return;
-      this.counted.value += 1;
-      // What was sent before this page subscribed may not have been on disk when
-      // it asked then.
-      if (!this.data.hasHoles() || Date.now() < this.fillAt) return;
-      this.fillAt = Date.now() + FILL_MS;
+      this.versionCount.value += 1;
+      // Data sent before the subscription may not have been on disk at the first request.
+      if (!this.data.hasGaps() || Date.now() < this.nextPullMs) return;
+      this.nextPullMs = Date.now() + PULL_INTERVAL_MS;
       void this.pull();
     }, FRAME_MS);
   }

@@ -1,9 +1,9 @@
-// The recorded sessions that match what is searched for, and what is done with
-// them: rename, delete with a way back, upload.
+// The list of recorded sessions that match the filter, and its actions: rename, delete with undo,
+// upload.
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { LONGEST_PAGE, sentence, type Answer, type Api, type ApiError } from '../net/api';
+import { MAX_PAGE_ROWS, errorText, type ApiResult, type Api, type ApiError } from '../net/api';
 import type { Session, SessionPage, SessionQuery, SessionSort, SessionState } from '../net/types';
-import { loading, ok, settled, type Loadable } from '../result';
+import { loading, ok, toLoadable, type Loadable } from '../result';
 import type { Toasts } from './toasts';
 
 export interface SessionFilter {
@@ -16,15 +16,15 @@ export interface SessionFilter {
 export interface Upload {
   readonly id: number;
   readonly name: string;
-  readonly share: number; // of its bytes that are sent
+  readonly share: number; // fraction of the bytes sent
   readonly stop: () => void;
 }
 
-export const anySession: SessionFilter = { q: '', state: '', model: '', sort: '-start' };
+export const emptyFilter: SessionFilter = { q: '', state: '', model: '', sort: '-start' };
 
 const PAGE = 100;
-const TYPING_MS = 200;
-const NONE: SessionPage = { total: 0, sessions: [] };
+const TYPING_DELAY_MS = 200;
+const EMPTY_PAGE: SessionPage = { total: 0, sessions: [] };
 
 type SessionsApi = Pick<Api, 'sessions' | 'rename' | 'remove' | 'restore' | 'upload'>;
 
@@ -32,48 +32,48 @@ export class SessionList {
   readonly filter: ReadonlySignal<SessionFilter>;
   readonly page: ReadonlySignal<Loadable<SessionPage, ApiError>>;
   readonly uploads: ReadonlySignal<readonly Upload[]>;
-  private readonly wanted = signal<SessionFilter>(anySession);
+  private readonly currentFilter = signal<SessionFilter>(emptyFilter);
   private readonly latest = signal<Loadable<SessionPage, ApiError>>(loading);
   private readonly sending = signal<readonly Upload[]>([]);
   private readonly api: SessionsApi;
   private readonly toasts: Toasts;
   private control: AbortController | null = null;
-  private listed: SessionFilter | null = null; // that `page` is of
+  private loadedFilter: SessionFilter | null = null; // the filter of `page`
   private timer: ReturnType<typeof setTimeout> | null = null;
   private uploadNumber = 0;
 
   constructor(api: SessionsApi, toasts: Toasts) {
     this.api = api;
     this.toasts = toasts;
-    this.filter = this.wanted;
+    this.filter = this.currentFilter;
     this.page = this.latest;
     this.uploads = this.sending;
   }
 
   setFilter(change: Partial<SessionFilter>): void {
-    this.wanted.value = { ...this.wanted.peek(), ...change };
+    this.currentFilter.value = { ...this.currentFilter.peek(), ...change };
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = setTimeout(
       () => {
-        void this.ask(PAGE);
+        void this.load(PAGE);
       },
-      change.q === undefined ? 0 : TYPING_MS,
+      change.q === undefined ? 0 : TYPING_DELAY_MS,
     );
   }
 
-  // As many as are listed now.
+  // Reloads the list with the same number of rows.
   refresh(): Promise<void> {
     const page = this.latest.peek();
-    return this.ask(Math.max(PAGE, page.is === 'ready' ? page.value.sessions.length : 0));
+    return this.load(Math.max(PAGE, page.is === 'ready' ? page.value.sessions.length : 0));
   }
 
-  more(): Promise<void> {
+  loadMore(): Promise<void> {
     const page = this.latest.peek();
-    const wanted = this.listed === this.wanted.peek(); // else another list is on its way
-    if (!wanted || page.is !== 'ready' || page.value.sessions.length >= page.value.total) {
+    const isCurrent = this.loadedFilter === this.currentFilter.peek(); // else another list is loading
+    if (!isCurrent || page.is !== 'ready' || page.value.sessions.length >= page.value.total) {
       return Promise.resolve();
     }
-    return this.ask(page.value.sessions.length + PAGE, page.value);
+    return this.load(page.value.sessions.length + PAGE, page.value);
   }
 
   find(id: string): Session | undefined {
@@ -81,24 +81,24 @@ export class SessionList {
     return page.is === 'ready' ? page.value.sessions.find((one) => one.id === id) : undefined;
   }
 
-  // Whether it has the title now.
+  // Returns whether the session has the title now.
   async rename(session: Session, title: string): Promise<boolean> {
-    const wanted = title.trim();
-    if (wanted === '' || wanted === session.title) return true;
-    this.replace({ ...session, title: wanted });
-    const result = await this.api.rename(session.id, wanted);
+    const newTitle = title.trim();
+    if (newTitle === '' || newTitle === session.title) return true;
+    this.replace({ ...session, title: newTitle });
+    const result = await this.api.rename(session.id, newTitle);
     this.replace(result.ok ? result.value : session);
-    if (!result.ok) this.toasts.fault(`Not renamed: ${sentence(result.error)}`);
-    // What is searched for may be found by it now, or no more; its place may be another.
+    if (!result.ok) this.toasts.error(`Cannot rename the session: ${errorText(result.error)}`);
+    // The filter and the order may depend on the title.
     void this.refresh();
     return result.ok;
   }
 
-  // `undone` hears when the session has been brought back.
+  // `undone` is called after the session was restored.
   async remove(session: Session, undone: () => void): Promise<boolean> {
     const result = await this.api.remove(session.id);
     if (!result.ok) {
-      this.toasts.fault(`Not deleted: ${sentence(result.error)}`);
+      this.toasts.error(`Cannot delete the session: ${errorText(result.error)}`);
       return false;
     }
     this.drop(session.id);
@@ -112,7 +112,7 @@ export class SessionList {
     return true;
   }
 
-  // Sends the files one after the other; gives the ids that they have here.
+  // Uploads the files one after the other. `open` opens an added session.
   async upload(files: readonly File[], open: (id: string) => void): Promise<void> {
     for (const file of files) {
       const control = new AbortController();
@@ -135,7 +135,7 @@ export class SessionList {
         });
         void this.refresh();
       } else if (result.error.kind !== 'aborted') {
-        this.toasts.fault(`${file.name} was not added: ${sentence(result.error)}`);
+        this.toasts.error(`${file.name} was not added: ${errorText(result.error)}`);
       }
     }
   }
@@ -143,7 +143,7 @@ export class SessionList {
   private async restore(session: Session, undone: () => void): Promise<void> {
     const result = await this.api.restore(session.id);
     if (result.ok) undone();
-    else this.toasts.fault(`Not brought back: ${sentence(result.error)}`);
+    else this.toasts.error(`Cannot restore the session: ${errorText(result.error)}`);
     void this.refresh();
   }
 
@@ -163,18 +163,18 @@ export class SessionList {
       .map((one) => (one.id === id ? { ...one, share } : one));
   }
 
-  // The first `count`, of which those of `known` are there already.
-  private async ask(count: number, known: SessionPage = NONE): Promise<void> {
+  // Loads the first `count` sessions; `known` contains the first of them already.
+  private async load(count: number, known: SessionPage = EMPTY_PAGE): Promise<void> {
     this.control?.abort();
     const control = new AbortController();
     this.control = control;
-    const filter = this.wanted.peek();
+    const filter = this.currentFilter.peek();
     const result = await this.read(filter, count, known, control.signal);
     if (control.signal.aborted) return;
-    if (result.ok) this.listed = filter;
-    // A refresh that fails does not take away what is shown.
-    if (result.ok || this.latest.peek().is !== 'ready') this.latest.value = settled(result);
-    else if (result.error.kind === 'refused') this.toasts.fault(sentence(result.error));
+    if (result.ok) this.loadedFilter = filter;
+    // Keep the shown list if a refresh fails.
+    if (result.ok || this.latest.peek().is !== 'ready') this.latest.value = toLoadable(result);
+    else if (result.error.kind === 'rejected') this.toasts.error(errorText(result.error));
   }
 
   private async read(
@@ -182,15 +182,15 @@ export class SessionList {
     count: number,
     known: SessionPage,
     signal: AbortSignal,
-  ): Answer<SessionPage> {
+  ): ApiResult<SessionPage> {
     const all = new Map(known.sessions.map((one) => [one.id, one]));
     for (let offset = all.size; ;) {
-      const limit = Math.min(LONGEST_PAGE, count - offset);
+      const limit = Math.min(MAX_PAGE_ROWS, count - offset);
       const page = await this.api.sessions({ ...queryOf(filter), ...from(offset), limit }, signal);
       if (!page.ok) return page;
       const { total, sessions } = page.value;
       const moved = total !== known.total || sessions.some(({ id }) => all.has(id));
-      if (known !== NONE && moved) return this.read(filter, count, NONE, signal);
+      if (known !== EMPTY_PAGE && moved) return this.read(filter, count, EMPTY_PAGE, signal);
       for (const one of sessions) all.set(one.id, one);
       offset += sessions.length;
       if (sessions.length === 0 || offset >= Math.min(count, total)) {

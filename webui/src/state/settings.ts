@@ -1,5 +1,4 @@
-// What the person chose and expects to find again: kept in this browser only.
-// Never the prompt.
+// The user's settings, stored in this browser only. They never contain the prompt.
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Level, TimingMode } from '../net/types';
 
@@ -9,10 +8,10 @@ export type ThemeChoice = 'auto' | Theme;
 
 export interface Settings {
   readonly theme: ThemeChoice;
-  readonly letterKeys: boolean; // single letters are shortcuts
+  readonly letterKeys: boolean; // single-key shortcuts are enabled
   readonly showSide: boolean;
   readonly showInspector: boolean;
-  // Parts of the width or the height that two areas divide.
+  // Sizes of the page areas, as fractions.
   readonly sideShare: number;
   readonly inspectorShare: number;
   readonly chatShare: number;
@@ -26,17 +25,17 @@ export interface Settings {
   readonly minP: number;
   readonly repeatPenalty: number;
   readonly repeatLastN: number;
-  readonly seed: string; // empty: the server draws one
+  readonly seed: string; // empty: random
   readonly stop: string; // one per line
   readonly ignoreEos: boolean;
   readonly reusePrefix: boolean;
   readonly level: Level;
   readonly timing: TimingMode;
-  readonly statsPattern: string; // empty: the server's
+  readonly statsPattern: string; // empty: the server's default
 }
 
-// What the server describes where none is sent.
-export const serverStatsPattern = 'attn_out|ffn_out|ffn_moe_out|l_out|result_';
+// The server's default of `stats_pattern`.
+export const defaultStatsPattern = 'attn_out|ffn_out|ffn_moe_out|l_out|result_';
 
 export const defaultSettings: Settings = {
   theme: 'auto',
@@ -65,7 +64,7 @@ export const defaultSettings: Settings = {
   statsPattern: '',
 };
 
-// How the page is divided; the rest is about runs and values.
+// The settings of the page layout.
 export const defaultLayout: Partial<Settings> = {
   showSide: defaultSettings.showSide,
   showInspector: defaultSettings.showInspector,
@@ -77,7 +76,7 @@ export const defaultLayout: Partial<Settings> = {
 
 const KEY = 'tensor-trace.settings';
 
-// A value of an older version or of the wrong type falls back to its default.
+// Missing values and values of the wrong type get their default.
 export function parseSettings(text: string | null): Settings {
   let stored: unknown;
   try {
@@ -94,28 +93,28 @@ export function parseSettings(text: string | null): Settings {
   return Object.fromEntries(kept) as Settings;
 }
 
-// A browser that forbids storage gives the defaults and forgets.
+// Without browser storage, settings start with the defaults and are not saved.
 export class SettingsStore {
-  readonly chosen: ReadonlySignal<Settings>;
-  private readonly current = signal<Settings>(defaultSettings);
+  readonly current: ReadonlySignal<Settings>;
+  private readonly stored = signal<Settings>(defaultSettings);
   private readonly storage: Pick<Storage, 'getItem' | 'setItem'> | null;
 
   constructor(storage: Pick<Storage, 'getItem' | 'setItem'> | null) {
-    this.chosen = this.current;
+    this.current = this.stored;
     this.storage = storage;
     try {
-      this.current.value = parseSettings(storage?.getItem(KEY) ?? null);
+      this.stored.value = parseSettings(storage?.getItem(KEY) ?? null);
     } catch {
-      // The defaults, then.
+      // Keep the defaults.
     }
   }
 
   set(change: Partial<Settings>): void {
-    this.current.value = { ...this.current.peek(), ...change };
+    this.stored.value = { ...this.stored.peek(), ...change };
     try {
-      this.storage?.setItem(KEY, JSON.stringify(this.current.peek()));
+      this.storage?.setItem(KEY, JSON.stringify(this.stored.peek()));
     } catch {
-      // Nothing is lost but the comfort.
+      // Storage is optional.
     }
   }
 }

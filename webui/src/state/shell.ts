@@ -1,46 +1,46 @@
-// What the shell remembers only while it runs: which panel is at hand, what its
-// commands act on, and which of the shell's own windows are open.
+// State of the shell that is not stored: the active panel, its zoom and pan controls, and the open
+// dialog.
 import { signal, type ReadonlySignal } from '@preact/signals';
 
-// What a panel that shows a plane does for the commands of the shell.
-export interface Plane {
-  zoom(factor: number): void; // below 1: closer
-  pan(share: number): void; // of its width; below 0: to the left
+// Zoom and pan of a panel, used by the shell's commands.
+export interface Viewport {
+  zoom(factor: number): void; // below 1: zoom in
+  pan(share: number): void; // fraction of the width; negative: to the left
   fit(): void;
 }
 
 export type Overlay = 'palette' | 'help' | null;
 
 export class Shell {
-  readonly active: ReadonlySignal<string | null>; // panel that was used last
+  readonly active: ReadonlySignal<string | null>; // the panel used last
   readonly overlay: ReadonlySignal<Overlay>;
-  private readonly used = signal<string | null>(null);
-  private readonly above = signal<Overlay>(null);
-  private readonly planes = new Map<string, Plane>();
+  private readonly activePanel = signal<string | null>(null);
+  private readonly openOverlay = signal<Overlay>(null);
+  private readonly viewports = new Map<string, Viewport>();
 
   constructor() {
-    this.active = this.used;
-    this.overlay = this.above;
+    this.active = this.activePanel;
+    this.overlay = this.openOverlay;
   }
 
   activate(panel: string): void {
-    this.used.value = panel;
+    this.activePanel.value = panel;
   }
 
   show(overlay: Overlay): void {
-    this.above.value = overlay;
+    this.openOverlay.value = overlay;
   }
 
-  // The panel's plane while it is drawn; the function that it gives takes it back.
-  offer(panel: string, plane: Plane): () => void {
-    this.planes.set(panel, plane);
+  // Registers the controls of a panel. Returns a function that unregisters them.
+  registerViewport(panel: string, viewport: Viewport): () => void {
+    this.viewports.set(panel, viewport);
     return () => {
-      if (this.planes.get(panel) === plane) this.planes.delete(panel);
+      if (this.viewports.get(panel) === viewport) this.viewports.delete(panel);
     };
   }
 
-  plane(): Plane | null {
-    const active = this.used.peek();
-    return (active === null ? undefined : this.planes.get(active)) ?? null;
+  viewport(): Viewport | null {
+    const active = this.activePanel.peek();
+    return (active === null ? undefined : this.viewports.get(active)) ?? null;
   }
 }

@@ -1,4 +1,4 @@
-// Generated tokens per second over the last steps; null while there are too few.
+// Generated tokens per second over the last steps; null if there are too few.
 import type { TraceData } from './trace_data';
 
 const STEPS = 16;

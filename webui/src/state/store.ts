@@ -1,6 +1,5 @@
-// The one place that holds state. Each part is changed by its own methods only;
-// views read signals. Here the parts are put together, and what comes from the
-// server goes to the part that it concerns.
+// The store holds all state. It connects the parts and forwards server events to them. Only the
+// methods of a part change its state; views read signals.
 import { computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals';
 import type { Api } from '../net/api';
 import type { OpsFrame } from '../net/frames';
@@ -11,15 +10,15 @@ import { themeOf } from '../theme';
 import { Chat } from './chat';
 import { Connection } from './connection';
 import { Models } from './models';
-import { Navigation, type Browser, type How } from './navigation';
-import { OpenSession, stepBeside, stepOfToken } from './open_session';
+import { Navigation, type Browser, type HistoryMode } from './navigation';
+import { OpenSession, adjacentStep, stepOfToken } from './open_session';
 import { sameSelection, type Selection } from './selection';
 import { SessionList } from './session_list';
 import { SettingsStore, type Theme } from './settings';
 import { Shell } from './shell';
 import { Toasts } from './toasts';
 import type { KnownPanels } from './url';
-import { atStep, withKey } from './view';
+import { withStep, withKey } from './view';
 
 // The part of net/live.ts that the store uses.
 export interface Watcher {
@@ -37,7 +36,7 @@ export interface StoreParts {
 }
 
 const KINDS: readonly LiveKind[] = ['token', 'step', 'op', 'progress'];
-const POLL_MS = 1000; // of a run while the live connection is away
+const POLL_MS = 1000; // interval for polling a run without WebSocket
 const CLOCK_MS = 10_000;
 
 export class Store implements LiveSink {
@@ -55,21 +54,21 @@ export class Store implements LiveSink {
   // The token under the pointer, in the answer or the heat map.
   readonly hoverToken = signal<number | null>(null);
   private readonly clock = signal(Date.now());
-  private readonly opened = signal<OpenSession | null>(null);
+  private readonly current = signal<OpenSession | null>(null);
   private readonly api: Api;
   private readonly panels: KnownPanels;
   private live: Watcher | null = null;
-  private sent: Run | null = null; // opens with what the answer said
+  private startedRun: Run | null = null; // the run that was just started, used when its session opens
 
   constructor({ api, browser, panels, local, tab, systemTheme }: StoreParts) {
     this.api = api;
     this.panels = panels;
-    this.open = this.opened;
+    this.open = this.current;
     this.now = this.clock;
     this.settings = new SettingsStore(local);
-    this.theme = themeOf(this.settings.chosen, systemTheme);
+    this.theme = themeOf(this.settings.current, systemTheme);
     this.navigation = new Navigation(browser, panels, (dropped) => {
-      this.toasts.fault(`The link has parts that mean nothing here: ${dropped.join(', ')}`);
+      this.toasts.error(`Ignored invalid parts of the link: ${dropped.join(', ')}`);
     });
     this.connection = new Connection(api);
     this.models = new Models(api, this.toasts);
@@ -77,17 +76,17 @@ export class Store implements LiveSink {
     this.chat = new Chat({
       api,
       model: this.models.current,
-      several: () => {
-        const shelf = this.models.shelf.peek();
-        return shelf.is === 'ready' && shelf.value.models.length > 1;
+      hasSeveralModels: () => {
+        const list = this.models.list.peek();
+        return list.is === 'ready' && list.value.models.length > 1;
       },
-      settings: this.settings.chosen,
+      settings: this.settings.current,
       open: (run) => {
-        this.sent = run;
+        this.startedRun = run;
         this.navigation.toSession(run.id);
         void this.sessions.refresh();
       },
-      refused: () => {
+      rejected: () => {
         void this.models.watch();
       },
       storage: tab,
@@ -100,16 +99,16 @@ export class Store implements LiveSink {
     effect(() => {
       const id = this.navigation.view.value.session;
       untracked(() => {
-        this.show(id);
+        this.openById(id);
       });
     });
     let seen = 0;
     effect(() => {
-      const back = this.connection.back.value;
+      const back = this.connection.reconnects.value;
       if (back === seen) return;
       seen = back;
       untracked(() => {
-        this.catchUp();
+        this.reloadAll();
       });
     });
     live.connect();
@@ -119,15 +118,15 @@ export class Store implements LiveSink {
       this.clock.value = Date.now();
     }, CLOCK_MS);
     setInterval(() => {
-      if (this.connection.reach.peek().is === 'live') return;
-      const open = this.opened.peek();
+      if (this.connection.state.peek().is === 'live') return;
+      const open = this.current.peek();
       if (open?.active.peek()) void open.refreshRun();
     }, POLL_MS);
   }
 
-  // ---- What the person does with panels, sessions and steps ---------------------------
+  // ---- User actions -----------------------------------------------------------------
 
-  // Brings a panel to the front of its place.
+  // Selects the tab of a panel.
   reveal(panel: string): void {
     const place = this.panels.get(panel);
     if (place === undefined) return;
@@ -139,22 +138,22 @@ export class Store implements LiveSink {
     );
     this.shell.activate(panel);
     if (place === 'inspector') this.settings.set({ showInspector: true });
-    if (place === 'chat' || place === 'shelf') this.settings.set({ showSide: true });
+    if (place === 'chat' || place === 'sessions') this.settings.set({ showSide: true });
   }
 
-  // By 1 to the next step of the phase, by -1 to the one before.
+  // Goes to the next (1) or previous (-1) step of the phase.
   moveStep(by: 1 | -1, repeated: boolean): void {
-    const open = this.opened.peek();
+    const open = this.current.peek();
     const step = open?.step.peek() ?? null;
     if (!open || step === null) return;
-    const next = stepBeside(open.data, this.navigation.view.peek().phase, step, by);
-    if (next !== null) this.navigation.toStep(next, repeated ? 'walk' : 'push');
+    const next = adjacentStep(open.data, this.navigation.view.peek().phase, step, by);
+    if (next !== null) this.navigation.toStep(next, repeated ? 'coalesce' : 'push');
   }
 
-  // A token, the step that computed it and, where one is meant, a layer.
+  // Selects a token, the step that processed it and optionally a layer.
   selectToken(session: OpenSession, token: number, layer: number | null = null): void {
     const step = stepOfToken(session.data, token);
-    const view = atStep(this.navigation.view.peek(), step ?? this.navigation.view.peek().step);
+    const view = withStep(this.navigation.view.peek(), step ?? this.navigation.view.peek().step);
     this.navigation.go({
       ...view,
       layer: layer ?? view.layer,
@@ -162,7 +161,7 @@ export class Store implements LiveSink {
     });
   }
 
-  select(selection: Selection | null, how: How = 'push'): void {
+  select(selection: Selection | null, how: HistoryMode = 'push'): void {
     const before = this.navigation.view.peek().selection;
     if (!sameSelection(before, selection)) this.navigation.change({ selection }, how);
   }
@@ -172,13 +171,13 @@ export class Store implements LiveSink {
     const layers = this.layers.peek();
     const next = Math.min(layers - 1, Math.max(0, layer + by));
     if (next >= 0 && next !== layer) {
-      this.navigation.change({ layer: next }, repeated ? 'walk' : 'push');
+      this.navigation.change({ layer: next }, repeated ? 'coalesce' : 'push');
     }
   }
 
-  // Layers of the open session's model; 0 while that is not known.
+  // Number of layers of the open session's model; 0 if unknown.
   readonly layers = computed(() => {
-    const open = this.opened.value;
+    const open = this.current.value;
     if (!open) return 0;
     void open.feed.version.value;
     const info = open.info.value;
@@ -187,18 +186,18 @@ export class Store implements LiveSink {
   });
 
   async removeSession(session: Session): Promise<void> {
-    const wasOpen = this.opened.peek()?.id === session.id;
+    const wasOpen = this.current.peek()?.id === session.id;
     const removed = await this.sessions.remove(session, () => {
       if (wasOpen) this.navigation.toSession(session.id, 'replace');
     });
-    if (removed && this.opened.peek()?.id === session.id) {
+    if (removed && this.current.peek()?.id === session.id) {
       this.navigation.toSession(null, 'replace');
     }
   }
 
   async renameSession(session: Session, title: string): Promise<void> {
     if (!(await this.sessions.rename(session, title))) return;
-    if (this.opened.peek()?.id === session.id) await this.opened.peek()?.refresh();
+    if (this.current.peek()?.id === session.id) await this.current.peek()?.refresh();
   }
 
   upload(files: readonly File[]): void {
@@ -207,20 +206,20 @@ export class Store implements LiveSink {
     });
   }
 
-  // Tries to reach the server now instead of later.
+  // Reconnects now.
   retry(): void {
     this.live?.connect();
     void this.connection.probe();
   }
 
-  // ---- What the server says ----------------------------------------------------
+  // ---- Server events ----------------------------------------------------------------
 
   status(status: LiveStatus): void {
-    this.connection.status(status);
+    this.connection.setLiveStatus(status);
   }
 
   fault(detail: string): void {
-    this.toasts.fault(detail);
+    this.toasts.error(detail);
   }
 
   event(event: LiveEvent): void {
@@ -229,36 +228,35 @@ export class Store implements LiveSink {
       case 'subscribed':
         return;
       case 'error': {
-        // Recorded by an earlier run of the server: there is nothing to hear,
-        // but also nothing running any more.
-        const open = this.opened.peek();
+        // Recorded by an earlier server process: there are no live events and no run.
+        const open = this.current.peek();
         if (event.code === 'not_live') void open?.refreshRun();
-        else this.fault(event.detail ?? 'The live connection refused a command.');
+        else this.fault(event.detail ?? 'The server rejected a live command.');
         return;
       }
       default: {
-        const open = this.opened.peek();
+        const open = this.current.peek();
         if (open?.id === event.session) open.event(event);
       }
     }
   }
 
   opsFrame(session: string, frame: OpsFrame): void {
-    const open = this.opened.peek();
+    const open = this.current.peek();
     if (open?.id === session) open.opsFrame(frame);
   }
 
-  // ---- How ----------------------------------------------------------------------
+  // ---- Internals --------------------------------------------------------------------
 
-  private show(id: string | null): void {
-    const before = this.opened.peek();
+  private openById(id: string | null): void {
+    const before = this.current.peek();
     if ((before?.id ?? null) === id) return;
     before?.close();
     this.hoverToken.value = null;
-    const run = this.sent?.id === id ? this.sent : null;
-    this.sent = null;
-    this.opened.value = id === null ? null : this.openSession(id, run);
-    // A page that falls behind shows what is new; what it missed is read over HTTP.
+    const run = this.startedRun?.id === id ? this.startedRun : null;
+    this.startedRun = null;
+    this.current.value = id === null ? null : this.openSession(id, run);
+    // If the page falls behind, it gets the newest data and reads the skipped data over HTTP.
     this.live?.watch(id, id === null ? [] : KINDS, { thin: 'latest' });
   }
 
@@ -266,20 +264,20 @@ export class Store implements LiveSink {
     return new OpenSession(id, run, {
       api: this.api,
       navigation: this.navigation,
-      back: this.connection.back,
+      reconnects: this.connection.reconnects,
       ended: (ended) => {
-        if (ended) this.chat.settle(ended);
+        if (ended) this.chat.finishTurn(ended);
         void this.sessions.refresh();
       },
       fault: (text) => {
-        this.toasts.fault(text);
+        this.toasts.error(text);
       },
     });
   }
 
-  private catchUp(): void {
+  private reloadAll(): void {
     void this.models.watch();
     void this.sessions.refresh();
-    void this.opened.peek()?.refresh();
+    void this.current.peek()?.refresh();
   }
 }

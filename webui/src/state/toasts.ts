@@ -1,5 +1,5 @@
-// Short messages about what was done or went wrong, some with a way back. They
-// go by themselves, faults only when they are sent away.
+// Short messages about completed actions, some with Undo, and errors. They disappear after a
+// timeout; errors stay until dismissed.
 import { signal, type ReadonlySignal } from '@preact/signals';
 
 export interface Toast {
@@ -11,7 +11,7 @@ export interface Toast {
 
 const DONE_MS = 6000;
 const ACTION_MS = 12_000;
-const MOST = 4;
+const MAX_TOASTS = 4;
 
 export class Toasts {
   readonly list: ReadonlySignal<readonly Toast[]>;
@@ -25,11 +25,11 @@ export class Toasts {
 
   done(text: string, action: Toast['action'] = null): void {
     const toast = this.add('done', text, action);
-    this.run(toast);
+    this.startTimer(toast);
   }
 
-  fault(text: string): void {
-    // The same complaint twice is one complaint.
+  error(text: string): void {
+    // Do not repeat the same error.
     if (this.current.peek().some((toast) => toast.text === text)) return;
     this.add('fault', text, null);
   }
@@ -39,7 +39,7 @@ export class Toasts {
     this.current.value = this.current.peek().filter((toast) => toast.id !== id);
   }
 
-  // While somebody reads it, it stays.
+  // Keeps the toast while the pointer or the focus is on it.
   pause(id: number): void {
     clearTimeout(this.timers.get(id));
     this.timers.delete(id);
@@ -47,19 +47,19 @@ export class Toasts {
 
   resume(id: number): void {
     const toast = this.current.peek().find((one) => one.id === id);
-    if (toast?.tone === 'done') this.run(toast);
+    if (toast?.tone === 'done') this.startTimer(toast);
   }
 
   private add(tone: Toast['tone'], text: string, action: Toast['action']): Toast {
     this.last += 1;
     const toast = { id: this.last, tone, text, action };
     const all = [...this.current.peek(), toast];
-    for (const old of all.slice(0, -MOST)) this.pause(old.id);
-    this.current.value = all.slice(-MOST);
+    for (const old of all.slice(0, -MAX_TOASTS)) this.pause(old.id);
+    this.current.value = all.slice(-MAX_TOASTS);
     return toast;
   }
 
-  private run({ id, action }: Toast): void {
+  private startTimer({ id, action }: Toast): void {
     this.pause(id);
     const timer = setTimeout(
       () => {

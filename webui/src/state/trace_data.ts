@@ -1,37 +1,35 @@
-// The tokens and step summaries of the open session, as they arrive: live, in
-// order, or in pages over HTTP, in any order and more than once. Grows to some
-// ten thousand entries, so it is changed in place; the store counts a version
-// up for the views that read it.
+// The tokens and step summaries of the open session. They arrive live in order, or over HTTP in
+// any order and possibly repeatedly. The arrays may have tens of thousands of entries and are
+// changed in place; SessionFeed increments a version for the views.
 import type { OpsFrame } from '../net/frames';
 import type { Op, StepSummary, Token } from '../net/types';
 
-// What is known of the step that the model is computing now.
-export interface Flight {
+// The step in flight, i.e. the step that the model is computing now.
+export interface StepInFlight {
   readonly step: number;
   readonly ops: number; // done so far
-  readonly endNs: number; // of the last of them
-  // Time per layer so far, the last entry outside of any layer; null while no
-  // step of the same graph has said which op belongs to which layer.
+  readonly endNs: number; // end of the last finished op
+  // Time per layer so far; the last entry is for ops without a layer. Null until the layer of each
+  // op is known from an earlier step of the same graph.
   readonly layersNs: readonly number[] | null;
 }
 
 export class TraceData {
   readonly tokens: (Token | undefined)[] = [];
   readonly steps: (StepSummary | undefined)[] = [];
-  flight: Flight | null = null;
-  // Layer of each op by template; the row after the last layer for ops outside.
+  flight: StepInFlight | null = null;
+  // Row of each op by template: its layer, or the row after the last layer for ops without one.
   private readonly rowOfOp = new Map<number, Int32Array>();
 
   addToken(token: Token): void {
     const known = this.tokens[token.index];
-    // A piece that streamed empty (an incomplete character) is not replaced by
-    // the placeholder that a page of recorded tokens has for it.
+    // A token streamed with empty text (an incomplete character) is not replaced by the placeholder
+    // of the recorded token.
     if (known?.id === token.id && known.generated && known.text === '') return;
     this.tokens[token.index] = token;
   }
 
-  // A token is known to be there, its text is not: a live event says only what
-  // the answer grows by, which is nothing for a token of the prompt.
+  // Notes that a prompt token exists. Its live event has no text; the token is read over HTTP.
   announceToken(index: number): void {
     if (index >= this.tokens.length) this.tokens.length = index + 1;
   }
@@ -41,16 +39,16 @@ export class TraceData {
     if (this.flight && step.step >= this.flight.step) this.flight = null;
   }
 
-  // First index at or after `from` that has not arrived.
+  // The first index at or after `from` that has not arrived.
   missingToken(from: number): number {
-    return firstHole(this.tokens, from);
+    return firstGap(this.tokens, from);
   }
 
   missingStep(from: number): number {
-    return firstHole(this.steps, from);
+    return firstGap(this.steps, from);
   }
 
-  hasHoles(): boolean {
+  hasGaps(): boolean {
     return this.missingToken(0) < this.tokens.length || this.missingStep(0) < this.steps.length;
   }
 
@@ -62,7 +60,7 @@ export class TraceData {
     return this.lastStep()?.layers.ns.length ?? 0;
   }
 
-  // The ops of a finished step tell the layers of every step of its template.
+  // Stores the layer of each op of a template, from the ops of a finished step.
   learnTemplate(template: number, ops: readonly Op[]): void {
     if (this.rowOfOp.has(template)) return;
     const outside = this.rows() - 1;
@@ -72,7 +70,7 @@ export class TraceData {
   }
 
   addOps(frame: OpsFrame): void {
-    if (this.steps[frame.step]) return; // the summary came first
+    if (this.steps[frame.step]) return; // the summary arrived first
     if (frame.withdrawn) {
       this.flight = null;
       return;
@@ -87,23 +85,23 @@ export class TraceData {
     };
   }
 
-  private flightLayers(begun: Flight | null, frame: OpsFrame): readonly number[] | null {
-    // The step in flight is taken to have the graph of the one before it, which
-    // holds for nearly all; its summary corrects the column when it ends.
+  private flightLayers(begun: StepInFlight | null, frame: OpsFrame): readonly number[] | null {
+    // Assumes that the step in flight has the same graph as the step before it, which is nearly
+    // always true. Its summary corrects the column.
     const last = this.lastStep();
     const rowOf = last?.phase === 'generate' ? this.rowOfOp.get(last.template) : undefined;
     if (!rowOf || (frame.firstOp > 0 && !begun?.layersNs)) return null;
     const layers = begun?.layersNs ? [...begun.layersNs] : new Array<number>(this.rows()).fill(0);
     for (let i = 0; i < frame.op.length; i += 1) {
       const row = rowOf[frame.op[i] ?? -1];
-      if (row === undefined) return null; // a longer graph: not the same one
+      if (row === undefined) return null; // another graph
       layers[row] = (layers[row] ?? 0) + (frame.endNs[i] ?? 0) - (frame.beginNs[i] ?? 0);
     }
     return layers;
   }
 }
 
-function firstHole(list: readonly unknown[], from: number): number {
+function firstGap(list: readonly unknown[], from: number): number {
   let at = from;
   while (at < list.length && list[at] !== undefined) at += 1;
   return at;

@@ -1,26 +1,25 @@
-// The address of a view:
+// The URL hash of a view:
 //
 //   #1&session=ID&ph=g&step=12&l=5&sel=o:403&full=graph&tab=graph,steps
 //     &f.ops=op:mul_mat&o.ops=-duration&w.heat=0:48
 //
-// The number in front is the version of this form. `f.`, `o.` and `w.` name the
-// panel whose filter, order and window they are, so that a new panel needs
-// nothing here. What is missing has its usual value; what is wrong is left out
-// and told. A prompt never stands in it.
+// The number is the version of the format. `f.`, `o.` and `w.` are followed by the panel id and
+// hold its filter, order and window, so a new panel needs no change here. Missing parts have their
+// default. Invalid parts are ignored and reported. The hash never contains the prompt.
 import { decodeSelection, encodeSelection } from './selection';
 import { emptyView, type PhaseFilter, type View, type Window } from './view';
 
 const VERSION = '1';
 const PHASES: Readonly<Record<string, PhaseFilter>> = { p: 'prompt', g: 'generate' };
-const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // as openapi.yaml has it
-const LONGEST_FILTER = 400;
+const SESSION = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/; // same pattern as in openapi.yaml
+const MAX_FILTER_LENGTH = 400;
 
-// The panels that there are: id -> place.
+// All panels: id -> place.
 export type KnownPanels = ReadonlyMap<string, string>;
 
-export interface Read {
+export interface ParsedHash {
   readonly view: View;
-  readonly dropped: readonly string[]; // parts that were not understood
+  readonly invalid: readonly string[]; // invalid parts
 }
 
 export function toHash(view: View): string {
@@ -43,22 +42,22 @@ export function toHash(view: View): string {
   return parts.length === 1 ? '' : `#${parts.join('&')}`;
 }
 
-export function fromHash(hash: string, panels: KnownPanels): Read {
+export function fromHash(hash: string, panels: KnownPanels): ParsedHash {
   const text = hash.replace(/^#/, '');
-  if (text === '') return { view: emptyView, dropped: [] };
+  if (text === '') return { view: emptyView, invalid: [] };
   const [version, ...parts] = text.split('&');
-  if (version !== VERSION) return { view: emptyView, dropped: [`the form “${version ?? ''}”`] };
+  if (version !== VERSION) return { view: emptyView, invalid: [`version “${version ?? ''}”`] };
   let view = emptyView;
-  const dropped: string[] = [];
+  const invalid: string[] = [];
   for (const part of parts) {
     const next = part === '' ? view : withPart(view, part, panels);
     if (next) view = next;
-    else dropped.push(shown(part));
+    else invalid.push(truncated(part));
   }
-  return { view, dropped };
+  return { view, invalid };
 }
 
-// Null when the part says nothing that a view can have.
+// Returns null for an invalid part.
 function withPart(view: View, part: string, panels: KnownPanels): View | null {
   const at = part.indexOf('=');
   const key = part.slice(0, Math.max(0, at));
@@ -90,7 +89,7 @@ function withPart(view: View, part: string, panels: KnownPanels): View | null {
   }
   switch (key.slice(0, 2)) {
     case 'f.':
-      return value.length > LONGEST_FILTER
+      return value.length > MAX_FILTER_LENGTH
         ? null
         : { ...view, filters: { ...view.filters, [panel]: value } };
     case 'o.':
@@ -125,4 +124,4 @@ function decoded(text: string): string | null {
   }
 }
 
-const shown = (part: string): string => (part.length > 40 ? `${part.slice(0, 40)}…` : part);
+const truncated = (part: string): string => (part.length > 40 ? `${part.slice(0, 40)}…` : part);

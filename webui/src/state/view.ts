@@ -1,21 +1,19 @@
-// What the page looks at: everything that a link must bring back, and nothing
-// else. Prompts are no part of it.
+// The view: exactly the state that a link restores. It does not contain prompts.
 import type { Selection } from './selection';
 
 export type PhaseFilter = 'all' | 'prompt' | 'generate';
 
-// Part of a panel's plane: x0, x1 and, where it has two directions, y0, y1, in
-// the panel's own units.
+// The visible range of a panel: x0, x1 and, if it has two axes, y0, y1, in the panel's units.
 export type Window = readonly number[];
 
 export interface View {
   readonly session: string | null;
   readonly phase: PhaseFilter;
-  readonly step: number | null; // null: the newest one
-  readonly layer: number; // that the layer graph shows
+  readonly step: number | null; // null: the newest
+  readonly layer: number; // the layer of the layer graph
   readonly selection: Selection | null;
-  readonly full: string | null; // the panel that fills the page
-  readonly tabs: Readonly<Record<string, string>>; // shown panel by place, where not the first
+  readonly full: string | null; // the full-screen panel
+  readonly tabs: Readonly<Record<string, string>>; // selected panel by place; absent: the first
   readonly filters: Readonly<Record<string, string>>; // by panel
   readonly sorts: Readonly<Record<string, string>>; // by panel: column, or -column
   readonly windows: Readonly<Record<string, Window>>; // by panel; absent: all
@@ -34,9 +32,8 @@ export const emptyView: View = {
   windows: {},
 };
 
-// Another session: what belonged to the one before is gone, how the panels
-// stand and what they filter stays.
-export function atSession(view: View, session: string | null): View {
+// The view after opening another session. Keeps the tabs, filters and sort orders, resets the rest.
+export function withSession(view: View, session: string | null): View {
   if (view.session === session) return view;
   return {
     ...view,
@@ -50,21 +47,21 @@ export function atSession(view: View, session: string | null): View {
   };
 }
 
-// Parts of a step are numbered in it: another step has other ones. Ops keep
-// their number, since nearly all steps of a session have the same graph.
-export function atStep(view: View, step: number | null): View {
+// The view after selecting another step. A selected token is cleared. A selected op is kept, since
+// nearly all steps of a session have the same graph.
+export function withStep(view: View, step: number | null): View {
   if (view.step === step) return view;
   const kept = view.selection?.kind === 'token' ? null : view.selection;
   return { ...view, step, selection: kept };
 }
 
-// One level back: full screen, then the selection. Null: there is none.
-export function unwound(view: View): View | null {
+// The view after Escape: exits full screen, else clears the selection. Null: nothing to do.
+export function afterEscape(view: View): View | null {
   if (view.full !== null) return { ...view, full: null };
   return view.selection === null ? null : { ...view, selection: null };
 }
 
-// `key` without a value when it is null, as a record in a view holds it.
+// The record with `key` set to `value`, or without `key` if the value is null.
 export function withKey<T>(
   record: Readonly<Record<string, T>>,
   key: string,

@@ -1,10 +1,10 @@
 import { Icon, type IconName } from './icons';
 
-// A button with a drawing only; its name is what the pointer and a reader get.
+// A button with an icon only. `label` is its accessible name and tooltip.
 export function IconButton(props: {
   icon: IconName;
   label: string;
-  hint?: string; // besides the label, for instance its key
+  hint?: string; // shown in the tooltip, for example the shortcut
   disabled?: boolean | undefined;
   pressed?: boolean;
   class?: string;

@@ -1,4 +1,4 @@
-// VGrid as a component: made once, then only told what to show.
+// VGrid as a component: created once, then updated with show().
 import { useEffect, useRef } from 'preact/hooks';
 import { VGrid, type Column, type Sort } from '../grid/vgrid';
 

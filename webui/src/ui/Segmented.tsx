@@ -1,4 +1,4 @@
-// One of a few: radio buttons that look like one control.
+// A segmented control: radio buttons drawn as one control.
 export function Segmented<T extends string>(props: {
   label: string;
   value: T;

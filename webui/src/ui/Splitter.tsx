@@ -1,24 +1,23 @@
-// The bar between two areas: dragged, or moved with the arrow keys. `share` is
-// the part of the whole that the area before the bar has, or, with `from: 'end'`,
-// the area behind it. A double click gives it back its first size.
+// The bar between two areas, moved with the pointer or the arrow keys. `share` is the fraction of
+// the area before the bar, or with `from: 'end'` of the area after it. A double click resets it.
 const KEY_STEP = 0.02;
 
 export function Splitter(props: {
   label: string;
-  direction: 'row' | 'column'; // how the areas stand
+  direction: 'row' | 'column'; // how the areas are arranged
   share: number;
   from?: 'start' | 'end';
-  least: number;
-  most: number;
-  usual: number;
+  min: number;
+  max: number;
+  initial: number;
   move: (share: number) => void;
 }) {
-  const { direction, from = 'start', least, most } = props;
+  const { direction, from = 'start', min, max } = props;
   const move = (share: number): void => {
-    props.move(Math.min(most, Math.max(least, share)));
+    props.move(Math.min(max, Math.max(min, share)));
   };
   const back = direction === 'row' ? 'ArrowLeft' : 'ArrowUp';
-  const forth = direction === 'row' ? 'ArrowRight' : 'ArrowDown';
+  const forward = direction === 'row' ? 'ArrowRight' : 'ArrowDown';
   const sign = from === 'start' ? 1 : -1;
   return (
     <div
@@ -28,15 +27,15 @@ export function Splitter(props: {
       tabIndex={0}
       aria-label={props.label}
       aria-orientation={direction === 'row' ? 'vertical' : 'horizontal'}
-      aria-valuemin={Math.round(100 * least)}
-      aria-valuemax={Math.round(100 * most)}
+      aria-valuemin={Math.round(100 * min)}
+      aria-valuemax={Math.round(100 * max)}
       aria-valuenow={Math.round(100 * props.share)}
       onDblClick={() => {
-        move(props.usual);
+        move(props.initial);
       }}
       onKeyDown={(event) => {
         if (event.key === back) move(props.share - sign * KEY_STEP);
-        else if (event.key === forth) move(props.share + sign * KEY_STEP);
+        else if (event.key === forward) move(props.share + sign * KEY_STEP);
         else return;
         event.preventDefault();
       }}

@@ -1,6 +1,6 @@
-// What a panel says while it has nothing to show, and why.
+// Placeholders for a panel without content: empty, loading, failed.
 import type { ComponentChildren } from 'preact';
-import { sentence, type ApiError } from '../net/api';
+import { errorText, type ApiError } from '../net/api';
 
 export function Empty(props: { children: ComponentChildren }) {
   return (
@@ -19,22 +19,22 @@ export function Loading({ children = 'Loading…' }: { children?: ComponentChild
   );
 }
 
-export function Failed(props: { what: string; error?: ApiError; again?: () => void }) {
+export function Failed(props: { what: string; error?: ApiError; retry?: () => void }) {
   const { error } = props;
   if (error?.kind === 'offline') {
     return (
       <div class="empty" role="status">
         <b>{props.what}</b>
-        <span>The server does not answer. This loads by itself when it is back.</span>
+        <span>The server does not respond. This loads automatically when it is back.</span>
       </div>
     );
   }
   return (
     <div class="empty empty-error" role="alert">
       <b>{props.what}</b>
-      {error && <span>{sentence(error)}</span>}
-      {props.again && (
-        <button type="button" class="link" onClick={props.again}>
+      {error && <span>{errorText(error)}</span>}
+      {props.retry && (
+        <button type="button" class="link" onClick={props.retry}>
           Try again
         </button>
       )}

@@ -1,4 +1,4 @@
-// A list of which only the rows in view are drawn. Rows have one height.
+// A virtual list: renders only the rows in view. All rows have the same height.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -11,7 +11,7 @@ export function VirtualList(props: {
   rowHeight: number; // pixels
   row: (index: number) => ComponentChildren;
   keyOf: (index: number) => string;
-  onEnd: () => void; // the last row is in view
+  onEndReached: () => void; // called when the last row is in view
 }) {
   const { count, rowHeight } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -35,7 +35,7 @@ export function VirtualList(props: {
   const last = Math.min(count, Math.ceil((top + height) / rowHeight) + OVERSCAN);
   const atEnd = last >= count && count > 0;
   useEffect(() => {
-    if (atEnd) props.onEnd();
+    if (atEnd) props.onEndReached();
   }, [atEnd, count]);
   return (
     <div ref={box} class="virtual" tabIndex={0} aria-label={props.label} role="group">

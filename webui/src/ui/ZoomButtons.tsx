@@ -1,31 +1,31 @@
-import type { Plane } from '../state/shell';
+import type { Viewport } from '../state/shell';
 import { IconButton } from './Button';
 
-// Over the corner of a plane.
+// Zoom buttons in the corner of a chart.
 export function ZoomButtons(props: {
-  plane: () => Plane | null;
-  whole: boolean; // everything is in view already
+  viewport: () => Viewport | null;
+  whole: boolean; // everything is in view
   reset?: { readonly run: () => void; readonly disabled: boolean };
 }) {
-  const { plane, whole, reset } = props;
+  const { viewport, whole, reset } = props;
   return (
     <div class="zoom">
-      <IconButton icon="plus" label="Zoom in" hint="+" onClick={() => plane()?.zoom(0.7)} />
-      <IconButton icon="minus" label="Zoom out" hint="-" onClick={() => plane()?.zoom(1 / 0.7)} />
+      <IconButton icon="plus" label="Zoom in" hint="+" onClick={() => viewport()?.zoom(0.7)} />
+      <IconButton
+        icon="minus"
+        label="Zoom out"
+        hint="-"
+        onClick={() => viewport()?.zoom(1 / 0.7)}
+      />
       <IconButton
         icon="fit"
         label="Show all"
         hint="0"
         disabled={whole}
-        onClick={() => plane()?.fit()}
+        onClick={() => viewport()?.fit()}
       />
       {reset && (
-        <IconButton
-          icon="reset"
-          label="As at first"
-          disabled={reset.disabled}
-          onClick={reset.run}
-        />
+        <IconButton icon="reset" label="Reset view" disabled={reset.disabled} onClick={reset.run} />
       )}
     </div>
   );

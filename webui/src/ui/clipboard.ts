@@ -1,5 +1,5 @@
-// Copies a text. Browsers give the clipboard only to secure pages; a server that
-// is reached over plain HTTP in a local network has the old way.
+// Copies text. Returns false if the browser denies access. The clipboard API needs a secure context;
+// over plain HTTP the deprecated execCommand is used.
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -16,7 +16,7 @@ function copyBySelection(text: string): boolean {
   const before = document.activeElement;
   document.body.append(field);
   field.select();
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way outside of secure pages
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- no alternative without a secure context
   const copied = document.execCommand('copy');
   field.remove();
   if (before instanceof HTMLElement) before.focus();

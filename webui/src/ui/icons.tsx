@@ -1,4 +1,4 @@
-// Small line drawings; each stands beside a text or inside of a named button.
+// Decorative icons. Each is used next to text or inside a labelled button.
 const PATHS = {
   sun: 'M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6M8 1v1.6M8 13.4V15M1 8h1.6M13.4 8H15M3 3l1.2 1.2M11.8 11.8 13 13M3 13l1.2-1.2M11.8 4.2 13 3',
   moon: 'M13.5 9.8A6 6 0 0 1 6.2 2.5a6 6 0 1 0 7.3 7.3Z',

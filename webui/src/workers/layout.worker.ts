@@ -1,20 +1,20 @@
-// Lays graphs out away from the page's thread. One answer per question, in
-// order; a question carries a number that its answer has, too.
+// Worker that computes graph layouts outside the main thread. Sends one response per request, in
+// order, with the id of the request.
 import { layoutGraph, type Layout, type LayoutGraph } from '../graph/layout';
 
-export interface LayoutQuestion {
+export interface LayoutRequest {
   readonly id: number;
   readonly graph: LayoutGraph;
 }
-export interface LayoutAnswer {
+export interface LayoutResponse {
   readonly id: number;
   readonly layout: Layout;
 }
 
-// The scope is a worker's; the page's types are those of a window.
+// The global scope is a worker's, but the DOM types describe a window.
 const scope = self as unknown as {
-  onmessage: (event: MessageEvent<LayoutQuestion>) => void;
-  postMessage: (answer: LayoutAnswer) => void;
+  onmessage: (event: MessageEvent<LayoutRequest>) => void;
+  postMessage: (answer: LayoutResponse) => void;
 };
 scope.onmessage = ({ data: { id, graph } }) => {
   scope.postMessage({ id, layout: layoutGraph(graph) });

@@ -1,6 +1,6 @@
-// The real server before its contract, api/openapi.yaml: every route, parameter
-// and response. What the contract documents and nothing here brings about fails
-// the test, but for the table SHOWN_ELSEWHERE.
+// Tests the real server against its contract, api/openapi.yaml: every route, parameter and
+// response. A documented response that no request here produces fails the test, except those in
+// the table SHOWN_ELSEWHERE.
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,106 +9,114 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startServer, type Server } from '../e2e/harness';
-import { ask, jsonOf, type Answer } from './ask';
+import { sendRequest, jsonOf, type HttpResponse } from './http_client';
 import { readContract, type Operation } from './document';
-import { Judge } from './judge';
-import { targetOf, type Given, type Values } from './probes';
-import { bodyOf, prober, walk, type Body } from './walk';
+import { ContractValidator } from './contract_validator';
+import { targetOf, type ValuesByName, type TextByName } from './probes';
+import { bodyOf, prober, testOperations, type Body } from './operation_tests';
 
 const KEY = 'the-key-of-the-contract-test';
 const DENSE = 'pocket';
-const PLACE = {
+const PATH_PARAMETERS = {
   template: '1',
   step: '0',
   layer: '0',
-  /** A session to compare with. */
+  /** The session to compare with. */
   get other() {
     return finished;
   },
 };
 const PROMPT = { prompt: 'Once upon a time', max_tokens: 2 };
-// Memory for more tokens than are made while a test looks at the session.
+// A context for more tokens than are generated while a test reads the running session.
 const CONTEXT = '32768';
 
 const contract = readContract();
-const judge = new Judge(contract);
+const validator = new ContractValidator(contract);
 let folder: string;
 let server: Server;
-let locked: Server; // asks for a key
-let full: Server; // has no room for anything, and no model
-let small: Server; // takes small files only, one live client, and has no model
-let late: Promise<Answer>; // to a request whose body never came
-let finished: string; // a session
-let sparse: string; // one of a mixture of experts
-let deleted: string;
-let file: Buffer; // of the finished session
-const probe = prober(judge, () => server.url);
+let locked: Server; // requires an API key
+let full: Server; // has no disk space left and no model
+let small: Server; // accepts small files only and one live client; has no model
+let late: Promise<HttpResponse>; // response to a request without its body
+let finished: string; // id of a finished session
+let sparse: string; // id of a session of a mixture-of-experts model
+let deleted: string; // id of a deleted session
+let file: Buffer; // file of the finished session
+const probe = prober(validator, () => server.url);
 
 function operation(id: string): Operation {
   const found = contract.operations.find((one) => one.id === id);
-  if (!found) throw new Error(`there is no operation ${id}`);
+  if (!found) throw new Error(`operation ${id} does not exist`);
   return found;
 }
 
 async function get(path: string): Promise<Record<string, unknown>> {
-  return jsonOf(await ask(server.url, { method: 'GET', target: path })) as Record<string, unknown>;
+  return jsonOf(await sendRequest(server.url, { method: 'GET', target: path })) as Record<
+    string,
+    unknown
+  >;
 }
 
-/** Does what `id` names, and says what came of it. */
-async function perform(id: string, path: Values, body?: Body): Promise<Answer> {
+/** Executes the operation `id` and returns the response. */
+async function execute(id: string, path: TextByName, body?: Body): Promise<HttpResponse> {
   const one = operation(id);
   const target = targetOf(one, path);
-  return ask(server.url, { method: one.method, target, ...bodyOf(one, body) });
+  return sendRequest(server.url, { method: one.method, target, ...bodyOf(one, body) });
 }
 
 const sent = (id: string, body: Body | string) => bodyOf(operation(id), body);
 
-/** Something that the operation names, or might, and the statuses it is refused with. */
-async function refuse(id: string, path: Values, expected: readonly number[], at = server) {
+/** Executes an operation that must fail with one of the expected statuses. */
+async function expectRejected(
+  id: string,
+  path: TextByName,
+  expected: readonly number[],
+  at = server,
+) {
   const one = operation(id);
-  const query: Values = id === 'login' ? { code: 'any' } : {};
+  const query: TextByName = id === 'login' ? { code: 'any' } : {};
   const question = { target: targetOf(one, path, query), ...sent(id, bodies[id]?.()) };
   await probe(one, question, expected, at.url);
 }
 
-/** Everything that a session shows. */
-async function look(id: string): Promise<void> {
+/** Reads every GET route of a session. */
+async function readAllRoutes(id: string): Promise<void> {
   for (const one of contract.operations) {
     if (one.method !== 'GET' || !/[/]sessions[/]\{id\}/.test(one.path)) continue;
     if (one.id === 'expertLayer' && id !== sparse) continue;
-    await probe(one, { target: targetOf(one, { ...PLACE, id }) }, [200]);
+    await probe(one, { target: targetOf(one, { ...PATH_PARAMETERS, id }) }, [200]);
   }
 }
 
 async function generate(body: Body): Promise<string> {
-  const answer = await perform('generate', {}, body);
+  const answer = await execute('generate', {}, body);
   const { id } = jsonOf(answer) as { id?: string };
-  if (id === undefined) throw new Error(`nothing is generated: ${answer.body.toString()}`);
+  if (id === undefined) throw new Error(`generate failed: ${answer.body.toString()}`);
   return id;
 }
 
 const stateOf = async (id: string) => (await get(`/api/v1/generate/${id}`)).state;
-const until = (state: () => Promise<unknown>, wanted: unknown) =>
+const until = (state: () => Promise<unknown>, expected: unknown) =>
   vi.waitFor(
     async () => {
-      expect(await state()).toBe(wanted);
+      expect(await state()).toBe(expected);
     },
     { timeout: 20_000, interval: 20 },
   );
 
-async function recorded(body: Body): Promise<string> {
+async function recordSession(body: Body): Promise<string> {
   const id = await generate(body);
   await until(() => stateOf(id), 'done');
   return id;
 }
 
-async function loaded(model: string): Promise<void> {
-  // Refused while another one is still being loaded, so asked again.
-  await until(async () => (await perform('load', { model })).status.toString(), '202');
+async function loadModel(model: string): Promise<void> {
+  // Rejected while another model is loading, so it is retried.
+  await until(async () => (await execute('load', { model })).status.toString(), '202');
   await until(async () => (await get(`/api/v1/models/${model}`)).state, 'loaded');
 }
 
-// Also those before one that could not be started are stopped in the end.
+// All started servers are stopped at the end, even if another one fails to start.
 const running: Server[] = [];
 async function start(args: readonly string[]): Promise<Server> {
   const started = await startServer(args);
@@ -118,7 +126,7 @@ async function start(args: readonly string[]): Promise<Server> {
 
 beforeAll(async () => {
   const program = process.env.TT_PROGRAM;
-  if (!program) throw new Error('TT_PROGRAM names no tt program');
+  if (!program) throw new Error('set TT_PROGRAM to the tt program');
   folder = await mkdtemp(join(tmpdir(), 'tt-contract-'));
   const bundled = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
   await promisify(execFile)(program, ['model', 'moe', '-q', '-o', join(folder, 'moe.gguf')]);
@@ -129,18 +137,18 @@ beforeAll(async () => {
     start(['--no-model', '--disk-reserve', '1000000G']),
     start(['--no-model', '--max-import', '1K', '--max-live-clients', '2']),
   ]);
-  late = ask(small.url, {
+  late = sendRequest(small.url, {
     method: 'PATCH',
     target: '/api/v1/sessions/any',
     headers: { 'Content-Type': 'application/json', 'Content-Length': '1000' },
     body: '{',
   });
-  await loaded('moe');
-  sparse = await recorded(PROMPT);
-  await loaded(DENSE);
-  finished = await recorded(PROMPT);
-  deleted = await recorded({ ...PROMPT, prompt: 'To be deleted' });
-  await perform('delete', { id: deleted });
+  await loadModel('moe');
+  sparse = await recordSession(PROMPT);
+  await loadModel(DENSE);
+  finished = await recordSession(PROMPT);
+  deleted = await recordSession({ ...PROMPT, prompt: 'To be deleted' });
+  await execute('delete', { id: deleted });
   file = await readFile(join(server.data, `${finished}.ttrace`));
 });
 
@@ -149,16 +157,16 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-// Where an operation can be done, again and again.
-async function placeOf({ id }: Operation): Promise<Values> {
-  // What one of the two does the other has undone before.
-  if (id === 'delete') await perform('restore', { id: deleted });
-  if (id === 'restore') await perform('delete', { id: deleted });
+// Path parameters with which an operation succeeds repeatedly.
+async function pathParametersOf({ id }: Operation): Promise<TextByName> {
+  // Undo the previous delete or restore.
+  if (id === 'delete') await execute('restore', { id: deleted });
+  if (id === 'restore') await execute('delete', { id: deleted });
   return {
     id: id === 'delete' || id === 'restore' ? deleted : id === 'expertLayer' ? sparse : finished,
-    // Loading exchanges models, so it is asked for the one that is there.
+    // Load the model that is loaded already, because loading replaces the model.
     model: id === 'unload' ? 'moe' : DENSE,
-    ...PLACE,
+    ...PATH_PARAMETERS,
   };
 }
 
@@ -171,10 +179,10 @@ const bodies: Readonly<Record<string, () => Body>> = {
 
 const LAYERS = { layers: ['all', 'outside', '0', '1,0-1,outside'] };
 
-// Fields of the body of `generate` that exclude each other stay out, and have a
-// test of their own.
-const GIVEN: Readonly<Record<string, Given>> = {
-  accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a test of their own
+// Values by operation, for parameters and fields that a schema cannot describe. Fields of `generate`
+// that exclude each other are omitted and have a separate test.
+const VALUES: Readonly<Record<string, ValuesByName>> = {
+  accesses: { cursor: [], layer: [0, 'outside', 'none'] }, // cursors have a separate test
   ...Object.fromEntries(
     ['heatmap', 'memoryMap', 'timeline', 'breakdown', 'hot', 'sequentiality'].map((id) => [
       id,
@@ -197,68 +205,68 @@ const GIVEN: Readonly<Record<string, Given>> = {
     stop: [[], ['a', 'ä'], Array.from({ length: 32 }, (_, i) => `stop ${i}`)],
     stats_pattern: ['', 'attn.*'],
   },
-  // The layer has one, and the session no other phases.
+  // The layer has one router; the session has only these phases.
   expertLayer: { router: [0], phase: ['prompt', 'generate'] },
   stepGraph: LAYERS,
   templateGraph: LAYERS,
   reuse: { sizes: ['', '0', '1000,9007199254740991'] },
   query: {
     sql: ['SELECT 1', 'SELECT * FROM access', "SELECT 'ä' -- \u{1f600}"],
-    timeout_ms: [60_000], // with less it depends on the machine what comes
+    timeout_ms: [60_000], // with a shorter timeout the result depends on the machine
   },
   rename: { title: ['x', 'x'.repeat(200), 'ä'.repeat(200), '%_\\"\''] },
 };
 
-// What cannot be brought about from outside, with the C++ test that shows it.
-const SHOWN_ELSEWHERE: Readonly<Record<string, string>> = {
+// Responses that cannot be produced from outside, with the C++ test that covers them.
+const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
   'restore 500 application/problem+json':
-    'takes a disk that cannot be written: NoRoom.AFolderThatCannotBeWrittenIsReadAndSaysSo',
+    'needs a read-only disk: StorageLimits.ReadOnlyFolderIsServedAndWritesFail',
 };
 
-describe('the walk', () => {
-  walk(contract, probe, {
+describe('all operations', () => {
+  testOperations(contract, probe, {
     url: () => server.url,
-    path: placeOf,
-    query: ({ id }): Values => (id === 'login' ? { code: 'any' } : {}),
+    path: pathParametersOf,
+    query: ({ id }): TextByName => (id === 'login' ? { code: 'any' } : {}),
     body: ({ id }) => bodies[id]?.(),
-    given: ({ id }) => GIVEN[id] ?? {},
+    values: ({ id }) => VALUES[id] ?? {},
     success: ({ responses }) => [...responses.keys()].filter((status) => status < 300),
     undo: async ({ id }, { headers }) => {
       const queued = /generate\/(.*)$/.exec(headers.location ?? '')?.[1];
-      if (id === 'generate' && queued) await perform('cancel', { id: queued });
+      if (id === 'generate' && queued) await execute('cancel', { id: queued });
     },
   });
 });
 
-describe('beside the walk', () => {
-  it('the document is the one that the server shows', async () => {
+describe('further responses', () => {
+  it('the server returns the API document', async () => {
     expect(await get('/api/openapi.json')).toEqual(contract.raw);
   });
 
-  it('a prompt may come in three forms, in one at a time', async () => {
-    const tell = (body: Body, expected: readonly number[]) =>
+  it('a prompt has exactly one of three forms', async () => {
+    const post = (body: Body, expected: readonly number[]) =>
       probe(
         operation('generate'),
         { target: '/api/v1/generate', ...sent('generate', body) },
         expected,
       );
     const two = { max_tokens: 2 };
-    await tell({ ...two, tokens: [1, 2, 3] }, [202]);
+    await post({ ...two, tokens: [1, 2, 3] }, [202]);
     for (const role of ['system', 'user', 'assistant']) {
-      await tell({ ...two, messages: [{ role, content: 'Hello' }] }, [202]);
+      await post({ ...two, messages: [{ role, content: 'Hello' }] }, [202]);
     }
-    await tell(two, [400]);
-    await tell({ ...PROMPT, tokens: [1] }, [400]);
-    await tell({ ...PROMPT, messages: [{ role: 'user', content: 'Hello' }] }, [400]);
-    await tell({ ...two, messages: [{ role: 'nobody', content: 'Hello' }] }, [400]);
-    await tell({ ...two, tokens: [-1] }, [400]);
-    await tell({ ...PROMPT, grammar: 'root ::= (' }, [422]);
-    await tell({ ...PROMPT, model: 'moe' }, [409]);
-    await tell({ prompt: 'many '.repeat(Number(CONTEXT)) }, [413]);
+    await post(two, [400]);
+    await post({ ...PROMPT, tokens: [1] }, [400]);
+    await post({ ...PROMPT, messages: [{ role: 'user', content: 'Hello' }] }, [400]);
+    await post({ ...two, messages: [{ role: 'nobody', content: 'Hello' }] }, [400]);
+    await post({ ...two, tokens: [-1] }, [400]);
+    await post({ ...PROMPT, grammar: 'root ::= (' }, [422]);
+    await post({ ...PROMPT, model: 'moe' }, [409]);
+    await post({ prompt: 'many '.repeat(Number(CONTEXT)) }, [413]);
   });
 
-  it('pages of accesses join by their cursor', async () => {
-    const page = async (query: Values) => {
+  it('pages of accesses are continued by their cursor', async () => {
+    const page = async (query: TextByName) => {
       const target = targetOf(operation('accesses'), { id: finished }, query);
       return jsonOf(await probe(operation('accesses'), { target }, [200])) as {
         next: string | null;
@@ -267,7 +275,7 @@ describe('beside the walk', () => {
     };
     const whole = await page({ limit: '10000', last_step: '1' });
     const joined: unknown[] = [];
-    let cursor: Values = {};
+    let cursor: TextByName = {};
     for (let more = true; more;) {
       const { next, accesses } = await page({ limit: '100', last_step: '1', ...cursor });
       joined.push(...accesses);
@@ -279,8 +287,8 @@ describe('beside the walk', () => {
     await probe(operation('accesses'), { target }, [400]);
   });
 
-  it('a session of a mixture of experts is shown like any other', async () => {
-    await look(sparse);
+  it('all routes work for a session of a mixture-of-experts model', async () => {
+    await readAllRoutes(sparse);
     const target = targetOf(operation('accesses'), { id: sparse }, { expert: '0', limit: '10000' });
     const answer = await probe(operation('accesses'), { target }, [200]);
     const { accesses } = jsonOf(answer) as { accesses: { expert: number | null }[] };
@@ -288,49 +296,49 @@ describe('beside the walk', () => {
     expect(accesses.every(({ expert }) => expert === 0)).toBe(true);
   });
 
-  it('a statement is refused, stopped, or has to wait', async () => {
+  it('an SQL statement is rejected, times out, or has to wait', async () => {
     const forever =
       'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n';
-    const tell = (body: Body, expected: readonly number[]) => {
+    const runQuery = (body: Body, expected: readonly number[]) => {
       const target = targetOf(operation('query'), { id: finished });
       return probe(operation('query'), { target, ...sent('query', body) }, expected);
     };
-    await tell({ sql: 'SELECT nothing FROM access' }, [400]);
-    await tell({ sql: "ATTACH '/tmp/other' AS other" }, [403]);
-    await tell({ sql: forever, timeout_ms: 50 }, [422]);
-    await tell({ sql: 'SELECT 1', timeout_ms: 1 }, [200, 422]);
+    await runQuery({ sql: 'SELECT nothing FROM access' }, [400]);
+    await runQuery({ sql: "ATTACH '/tmp/other' AS other" }, [403]);
+    await runQuery({ sql: forever, timeout_ms: 50 }, [422]);
+    await runQuery({ sql: 'SELECT 1', timeout_ms: 1 }, [200, 422]);
     const answers = await Promise.all(
-      [1, 2, 3, 4].map(() => tell({ sql: forever, timeout_ms: 2000 }, [422, 503])),
+      [1, 2, 3, 4].map(() => runQuery({ sql: forever, timeout_ms: 2000 }, [422, 503])),
     );
     expect(answers.some(({ status }) => status === 503)).toBe(true);
     for (const format of ['json', 'ndjson', 'csv']) {
-      await tell({ sql: 'SELECT * FROM access', format, limit: 20_000 }, [200]);
+      await runQuery({ sql: 'SELECT * FROM access', format, limit: 20_000 }, [200]);
     }
   });
 
-  it('a session that is being recorded is shown, and stays as it is', async () => {
+  it('a session that is being recorded can be read but not changed', async () => {
     const long = { prompt: 'On and on', max_tokens: 2_000_000_000, ignore_eos: true };
     const id = await generate(long);
     await until(() => stateOf(id), 'running');
     const grown = async () => Number((await get(`/api/v1/sessions/${id}/steps`)).total) > 1;
     await until(grown, true);
-    await look(id);
-    await refuse('rename', { id }, [409]);
-    await refuse('delete', { id }, [409]);
-    await refuse('restore', { id }, [404]);
-    await refuse('load', { model: 'moe' }, [409]);
-    await refuse('unload', { model: DENSE }, [409]);
-    // A file with changes that are not yet in it is sent as a copy, which needs room.
+    await readAllRoutes(id);
+    await expectRejected('rename', { id }, [409]);
+    await expectRejected('delete', { id }, [409]);
+    await expectRejected('restore', { id }, [404]);
+    await expectRejected('load', { model: 'moe' }, [409]);
+    await expectRejected('unload', { model: DENSE }, [409]);
+    // A file with a write-ahead log is sent as a copy, which needs disk space.
     const name = join(full.data, 'growing.ttrace');
     await copyFile(join(server.data, `${id}.ttrace-wal`), `${name}-wal`);
     await copyFile(join(server.data, `${id}.ttrace`), name);
-    await refuse('download', { id: 'growing' }, [507], full);
+    await expectRejected('download', { id: 'growing' }, [507], full);
     const target = targetOf(operation('export'), { id: 'growing' }, { format: 'folder' });
     await probe(operation('export'), { target }, [507], full.url);
     const limit = Number((await get('/api/v1/server')).queue_limit);
     const waiting: string[] = [];
     for (let i = 0; i < limit; i += 1) waiting.push(await generate(PROMPT));
-    await refuse('generate', {}, [503]);
+    await expectRejected('generate', {}, [503]);
     for (const one of [...waiting, id]) {
       await probe(
         operation('cancel'),
@@ -341,7 +349,7 @@ describe('beside the walk', () => {
     await until(() => stateOf(id), 'cancelled');
   });
 
-  it('a file is sent in parts, and not at all to a client that has it', async () => {
+  it('a download supports ranges and ETags', async () => {
     const target = targetOf(operation('download'), { id: finished });
     const part = (headers: Readonly<Record<string, string>>, expected: number) =>
       probe(operation('download'), { target, headers }, [expected]);
@@ -352,85 +360,95 @@ describe('beside the walk', () => {
     await part({ 'If-None-Match': headers.etag ?? '' }, 304);
   });
 
-  it('a file is taken once, and only if it is a session', async () => {
+  it('an import is accepted once, and only if it is a session', async () => {
     const take = (body: Body, expected: number) =>
       probe(operation('import'), { target: '/api/v1/sessions', ...sent('import', body) }, [
         expected,
       ]);
-    await perform('restore', { id: deleted });
+    await execute('restore', { id: deleted });
     const own = await readFile(join(server.data, `${deleted}.ttrace`));
     await take(own, 200);
-    await perform('delete', { id: deleted });
+    await execute('delete', { id: deleted });
     await take(own, 201);
-    // There is one of that id again.
-    await refuse('restore', { id: deleted }, [409]);
+    // The id is in use again.
+    await expectRejected('restore', { id: deleted }, [409]);
     await take(own.subarray(0, 4096), 422);
     const log = targetOf(operation('export'), { id: finished }, { format: 'ndjson' });
     const { body: lines } = await probe(operation('export'), { target: log }, [200]);
-    const tell = (body: Buffer, expected: number, type = 'application/x-ndjson; charset=utf-8') => {
+    const importBody = (
+      body: Buffer,
+      expected: number,
+      type = 'application/x-ndjson; charset=utf-8',
+    ) => {
       const headers = { 'Content-Type': type };
       const target = '/api/v1/sessions';
       return probe(operation('import'), { target, headers, body }, [expected]);
     };
-    const { id: again } = jsonOf(await tell(lines, 201)) as { id: string };
-    await perform('delete', { id: again });
-    await tell(Buffer.from('no log'), 422);
+    const { id: again } = jsonOf(await importBody(lines, 201)) as { id: string };
+    await execute('delete', { id: again });
+    await importBody(Buffer.from('no log'), 422);
     const run = targetOf(operation('export'), { id: finished }, { format: 'folder' });
     const { body: archive } = await probe(operation('export'), { target: run }, [200]);
     const tar = 'application/x-tar';
-    const { id: third } = jsonOf(await tell(archive, 201, tar)) as { id: string };
-    await perform('delete', { id: third });
-    await tell(archive.subarray(0, 4096), 422, tar);
-    await refuse('import', {}, [413], small);
+    const { id: third } = jsonOf(await importBody(archive, 201, tar)) as { id: string };
+    await execute('delete', { id: third });
+    await importBody(archive.subarray(0, 4096), 422, tar);
+    await expectRejected('import', {}, [413], small);
   });
 
-  it('what is damaged is said', async () => {
-    // The head stays, so that it is a session; what it recorded is gone.
+  it('damaged files are reported', async () => {
+    // The header is kept, so that it is recognized as a session; the recorded data is overwritten.
     const bad = Buffer.from(file).fill(0x5a, 4096);
     await writeFile(join(server.data, 'damaged.ttrace'), bad);
     await probe(operation('session'), { target: '/api/v1/sessions/damaged' }, [200]);
     await probe(operation('sessions'), { target: '/api/v1/sessions?state=unreadable' }, [200]);
     for (const { id, method, path, responses } of contract.operations) {
       if (!path.includes('/sessions/{id}/') || method !== 'GET' || !responses.has(500)) continue;
-      if (id !== 'download') await refuse(id, { ...PLACE, id: 'damaged' }, [500]);
+      if (id !== 'download') await expectRejected(id, { ...PATH_PARAMETERS, id: 'damaged' }, [500]);
     }
-    await refuse('rename', { id: 'damaged' }, [500]);
-    await refuse('query', { id: 'damaged' }, [500]);
-    // What is not yet in the file itself makes it one to copy; this is no database.
+    await expectRejected('rename', { id: 'damaged' }, [500]);
+    await expectRejected('query', { id: 'damaged' }, [500]);
+    // A file with a write-ahead log is copied; this one is not a database.
     await writeFile(join(server.data, 'junk.ttrace'), bad.subarray(4096));
     await writeFile(join(server.data, 'junk.ttrace-wal'), 'more');
-    await refuse('download', { id: 'junk' }, [500]);
-    await refuse('load', { model: 'broken' }, [503]);
-    await refuse('gguf', { model: 'broken' }, [422]);
-    await refuse('modelCompression', { model: 'broken' }, [422]);
+    await expectRejected('download', { id: 'junk' }, [500]);
+    await expectRejected('load', { model: 'broken' }, [503]);
+    await expectRejected('gguf', { model: 'broken' }, [422]);
+    await expectRejected('modelCompression', { model: 'broken' }, [422]);
   });
 
-  it('where nothing can be stored that is said', async () => {
-    await refuse('generate', {}, [507], full);
-    await refuse('import', {}, [507], full);
-    // Files where folders belong.
+  it('storage errors are reported', async () => {
+    await expectRejected('generate', {}, [507], full);
+    await expectRejected('import', {}, [507], full);
+    // Files instead of folders.
     await writeFile(join(small.data, `${finished}.ttrace`), file);
     await writeFile(join(small.data, '.deleted'), '');
-    await refuse('delete', { id: finished }, [500], small);
+    await expectRejected('delete', { id: finished }, [500], small);
     await rename(small.data, `${small.data}-gone`);
     await writeFile(small.data, '');
-    await refuse('sessions', {}, [500], small);
+    await expectRejected('sessions', {}, [500], small);
     const little = sent('import', Buffer.from('little'));
     await probe(operation('import'), { target: '/api/v1/sessions', ...little }, [500], small.url);
     await rm(small.data);
     await rename(`${small.data}-gone`, small.data);
   });
 
-  it('without the key nothing is answered but health', async () => {
+  it('without an API key only health responds', async () => {
     for (const one of contract.operations) {
-      if (!one.open) await refuse(one.id, { ...PLACE, id: finished, model: DENSE }, [401], locked);
+      if (!one.open)
+        await expectRejected(
+          one.id,
+          { ...PATH_PARAMETERS, id: finished, model: DENSE },
+          [401],
+          locked,
+        );
     }
     await probe(operation('health'), { target: '/api/v1/health' }, [200], locked.url);
     const headers = { Authorization: `Bearer ${KEY}` };
     await probe(operation('version'), { target: '/api/v1/version', headers }, [200], locked.url);
   });
 
-  it('the login link is good once, and guesses have to wait', async () => {
+  it('the login link works once, and failed attempts are rate-limited', async () => {
     const login = (target: string, expected: number, method = 'GET') =>
       probe(operation('login'), { target, method }, [expected], locked.url);
     const target = locked.link.slice(locked.url.length);
@@ -452,7 +470,7 @@ describe('beside the walk', () => {
     );
   });
 
-  it('any request may be refused before its route is looked at', async () => {
+  it('a request may be rejected before routing', async () => {
     const version = (target: string, headers: Readonly<Record<string, string>>, expected: number) =>
       probe(operation('version'), { target, headers }, [expected]);
     await version('/api/v1/version', { Host: 'elsewhere.example' }, 403);
@@ -471,13 +489,13 @@ describe('beside the walk', () => {
     await probe(operation('rename'), { target, ...sent('rename', body) }, [413]);
   });
 
-  it('a body that does not come is not waited for', async () => {
-    const answer = await late; // half a minute after the first test
+  it('a missing body times out', async () => {
+    const answer = await late; // 30 s after the first test
     expect(answer.status).toBe(408);
-    expect(judge.complaints(operation('rename'), answer)).toEqual([]);
+    expect(validator.violations(operation('rename'), answer)).toEqual([]);
   });
 
-  it('one client has so many sockets and no more', async () => {
+  it('the number of sockets of a client is limited', async () => {
     const socket = new WebSocket(`${small.url.replace('http', 'ws')}/api/v1/live`);
     await new Promise((resolve) => {
       socket.onopen = resolve;
@@ -492,7 +510,7 @@ describe('beside the walk', () => {
     socket.close();
   });
 
-  it('every response of the contract was seen, or cannot be here', () => {
-    expect(judge.unseen().sort()).toEqual(Object.keys(SHOWN_ELSEWHERE).sort());
+  it('every response of the contract was seen or is covered elsewhere', () => {
+    expect(validator.unseen().sort()).toEqual(Object.keys(COVERED_ELSEWHERE).sort());
   });
 });

@@ -1,4 +1,4 @@
-// api/openapi.yaml as a list of operations whose answers can be judged.
+// Parses api/openapi.yaml into a list of operations with validators for their responses.
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
@@ -42,9 +42,9 @@ interface Document {
   readonly 'x-any-request': Readonly<Record<string, RawResponse>>;
 }
 
-/** What an answer with one status looks like. */
+/** The rules of a response with one status. */
 export interface ResponseRule {
-  /** By media type; empty: no body. */
+  /** Validators by media type; empty: no body. */
   readonly content: ReadonlyMap<string, ValidateFunction>;
   readonly headers: readonly HeaderRule[];
 }
@@ -58,20 +58,20 @@ export interface HeaderRule {
 export interface Operation {
   readonly id: string;
   readonly method: string;
-  /** With its parameters in braces. */
+  /** The path, with parameters in braces. */
   readonly path: string;
   readonly parameters: readonly Parameter[];
   readonly body: { readonly type: string; readonly schema: Schema } | undefined;
-  /** Answers without a key, too. */
+  /** Does not require a key. */
   readonly open: boolean;
   readonly responses: ReadonlyMap<number, ResponseRule>;
 }
 
 export interface Contract {
   readonly operations: readonly Operation[];
-  /** Answers that any request may get. */
+  /** Responses that are possible for any request. */
   readonly anyRequest: ReadonlyMap<number, ResponseRule>;
-  /** The document as it stands in the file. */
+  /** The parsed file. */
   readonly raw: unknown;
 }
 

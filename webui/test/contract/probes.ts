@@ -1,49 +1,49 @@
-// Requests made from the contract: for each operation the values that its
-// parameters and its body may have, and those that they may not.
+// Generates requests from the contract: valid and invalid values of the parameters and the body of
+// each operation.
 import type { Operation, Parameter } from './document';
 import { invalidValues, validValues, type Json, type Schema } from './schema';
 
 export type JsonObject = Readonly<Record<string, Json>>;
 
-/** Text as it stands in a query or a path. */
-export type Values = Readonly<Record<string, string>>;
+/** Unescaped text of query or path parameters, by name. */
+export type TextByName = Readonly<Record<string, string>>;
 
-/** Values by name, of what no schema tells: those that name something, or are a language. */
-export type Given = Readonly<Record<string, readonly Json[]>>;
+/** Values by name, for parameters that a schema cannot describe: names and languages. */
+export type ValuesByName = Readonly<Record<string, readonly Json[]>>;
 
 const text = (value: Json) => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** The target of a request. */
-export function targetOf(operation: Operation, path: Values, query: Values = {}): string {
+/** The request target: path and query, escaped. */
+export function targetOf(operation: Operation, path: TextByName, query: TextByName = {}): string {
   const filled = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(path[name] ?? ''),
   );
-  const asked = Object.entries(query).map(
+  const parameters = Object.entries(query).map(
     ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`,
   );
-  return asked.length === 0 ? filled : `${filled}?${asked.join('&')}`;
+  return parameters.length === 0 ? filled : `${filled}?${parameters.join('&')}`;
 }
 
 const inQuery = (operation: Operation) => operation.parameters.filter((one) => one.in === 'query');
 
-/** Each optional parameter alone, at each of its values. */
-export function validQueries(operation: Operation, given: Given): Values[] {
+/** One query per optional parameter and value. */
+export function validQueries(operation: Operation, values: ValuesByName): TextByName[] {
   return inQuery(operation)
     .filter(({ required }) => !required)
     .flatMap(({ name, schema }) =>
-      (given[name] ?? validValues(schema)).map((value) => ({ [name]: text(value) })),
+      (values[name] ?? validValues(schema)).map((value) => ({ [name]: text(value) })),
     );
 }
 
-/** Queries that are not: each parameter beyond each bound, of another type; an unknown name. */
-export function invalidQueries(operation: Operation): Values[] {
+/** Invalid queries: values out of range, values of another type, unknown names. */
+export function invalidQueries(operation: Operation): TextByName[] {
   const wrong = inQuery(operation).flatMap(({ name, schema }) =>
     invalidTexts(schema).map((value) => ({ [name]: value })),
   );
   return [...wrong, { no_such_parameter: '1' }, { Limit: '1' }];
 }
 
-// What is no text of any allowed value. Everything is a string that can be.
+// Texts that are not valid for the schema. Strings accept any text up to their maximum length.
 export function invalidTexts(schema: Schema): string[] {
   if (schema.enum) {
     const words = schema.enum.map(String);
@@ -62,21 +62,21 @@ export function invalidTexts(schema: Schema): string[] {
   return schema.maxLength === undefined ? [] : ['x'.repeat(schema.maxLength + 1)];
 }
 
-/** Segments that no resource has: of a wrong form, out of bounds, or just unknown. */
+/** Path segments without a resource: malformed, out of range, or unknown. */
 export function unknownSegments({ schema }: Parameter): string[] {
   if (schema.type === 'string') return ['no-such-thing', 'x'.repeat(200)];
-  // The largest number of its range is allowed; there is just nothing of that number.
+  // The maximum is valid, but no resource has this number.
   const beyond = invalidTexts(schema).filter((value) => value !== '');
   return [...beyond, String(schema.maximum ?? 0)];
 }
 
-/** Segments that might lead elsewhere; the door may refuse them as not well-formed. */
+/** Path traversal and unusual characters; the HTTP front end may reject them as malformed. */
 export const TRICKY_SEGMENTS = ['..', '.', '.hidden', 'a/b', '../../etc/passwd', '\0', 'a\\b', 'ü'];
 
-/** Bodies with one property changed, of a body that is allowed. */
-export function validBodies(schema: Schema, base: JsonObject, given: Given): JsonObject[] {
+/** Valid bodies: the base body with one property changed. */
+export function validBodies(schema: Schema, base: JsonObject, values: ValuesByName): JsonObject[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
-    (given[name] ?? validValues(property)).map((value) => ({ ...base, [name]: value })),
+    (values[name] ?? validValues(property)).map((value) => ({ ...base, [name]: value })),
   );
 }
 

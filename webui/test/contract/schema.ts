@@ -1,5 +1,5 @@
-// JSON schemas of the contract as tests need them: with every reference in its
-// place, closed, and as values that they allow and values that they do not.
+// JSON schemas of the contract: resolves references, closes objects, and generates valid and
+// invalid values.
 export type Json = null | boolean | number | string | readonly Json[] | { [key: string]: Json };
 
 export interface Schema {
@@ -23,7 +23,7 @@ export interface Schema {
   readonly unevaluatedProperties?: false;
 }
 
-/** The document with every `$ref` replaced by what it names; what stands beside it wins. */
+/** The document with every `$ref` replaced by its target; sibling keys take precedence. */
 export function inlined(document: unknown): unknown {
   const walk = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(walk);
@@ -41,14 +41,13 @@ function target(document: unknown, ref: string): unknown {
   for (const part of ref.replace(/^#\//, '').split('/')) {
     node = node?.[part.replaceAll('~1', '/').replaceAll('~0', '~')] as typeof node;
   }
-  if (node === undefined) throw new Error(`${ref} names nothing`);
+  if (node === undefined) throw new Error(`${ref} does not exist`);
   return node;
 }
 
 /**
- * The schema that refuses fields which it does not describe. Clients ignore
- * such fields, so the contract allows them; but one that the server sends
- * without a word about it is an omission.
+ * The schema without additional properties. The contract allows them because clients ignore
+ * unknown fields, but a field that the server sends must be documented.
  */
 export function closed(schema: Schema): Schema {
   return close(schema, false);
@@ -75,7 +74,7 @@ function close(schema: Schema, inAllOf: boolean): Schema {
 
 const types = (schema: Schema): readonly string[] => [schema.type ?? []].flat();
 
-/** Values at the edges of what a schema allows: bounds, its default, each word of an enum. */
+/** Valid values at the limits: minimum, maximum, default, each enum value. */
 export function validValues(schema: Schema): Json[] {
   if (schema.const !== undefined) return [schema.const];
   if (schema.enum) return [...schema.enum];
@@ -85,9 +84,9 @@ export function validValues(schema: Schema): Json[] {
     switch (type) {
       case 'integer':
       case 'number': {
-        const [least, most] = [schema.minimum ?? -1, schema.maximum ?? 1];
-        found.push(least, Math.min(least + 1, most), most);
-        if (type === 'number') found.push((least + most) / 2);
+        const [min, max] = [schema.minimum ?? -1, schema.maximum ?? 1];
+        found.push(min, Math.min(min + 1, max), max);
+        if (type === 'number') found.push((min + max) / 2);
         break;
       }
       case 'boolean':
@@ -97,9 +96,9 @@ export function validValues(schema: Schema): Json[] {
         found.push(null);
         break;
       case 'string': {
-        const [least, most] = [schema.minLength ?? 0, schema.maxLength ?? 300];
+        const [min, max] = [schema.minLength ?? 0, schema.maxLength ?? 300];
         // Lengths count characters, not bytes.
-        found.push('x'.repeat(least), 'a b', 'x'.repeat(most), 'ä'.repeat(most), '%_\\"\'');
+        found.push('x'.repeat(min), 'a b', 'x'.repeat(max), 'ä'.repeat(max), '%_\\"\'');
         break;
       }
       default:
@@ -109,7 +108,7 @@ export function validValues(schema: Schema): Json[] {
   return [...new Set(found)];
 }
 
-/** Values just beyond what a schema allows, and of every other type. */
+/** Invalid values: just out of range, and of every other type. */
 export function invalidValues(schema: Schema): Json[] {
   const allowed = kinds(schema);
   const found = SAMPLES.filter(([kind]) => !allowed.has(kind)).map(([, value]) => value);

@@ -1,5 +1,5 @@
-// The contract as a page: everything of it is there, requests can be tried out,
-// and nothing is asked of any other server.
+// The API documentation page: it shows all operations, can execute requests, and makes no requests
+// to other servers.
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startBrowser, startServer, type Server } from './harness';
@@ -8,8 +8,8 @@ let server: Server;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-let foreign: string[]; // requests that left the origin
-let complaints: string[]; // errors in the page, what its policy forbade included
+let foreignRequests: string[]; // requests that left the origin
+let errors: string[]; // errors of the page, including CSP violations
 
 beforeAll(async () => {
   server = await startServer();
@@ -23,22 +23,22 @@ beforeEach(async () => {
   context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   page = await context.newPage();
   page.setDefaultTimeout(30_000);
-  foreign = [];
-  complaints = [];
+  foreignRequests = [];
+  errors = [];
   page.on('request', (request) => {
     const url = request.url();
-    if (!url.startsWith(server.url) && !url.startsWith('data:image/')) foreign.push(url);
+    if (!url.startsWith(server.url) && !url.startsWith('data:image/')) foreignRequests.push(url);
   });
-  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
+    if (message.type() === 'error') errors.push(message.text());
   });
   await page.goto(`${server.url}/api/docs`);
   await page.locator('.opblock').first().waitFor();
 });
 afterEach(async () => {
-  expect(foreign).toEqual([]);
-  expect(complaints).toEqual([]);
+  expect(foreignRequests).toEqual([]);
+  expect(errors).toEqual([]);
   await context.close();
 });
 
@@ -46,7 +46,7 @@ interface Contract {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-describe('the contract as a page', () => {
+describe('the API documentation', () => {
   it('lists every operation', async () => {
     const contract = (await (await fetch(`${server.url}/api/openapi.json`)).json()) as Contract;
     const operations = Object.entries(contract.paths).flatMap(([path, item]) =>
@@ -64,7 +64,7 @@ describe('the contract as a page', () => {
     expect(shown.sort()).toEqual(operations.sort());
   });
 
-  it('tries a request out', async () => {
+  it('executes a request', async () => {
     const health = page.locator('#operations-server-health');
     await health.locator('.opblock-summary-control').click();
     await health.getByRole('button', { name: 'Execute' }).click();
@@ -73,15 +73,15 @@ describe('the contract as a page', () => {
     await answer.getByText('"status"').first().waitFor();
   });
 
-  it('shows another document to nobody', async () => {
+  it('does not load another document', async () => {
     const address = `${server.url}/api/docs?url=https://example.org/evil.json`;
     const answer = await page.goto(address);
-    // The server knows no such parameter; the page would not read it either.
+    // The server rejects the parameter; the page would ignore it.
     expect(answer?.status()).toBe(400);
-    complaints = complaints.filter((text) => !/ 4\d\d /.test(text));
+    errors = errors.filter((text) => !/ 4\d\d /.test(text));
   });
 
-  it.each(['dark', 'light'] as const)('can be read in the %s theme', async (theme) => {
+  it.each(['dark', 'light'] as const)('is readable in the %s theme', async (theme) => {
     await page.emulateMedia({ colorScheme: theme });
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(theme);
     await page.locator('#operations-generate-generate .opblock-summary-control').click();

@@ -1,5 +1,5 @@
-// What pages of other sites can do with a server on this machine: nothing. And
-// who may use a server that others can reach: whoever opened the login link.
+// Pages of other origins cannot use a server on this machine. A server on a non-loopback address
+// requires a login: only a browser that opened the login link can use it.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { startBrowser, startServer, type Server } from './harness';
 
-// Names of other sites, which the browser finds on this machine.
+// Maps host names of other sites to this machine.
 const names = '--host-resolver-rules=MAP *.test 127.0.0.1';
 
 let server: Server;
@@ -38,8 +38,7 @@ afterAll(async () => {
 
 const jsonOf = async (url: string): Promise<unknown> => (await fetch(url)).json();
 
-// Each request that is let in becomes a session. Asked from Node, which is no
-// browser and sends no Origin.
+// Number of sessions: each accepted request creates one. Sent by Node, without an Origin header.
 async function sessionsOf(url: string): Promise<number> {
   return ((await jsonOf(`${url}/api/v1/sessions`)) as { total: number }).total;
 }
@@ -56,7 +55,7 @@ async function inPage<T>(address: string, use: (page: Page) => Promise<T>): Prom
   }
 }
 
-// Each returns what a script of the page learns. They run in the page.
+// Run in the page. Each returns the text that the script can read, or 'nothing'.
 const attacks = {
   read: (url: string) =>
     fetch(`${url}/api/v1/sessions`).then(
@@ -116,7 +115,7 @@ const attacks = {
     }),
 };
 
-// A hidden form, as a page posts it without asking anybody.
+// Submits a form without user interaction.
 async function submitForm(page: Page, action: string, type: string): Promise<number> {
   const answered = page.waitForResponse((response) => response.url().startsWith(action));
   await page.evaluate(
@@ -145,16 +144,19 @@ const foreignPages = () => [
 ];
 
 describe('a page of another origin', () => {
-  it.each(Object.keys(attacks) as (keyof typeof attacks)[])('gets nothing by: %s', async (name) => {
-    const before = await sessionsOf(server.url);
-    for (const address of foreignPages()) {
-      const got = await inPage(address, (page) => page.evaluate(attacks[name], server.url));
-      expect(got, address).toBe('nothing');
-    }
-    expect(await sessionsOf(server.url)).toBe(before);
-  });
+  it.each(Object.keys(attacks) as (keyof typeof attacks)[])(
+    'cannot read anything by: %s',
+    async (name) => {
+      const before = await sessionsOf(server.url);
+      for (const address of foreignPages()) {
+        const got = await inPage(address, (page) => page.evaluate(attacks[name], server.url));
+        expect(got, address).toBe('nothing');
+      }
+      expect(await sessionsOf(server.url)).toBe(before);
+    },
+  );
 
-  it('gets nothing from a sandboxed frame, whose origin is null', async () => {
+  it('cannot read anything from a sandboxed frame (origin null)', async () => {
     const got = await inPage(`http://elsewhere.test:${foreignPort}/`, async (page) => {
       await page.evaluate((url) => {
         const frame = document.createElement('iframe');
@@ -209,7 +211,7 @@ describe('a page of another origin', () => {
     }
   });
 
-  it('can lead to it by a link, and no more', async () => {
+  it('can link to the server', async () => {
     await inPage(`http://elsewhere.test:${foreignPort}/`, async (page) => {
       await page.evaluate((url) => {
         const link = document.createElement('a');
@@ -223,9 +225,9 @@ describe('a page of another origin', () => {
   });
 });
 
-// Else the tests above would pass before a server that answers nobody.
-describe('its own page', () => {
-  it('can do all of that', async () => {
+// Without this test, the tests above would pass with a server that rejects all requests.
+describe('a page of the server', () => {
+  it('can read, post and open the socket', async () => {
     for (const address of ownPages()) {
       await inPage(address, async (page) => {
         for (const name of ['read', 'readOpaque'] as const) {
@@ -235,13 +237,13 @@ describe('its own page', () => {
         const before = await sessionsOf(server.url);
         expect(await page.evaluate(attacks.post, server.url)).toContain('"id"');
         await expect.poll(() => sessionsOf(server.url)).toBe(before + 1);
-        // But for forms: under no-referrer a browser calls their origin null.
+        // Except forms: with no-referrer the browser sends Origin: null.
         expect(await submitForm(page, `${server.url}/api/v1/generate`, 'text/plain')).toBe(403);
       });
     }
   });
 
-  it('has no script or style in its text', async () => {
+  it('has no inline script or style', async () => {
     const html = await (await fetch(server.url)).text();
     expect(html).toContain('<script');
     expect(html).not.toMatch(/<script(?![^>]*\ssrc=)/);
@@ -249,8 +251,8 @@ describe('its own page', () => {
   });
 });
 
-describe('a name that was rebound to this machine', () => {
-  it('is refused, whatever it asks', async () => {
+describe('DNS rebinding', () => {
+  it('is rejected for every path', async () => {
     const port = new URL(server.url).port;
     for (const path of ['/', '/api/v1/sessions', '/api/v1/health']) {
       await inPage('about:blank', async (page) => {
@@ -259,7 +261,7 @@ describe('a name that was rebound to this machine', () => {
         expect(await response?.text()).toContain('"code":"refused"');
       });
     }
-    // A page that was loaded from elsewhere under the name before.
+    // A page that was loaded from another server under the same name.
     const got = await inPage(`http://rebound.test:${foreignPort}/`, (page) =>
       page.evaluate(attacks.socket, `http://rebound.test:${port}`),
     );
@@ -267,8 +269,8 @@ describe('a name that was rebound to this machine', () => {
   });
 });
 
-describe('a page that --cors-origins names', () => {
-  it('may read, post and open the socket, and no other may', async () => {
+describe('a page of an origin in --cors-origins', () => {
+  it('can read, post and open the socket; other origins cannot', async () => {
     const friend = `http://friend.test:${foreignPort}`;
     const open = await startServer(['--cors-origins', friend]);
     try {
@@ -290,14 +292,14 @@ describe('a page that --cors-origins names', () => {
   });
 });
 
-describe('a server that others can reach', () => {
+describe('a server on a non-loopback address', () => {
   let lan: Server;
   beforeAll(async () => {
     lan = await startServer(['--host', '0.0.0.0']);
   });
   afterAll(() => lan.stop());
 
-  // This machine as others call it.
+  // All IPv4 addresses of this machine.
   function addresses(): string[] {
     const own = Object.values(networkInterfaces())
       .flatMap((list) => list ?? [])
@@ -306,7 +308,7 @@ describe('a server that others can reach', () => {
     return [lan.url, ...own];
   }
 
-  it('answers 401 to everything but health', async () => {
+  it('responds 401 to everything except health', async () => {
     const contract = parse(
       await readFile(new URL('../../../api/openapi.yaml', import.meta.url), 'utf8'),
     ) as { paths: Record<string, Record<string, unknown>> };
@@ -334,17 +336,17 @@ describe('a server that others can reach', () => {
     }
   });
 
-  it('tells a browser how to log in', async () => {
+  it('shows a browser how to log in', async () => {
     await inPage(lan.url, async (page) => {
       await page.getByRole('heading', { name: 'Log in to tensor-trace' }).waitFor();
       expect(await page.locator('body').innerText()).toContain('SIGUSR1');
     });
   });
 
-  it('lets a browser in by the login link, once', async () => {
+  it('accepts the login link once', async () => {
     const path = lan.link.slice(lan.url.length);
     expect(path).toMatch(/^\/login\?code=[0-9a-f]{32}$/);
-    // Another address of this machine where there is one: not even https is needed.
+    // Another address of this machine if there is one; works without https.
     const url = addresses().at(-1) ?? lan.url;
     const context = await browser.newContext();
     try {
@@ -364,7 +366,8 @@ describe('a server that others can reach', () => {
       expect(failed).toEqual([]);
       await page.reload();
       await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
-      // A page of another site that leads here does not find somebody who is not let in.
+      // A navigation from another site does not send the SameSite=Strict cookie. The login page then
+      // offers to try again.
       await page.goto(`http://elsewhere.test:${foreignPort}/`);
       await page.evaluate((to) => {
         location.href = to;
@@ -378,7 +381,7 @@ describe('a server that others can reach', () => {
     }
     const second = await inPage('about:blank', async (page) => {
       const response = await page.goto(url + path);
-      await page.getByText('was used before').waitFor();
+      await page.getByText('has already been used').waitFor();
       return response?.status();
     });
     expect(second).toBe(401);
@@ -386,7 +389,7 @@ describe('a server that others can reach', () => {
 });
 
 describe('a login link on a page of another site', () => {
-  it('works like a typed one', async () => {
+  it('works like a typed link', async () => {
     const lan = await startServer(['--host', '0.0.0.0']);
     try {
       await inPage(`http://elsewhere.test:${foreignPort}/`, async (page) => {

@@ -1,67 +1,67 @@
-// The layer graph before the real server: a click inspects, links lead on, keys
-// go along edges, the table and the hidden list say the same.
+// The layer graph with the real server: selection by click, links of the inspector, keyboard
+// navigation, the table and the hidden list.
 import { describe, expect, it } from 'vitest';
-import { Stage } from './stage';
+import { PageFixture } from './page_fixture';
 
-const stage = Stage.use();
-const canvas = () => stage.page.getByRole('application', { name: /^Layer \d+: / });
-const title = () => stage.inspector.locator('.inspection h3').innerText();
+const fixture = PageFixture.use();
+const canvas = () => fixture.page.getByRole('application', { name: /^Layer \d+: / });
+const title = () => fixture.inspector.locator('.inspection h3').innerText();
 
 async function shown(): Promise<void> {
-  await stage.textToEnd('A graph', 4);
-  await stage.tab('Layer graph').click();
-  await stage.page.locator('.graph[data-drawn="0"]').waitFor();
+  await fixture.runTextToEnd('A graph', 4);
+  await fixture.tab('Layer graph').click();
+  await fixture.page.locator('.graph[data-drawn="0"]').waitFor();
 }
 
 describe('the layer graph', () => {
-  it('inspects what is clicked, and follows its inputs', async () => {
+  it('selects a clicked node, and follows links', async () => {
     await shown();
-    const { page } = stage;
+    const { page } = fixture;
     const box = await canvas().boundingBox();
-    if (!box) throw new Error('the graph is not there');
-    // The layer's input stands at the top; a click beside nodes selects nothing.
+    if (!box) throw new Error('the graph is missing');
+    // The layer's input is at the top. A click outside the nodes selects nothing.
     await expect
       .poll(async () => {
         for (let x = 0.2; x < 0.8; x += 0.04) {
           await page.mouse.click(box.x + box.width * x, box.y + 30);
-          // The browser's own, which is there at once.
+          // Read in the page, because page.url() may lag behind.
           if (await page.evaluate(() => location.hash.includes('sel='))) return true;
         }
         return false;
       })
       .toBe(true);
-    await expect.poll(() => stage.hash.get('sel')).toMatch(/^[nt]:\d+$/);
-    await stage.inspector.getByText('Outputs').waitFor();
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^[nt]:\d+$/);
+    await fixture.inspector.getByText('Outputs').waitFor();
     const before = await title();
-    await stage.inspector.locator('button.jump').first().click();
+    await fixture.inspector.locator('button.jump').first().click();
     await expect.poll(title).not.toBe(before);
     await page.goBack();
     await expect.poll(title).toBe(before);
-    await stage.inspector.getByRole('button', { name: 'Copy', exact: true }).click();
-    await stage.toasts.getByText('Text copied').waitFor();
+    await fixture.inspector.getByRole('button', { name: 'Copy', exact: true }).click();
+    await fixture.toasts.getByText('Text copied').waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(before);
-    await stage.inspector.getByRole('button', { name: 'JSON' }).click();
-    await stage.toasts.getByText('JSON copied').waitFor();
+    await fixture.inspector.getByRole('button', { name: 'JSON' }).click();
+    await fixture.toasts.getByText('JSON copied').waitFor();
     const json: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     expect(json).toBeTypeOf('object');
   });
 
-  it('is walked by key, zoomed and searched', async () => {
+  it('supports keyboard navigation, zoom and search', async () => {
     await shown();
-    const { page } = stage;
+    const { page } = fixture;
     await canvas().focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
-    await stage.page
+    await fixture.page
       .getByRole('status')
       .getByText(/reads \d+, read by \d+/)
       .waitFor();
     await page.keyboard.press('Enter');
-    await expect.poll(() => stage.hash.get('sel')).toMatch(/^n:\d+$/);
+    await expect.poll(() => fixture.hash.get('sel')).toMatch(/^n:\d+$/);
     await page.keyboard.press('+');
-    await expect.poll(() => stage.hash.get('w.graph')).toMatch(/^(-?[\d.]+:){3}-?[\d.]+$/);
-    await page.getByRole('button', { name: 'As at first' }).click();
-    await expect.poll(() => stage.hash.has('w.graph')).toBe(false);
+    await expect.poll(() => fixture.hash.get('w.graph')).toMatch(/^(-?[\d.]+:){3}-?[\d.]+$/);
+    await page.getByRole('button', { name: 'Reset view' }).click();
+    await expect.poll(() => fixture.hash.has('w.graph')).toBe(false);
     await page.getByLabel('Search the layer’s nodes').fill('ffn_up');
     await page.getByText(/^[1-9]\d* found$/).waitFor();
     await canvas().focus();
@@ -69,12 +69,12 @@ describe('the layer graph', () => {
     await page.getByRole('application', { name: /^Layer 1: / }).waitFor();
     await page.reload();
     await page.getByRole('application', { name: /^Layer 1: / }).waitFor();
-    expect(Object.fromEntries(stage.hash)).toMatchObject({ l: '1', 'f.graph': 'ffn_up' });
+    expect(Object.fromEntries(fixture.hash)).toMatchObject({ l: '1', 'f.graph': 'ffn_up' });
   });
 
-  it('says in a table and a list what it draws', async () => {
+  it('has the same nodes in the table and the list', async () => {
     await shown();
-    const { page } = stage;
+    const { page } = fixture;
     const twin = page.getByRole('list', { name: 'Nodes of the layer' });
     await twin.getByRole('listitem').nth(20).waitFor({ state: 'attached' });
     const nodes = await twin.getByRole('listitem').count();
@@ -86,12 +86,12 @@ describe('the layer graph', () => {
     const table = page.getByRole('grid', { name: 'Nodes of layer 0' });
     expect(Number(await table.getAttribute('aria-rowcount'))).toBeGreaterThan(nodes);
     await table.locator('[aria-selected=true]').getByText('attn_q.weight').waitFor();
-    expect(await stage.faults()).toEqual([]);
+    expect(await fixture.axeViolations()).toEqual([]);
   });
 
   it('has a legend of colours and shapes', async () => {
     await shown();
-    const { page } = stage;
+    const { page } = fixture;
     await canvas().focus();
     await page.keyboard.press('}');
     await page.getByRole('application', { name: /^Layer 1: / }).waitFor();
@@ -108,11 +108,11 @@ describe('the layer graph', () => {
           let [best, hue] = [0, -1];
           for (let i = 0; i < data.length; i += 4) {
             const [r = 0, g = 0, b = 0, a = 0] = data.slice(i, i + 4);
-            const [most, least] = [Math.max(r, g, b), Math.min(r, g, b)];
-            if (a < 200 || most - least <= best) continue;
-            best = most - least;
+            const [max, min] = [Math.max(r, g, b), Math.min(r, g, b)];
+            if (a < 200 || max - min <= best) continue;
+            best = max - min;
             const sixth =
-              most === r ? (g - b) / best : most === g ? 2 + (b - r) / best : 4 + (r - g) / best;
+              max === r ? (g - b) / best : max === g ? 2 + (b - r) / best : 4 + (r - g) / best;
             hue = (sixth * 60 + 360) % 360;
           }
           return hue;

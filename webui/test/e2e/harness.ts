@@ -1,7 +1,7 @@
-// Starts the server under test and a browser before it.
-//   TT_SERVER    the tt-server program (needed)
-//   TT_SERVER_ARGS  more arguments, for instance `-m model.gguf`
-//   TT_CHROMIUM  the browser, /usr/bin/chromium if not given
+// Starts the server under test and a browser. Environment variables:
+//   TT_SERVER       the tt-server program (required)
+//   TT_SERVER_ARGS  further arguments, for example `-m model.gguf`
+//   TT_CHROMIUM     the browser, default /usr/bin/chromium
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,23 +10,22 @@ import { chromium, type Browser } from 'playwright-core';
 
 export interface Server {
   readonly url: string;
-  readonly link: string; // what it printed: the url, where a key is needed with a login link
-  readonly data: string; // its folder of sessions
-  // Ends the program, and starts it again at the same place with the same
-  // sessions.
+  readonly link: string; // the printed URL; the login link if a login is required
+  readonly data: string; // the session folder
+  // Terminate the program, and start it again with the same port and sessions.
   pause(): Promise<void>;
   resume(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const START_MS = 90_000;
-// A line per request would bury what a failed test says.
+// Log lines of requests would hide the output of failed tests.
 const QUIET = ['--log-level', 'error'];
 
-// With a folder of its own for sessions, that goes when it is stopped.
+// Starts a server with a temporary session folder, which stop() deletes.
 export async function startServer(args: readonly string[] = []): Promise<Server> {
   const program = process.env.TT_SERVER;
-  if (!program) throw new Error('TT_SERVER names no tt-server program');
+  if (!program) throw new Error('set TT_SERVER to the tt-server program');
   const data = await mkdtemp(join(tmpdir(), 'tt-webui-'));
   const more = (process.env.TT_SERVER_ARGS ?? '').split(' ').filter(Boolean);
   const start = (port: string): ChildProcess =>
@@ -54,20 +53,20 @@ export async function startServer(args: readonly string[] = []): Promise<Server>
 
 function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     const timer = setTimeout(() => {
-      reject(new Error(`the server printed no address in ${START_MS} ms; it said: ${said}`));
+      reject(new Error(`the server printed no address within ${START_MS} ms; output: ${output}`));
     }, START_MS);
     child.stdout?.on('data', (part: Buffer) => {
-      said += part.toString();
-      const address = /^(http:\/\/\S+)\n/.exec(said);
+      output += part.toString();
+      const address = /^(http:\/\/\S+)\n/.exec(output);
       if (!address) return;
       clearTimeout(timer);
       resolve(address[1] ?? '');
     });
     child.once('error', reject);
     child.once('exit', (code) => {
-      reject(new Error(`the server ended with ${code ?? 'a signal'}; it said: ${said}`));
+      reject(new Error(`the server exited with ${code ?? 'a signal'}; output: ${output}`));
     });
   });
 }

@@ -1,11 +1,11 @@
-// Models for the browser tests: made by the `tt` beside the server's program,
-// and one whose vocabulary is taken out.
+// Models for the browser tests, created by the `tt` in the folder of the server's program, and a
+// model without a vocabulary.
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-// Of a named shape (`tt model --list`), small, with random weights.
+// A small model of a named shape (`tt model --list`) with random weights.
 export async function makeModel(folder: string, shape: string): Promise<string> {
   const program = join(dirname(process.env.TT_SERVER ?? ''), 'tt');
   const file = join(folder, `${shape}.gguf`);
@@ -15,7 +15,7 @@ export async function makeModel(folder: string, shape: string): Promise<string> 
 
 const BUNDLED = new URL('../../../tracer/modelgen/bundled/pocket.gguf', import.meta.url);
 
-export async function makeBareModel(folder: string): Promise<string> {
+export async function makeModelWithoutVocabulary(folder: string): Promise<string> {
   const file = join(folder, 'bare.gguf');
   await writeFile(file, withoutVocabulary(await readFile(BUNDLED)));
   return file;
@@ -28,8 +28,8 @@ const SIZES: Readonly<Record<number, number>> = {
   0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8,
 }; // prettier-ignore
 
-// A GGUF file: magic, version, counts, metadata, tensors, padding, data. Only
-// the metadata changes; offsets of tensors count from the data.
+// GGUF layout: magic, version, counts, metadata, tensor infos, padding, data. Only the metadata
+// changes; tensor offsets are relative to the data.
 function withoutVocabulary(file: Buffer): Buffer {
   let at = 8;
   const count = (): number => {

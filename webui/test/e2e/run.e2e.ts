@@ -1,115 +1,115 @@
-// A run before the real server: prompt in, tokens stream, the heat map fills,
-// stop works, a conversation goes on.
+// Runs with the real server: streaming tokens, the growing heat map, stop, conversations, trace
+// levels.
 import { describe, expect, it } from 'vitest';
-import { Stage } from './stage';
+import { PageFixture } from './page_fixture';
 
-// Room for an answer that outlasts what is looked at meanwhile: a token takes half a millisecond.
-const stage = Stage.use(() => Promise.resolve(['-c', '65536']));
+// A large context, so that the run lasts longer than the checks: a token takes 0.5 ms.
+const fixture = PageFixture.use(() => Promise.resolve(['-c', '65536']));
 
 describe('a run', () => {
-  it('streams tokens and fills the heat map while it goes on, and stops', async () => {
-    await stage.text('Once upon a time', 60_000);
-    await stage.generated.nth(3).waitFor();
+  it('streams tokens, updates the heat map, and stops', async () => {
+    await fixture.runText('Once upon a time', 60_000);
+    await fixture.generated.nth(3).waitFor();
     for (let looks = 0; looks < 2; looks += 1) {
-      const [text, heat] = [await stage.log.innerText(), await stage.pixels('.heatmap canvas')];
+      const [text, heat] = [await fixture.log.innerText(), await fixture.pixels('.heatmap canvas')];
       await expect
-        .poll(async () => (await stage.log.innerText()).length)
+        .poll(async () => (await fixture.log.innerText()).length)
         .toBeGreaterThan(text.length);
-      await expect.poll(() => stage.pixels('.heatmap canvas')).not.toBe(heat);
-      expect(await stage.stop.isVisible(), 'the run goes on').toBe(true);
+      await expect.poll(() => fixture.pixels('.heatmap canvas')).not.toBe(heat);
+      expect(await fixture.stop.isVisible(), 'the run continues').toBe(true);
     }
-    await stage.stop.click();
-    await stage.progress.getByText(/^Stopped after/).waitFor();
-    // A busy page shows later what came before the stop; then nothing more comes.
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^Stopped after/).waitFor();
+    // A busy page may show tokens from before the stop with a delay; then none follow.
     await expect
       .poll(async () => {
-        const count = await stage.generated.count();
-        await stage.page.waitForTimeout(300);
-        return (await stage.generated.count()) - count;
+        const count = await fixture.generated.count();
+        await fixture.page.waitForTimeout(300);
+        return (await fixture.generated.count()) - count;
       })
       .toBe(0);
-    // What was recorded until then stays, and the next run begins at once.
-    await stage.row('Once upon a time').getByText('cancelled').first().waitFor();
-    await stage.textToEnd('And on', 4);
+    // The recorded part is kept, and the next run starts immediately.
+    await fixture.row('Once upon a time').getByText('cancelled').first().waitFor();
+    await fixture.runTextToEnd('And on', 4);
   });
 
-  it('is a conversation that says what it reused', async () => {
-    await stage.settings(24);
-    const message = stage.page.getByRole('textbox', { name: 'Message' });
+  it('shows the reused prompt tokens of a conversation', async () => {
+    await fixture.settings(24);
+    const message = fixture.page.getByRole('textbox', { name: 'Message' });
     await message.fill('Tell me a story about a frog.');
     await message.press('Enter');
-    await stage.done();
-    const first = stage.session;
+    await fixture.waitDone();
+    const first = fixture.session;
     await message.fill('What did the frog do then?');
     await message.press('Enter');
-    await expect.poll(() => stage.session).not.toBe(first);
-    await stage.done();
-    const second = stage.page.getByRole('article', { name: 'Turn 2' });
+    await expect.poll(() => fixture.session).not.toBe(first);
+    await fixture.waitDone();
+    const second = fixture.page.getByRole('article', { name: 'Turn 2' });
     await second.getByText(/[1-9]\d* of \d+ prompt tokens reused/).waitFor();
-    expect(decodeURIComponent(stage.page.url())).not.toContain('frog');
-    // The first turn is a session of its own, one click away.
-    await stage.page
+    expect(decodeURIComponent(fixture.page.url())).not.toContain('frog');
+    // The first turn is a separate session.
+    await fixture.page
       .getByRole('article', { name: 'Turn 1' })
       .getByRole('button', { name: 'Show its trace' })
       .click();
-    await expect.poll(() => stage.session).toBe(first);
-    await stage.page.reload();
+    await expect.poll(() => fixture.session).toBe(first);
+    await fixture.page.reload();
     await second.waitFor();
-    await stage.page.getByRole('button', { name: 'New conversation' }).click();
+    await fixture.page.getByRole('button', { name: 'New conversation' }).click();
     await expect.poll(() => second.count()).toBe(0);
   });
 
   it('marks exact timing', async () => {
-    await stage.text('A short one', 4, 'exact');
-    await stage.done();
-    await stage.page
+    await fixture.runText('A short one', 4, 'exact');
+    await fixture.waitDone();
+    await fixture.page
       .locator('.status')
       .getByText(/\d+ exact/)
       .waitFor();
   });
 
-  it('says what its level left out, and what it added', async () => {
-    const { page } = stage;
-    await stage.level('minimal');
-    await stage.text('Steps alone', 6);
-    await stage.done();
-    await page.getByText('What the layers did is not known').waitFor();
+  it('shows the effect of the trace level', async () => {
+    const { page } = fixture;
+    await fixture.level('minimal');
+    await fixture.runText('Steps alone', 6);
+    await fixture.waitDone();
+    await page.getByText('No data per layer').waitFor();
     await page.getByText('The ops of this step were not recorded').waitFor();
     const note = page.locator('.note');
     await expect.poll(() => note.innerText()).toMatch(/0 ops/);
     expect(await note.innerText(), 'the step took time').not.toMatch(/\b0 ns/);
-    await stage.level('verbose');
-    await stage.textToEnd('Values, too', 6);
+    await fixture.level('verbose');
+    await fixture.runTextToEnd('Values, too', 6);
     await page.getByLabel('Filter the ops').fill('l_out-0');
-    await stage.ops.locator('.vgrid-row').first().click();
-    await stage.inspector.getByText('values of the output').waitFor();
+    await fixture.ops.locator('.vgrid-row').first().click();
+    await fixture.inspector.getByText('output values').waitFor();
     for (const name of ['min', 'max', 'mean', 'std', 'NaN', 'Inf'])
-      await stage.inspector.getByText(name, { exact: true }).waitFor();
+      await fixture.inspector.getByText(name, { exact: true }).waitFor();
   });
 
-  it('that is not recorded leaves its answer on the page', async () => {
-    const { page } = stage;
-    await stage.level('off');
-    // One that is stopped, and one that ends by itself.
-    await stage.text('Nobody writes this down', 3000);
-    await expect.poll(() => page.getByText('No step has come').count()).toBeGreaterThan(1);
-    await stage.stop.click();
-    await stage.progress.getByText(/^Stopped after/).waitFor();
-    await stage.text('Nor this', 12);
-    await stage.done();
+  it('that is not recorded keeps its answer on the page', async () => {
+    const { page } = fixture;
+    await fixture.level('off');
+    // One run is stopped, one finishes.
+    await fixture.runText('Not recorded', 3000);
+    await expect.poll(() => page.getByText('No step received yet').count()).toBeGreaterThan(1);
+    await fixture.stop.click();
+    await fixture.progress.getByText(/^Stopped after/).waitFor();
+    await fixture.runText('Nor this', 12);
+    await fixture.waitDone();
     await expect.poll(() => page.getByText('This session has no steps').count()).toBeGreaterThan(1);
-    const answer = stage.log.locator('[data-part=answer]');
+    const answer = fixture.log.locator('[data-part=answer]');
     const text = await answer.innerText();
     expect(text).not.toBe('');
     expect(await page.getByText('cannot be shown').count()).toBe(0);
     expect(await page.getByText('could not be read').count()).toBe(0);
-    await stage.inspector.getByText('What you select is described here').waitFor();
+    await fixture.inspector.getByText('Details of the selection are shown here').waitFor();
     await page.reload();
     await expect.poll(() => answer.innerText()).toBe(text);
   });
 
-  it('keeps what is being typed while the page is rendered', async () => {
-    const { page } = stage;
+  it('keeps typed text while the page is rendered', async () => {
+    const { page } = fixture;
     const settings = page.getByText('Settings', { exact: true });
     await settings.click();
     const field = page.getByLabel('Max tokens');
@@ -122,8 +122,8 @@ describe('a run', () => {
     await page.getByText(/^77 tokens/).waitFor();
   });
 
-  it('refuses an empty prompt in words', async () => {
-    await stage.run.click();
-    await stage.page.getByRole('alert').getByText('Write a message first').waitFor();
+  it('rejects an empty prompt with a message', async () => {
+    await fixture.run.click();
+    await fixture.page.getByRole('alert').getByText('Write a message first').waitFor();
   });
 });

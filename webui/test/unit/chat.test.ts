@@ -1,11 +1,11 @@
-// What the chat sends, and what becomes of its turns.
+// The requests of the chat and the state of its turns.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import type { Run } from '../../src/net/types';
-import { messagesOf, saidIn } from '../../src/state/chat';
+import { messagesOf, conversationOf } from '../../src/state/chat';
 import type { Store } from '../../src/state/store';
-import { run, server, session, started } from './fake_server';
-import { AWAY, fails, gives, refused } from './fakes';
+import { run, server, session, startStore } from './fake_server';
+import { OFFLINE, fails, succeeds, rejected } from './fakes';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -17,17 +17,17 @@ afterEach(() => {
 describe('the chat', () => {
   it('sends the conversation and opens the answer’s session', async () => {
     const runs = new Map<string, Run>();
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const api: Partial<Api> = {
       ...server({ runs }),
       generate: (body) => {
-        asked.push(body.messages);
-        const id = `s${asked.length}`;
+        requests.push(body.messages);
+        const id = `s${requests.length}`;
         runs.set(id, run(id, { state: 'running' }));
-        return gives(run(id));
+        return succeeds(run(id));
       },
     };
-    const store = await started(api);
+    const store = await startStore(api);
     store.chat.write({ message: 'Hello' });
     await store.chat.send();
     expect(store.open.value?.id).toBe('s1');
@@ -36,7 +36,7 @@ describe('the chat', () => {
     await vi.advanceTimersByTimeAsync(1100);
     store.chat.write({ message: 'And?' });
     await store.chat.send();
-    expect(asked[1]).toEqual([
+    expect(requests[1]).toEqual([
       { role: 'user', content: 'Hello' },
       { role: 'assistant', content: 'Hi!' },
       { role: 'user', content: 'And?' },
@@ -47,23 +47,23 @@ describe('the chat', () => {
     expect(store.chat.draft.value.message).toBe('Hello');
   });
 
-  const asked = async (part: Partial<Api>): Promise<Store> => {
-    const store = await started({ ...part, generate: () => gives(run('s1')) });
+  const sendHello = async (part: Partial<Api>): Promise<Store> => {
+    const store = await startStore({ ...part, generate: () => succeeds(run('s1')) });
     store.chat.write({ message: 'Hello' });
     await store.chat.send();
     return store;
   };
   const answer = (store: Store) => store.chat.turns.value[0]?.run;
 
-  it.each([AWAY, refused(401), refused(429), refused(502), refused(503)])(
-    'keeps the answer where one question for it fails: %j',
+  it.each([OFFLINE, rejected(401), rejected(429), rejected(502), rejected(503)])(
+    'keeps polling for the answer after a failed request: %j',
     async (error) => {
       const runs = new Map([['s1', run('s1', { state: 'running' })]]);
       let fault = false;
       const part = server({ runs });
-      const store = await asked({
+      const store = await sendHello({
         ...part,
-        run: (id) => (fault ? fails(error) : (part.run?.(id) ?? fails(AWAY))),
+        run: (id) => (fault ? fails(error) : (part.run?.(id) ?? fails(OFFLINE))),
       });
       runs.set('s1', run('s1', { state: 'done', text: 'Hi!' }));
       fault = true;
@@ -77,13 +77,13 @@ describe('the chat', () => {
     },
   );
 
-  it('gives an answer up that the server does not know', async () => {
-    const store = await asked(server({}));
+  it('marks an answer as failed if the server does not have its run', async () => {
+    const store = await sendHello(server({}));
     await vi.advanceTimersByTimeAsync(1100);
     expect(answer(store)).toMatchObject({ state: 'failed' });
   });
 
-  it('leaves out a message that got no answer', () => {
+  it('omits messages without an answer from the conversation', () => {
     const turns = [
       { user: 'a', session: '1', run: run('1', { state: 'failed' }) },
       { user: 'b', session: '2', run: run('2', { state: 'done', text: 'B' }) },
@@ -91,29 +91,32 @@ describe('the chat', () => {
     expect(messagesOf(turns).map(({ content }) => content)).toEqual(['b', 'B']);
   });
 
-  it('can go on after a recorded conversation', () => {
+  it('continues a recorded conversation', () => {
     const facts = {
       'request.messages.0.system': 'S',
       'request.messages.1.user': 'a',
       'request.messages.2.assistant': 'A',
       'request.messages.3.user': 'b',
     };
-    const said = saidIn(session('x', { facts }), run('x', { state: 'done', text: 'B' }));
-    expect(said?.system).toBe('S');
+    const conversation = conversationOf(
+      session('x', { facts }),
+      run('x', { state: 'done', text: 'B' }),
+    );
+    expect(conversation?.system).toBe('S');
     expect(
-      messagesOf(said?.turns ?? [])
+      messagesOf(conversation?.turns ?? [])
         .map(({ content }) => content)
         .join(''),
     ).toBe('aAbB');
-    expect(saidIn(session('x', { facts: { 'request.prompt': 'a' } }), run('x'))).toBeNull();
+    expect(conversationOf(session('x', { facts: { 'request.prompt': 'a' } }), run('x'))).toBeNull();
   });
 
-  it('tells what the server refuses', async () => {
-    const api = { ...server({}), generate: () => fails(refused(503, 'The queue is full.')) };
-    const store = await started(api);
+  it('shows the server’s error message', async () => {
+    const api = { ...server({}), generate: () => fails(rejected(503, 'The queue is full.')) };
+    const store = await startStore(api);
     store.chat.write({ message: 'Hello' });
     await store.chat.send();
-    expect(store.chat.complaint.value).toBe('The queue is full.');
+    expect(store.chat.error.value).toBe('The queue is full.');
     expect(store.chat.draft.value.message).toBe('Hello');
   });
 });

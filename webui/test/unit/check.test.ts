@@ -18,21 +18,21 @@ const shape = object<Shape>({
 const good = { name: 'x', sizes: [1, 2], kind: 'b', note: null };
 
 describe('checks', () => {
-  it('admit what has the shape and pass it on as it came', () => {
+  it('return a valid value unchanged', () => {
     const value = { ...good, extra: true };
     expect(shape(value, '')).toBe(value);
     expect(shape({ ...good, n: 7, note: 'y' }, '').n).toBe(7);
   });
 
   it.each([
-    [null, 'the answer should be an object, not null'],
-    [{ ...good, name: 1 }, 'name should be text, not number'],
-    [{ ...good, sizes: [1, '2'] }, 'sizes[1] should be a number, not string'],
-    [{ ...good, kind: 'c' }, 'kind should be a or b, not string'],
-    [{ ...good, sizes: {} }, 'sizes should be a list, not object'],
-    [{ ...good, note: undefined }, 'note should be text, not undefined'],
-    [{ ...good, n: null }, 'n should be a number, not null'],
-  ])('name the first wrong field of %j', (value, message) => {
+    [null, 'the response must be an object, not null'],
+    [{ ...good, name: 1 }, 'name must be text, not number'],
+    [{ ...good, sizes: [1, '2'] }, 'sizes[1] must be a number, not string'],
+    [{ ...good, kind: 'c' }, 'kind must be a or b, not string'],
+    [{ ...good, sizes: {} }, 'sizes must be a list, not object'],
+    [{ ...good, note: undefined }, 'note must be text, not undefined'],
+    [{ ...good, n: null }, 'n must be a number, not null'],
+  ])('report the first invalid field of %j', (value, message) => {
     expect(() => shape(value, '')).toThrow(new Mismatch(message));
   });
 });

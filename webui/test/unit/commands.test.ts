@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { commandFor, keyCaps, matches, type Press } from '../../src/commands/keys';
-import { fuzzy, ranked } from '../../src/commands/fuzzy';
+import { commandFor, keyCaps, matches, type KeyPress } from '../../src/commands/keys';
+import { fuzzy, rank } from '../../src/commands/fuzzy';
 import { commandsOf } from '../../src/commands/table';
 import { PANELS as TABLE } from '../../src/panels/table';
 import { fakeStore } from './fakes';
 
-const press = (key: string, part: Partial<Press> = {}): Press => ({
+const press = (key: string, part: Partial<KeyPress> = {}): KeyPress => ({
   key,
   ctrlKey: false,
   metaKey: false,
@@ -29,10 +29,10 @@ describe('keys', () => {
     ['?', press('?', { shiftKey: true }), true],
     ['+', press('+'), true],
     ['Escape', press('Escape'), true],
-  ])('%s by %j is %s', (key, event, fits) => {
+  ])('%s matches %j: %s', (key, event, fits) => {
     expect(matches(key, event)).toBe(fits);
   });
-  it('show as caps', () => {
+  it('are formatted as key names', () => {
     expect(keyCaps('Ctrl+Shift+P')).toEqual(['Ctrl', 'Shift', 'P']);
     expect(keyCaps('Escape')).toEqual(['Esc']);
     expect(keyCaps('+')).toEqual(['+']);
@@ -43,7 +43,7 @@ describe('the table of commands', () => {
   const store = fakeStore({});
   const commands = commandsOf(store, TABLE);
 
-  it('has each id and each key once', () => {
+  it('has unique ids and keys', () => {
     const ids = commands.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     const keys = commands.filter(({ local }) => !local).flatMap(({ keys = [] }) => keys);
@@ -56,13 +56,13 @@ describe('the table of commands', () => {
     expect(commandFor(commands, press('q'), FREE)).toBeNull();
   });
 
-  it('leaves a text field its keys, but not the palette’s', () => {
+  it('ignores single keys in a text field, but not the key of the palette', () => {
     const typing = { typing: true, letterKeys: true };
     expect(commandFor(commands, press('f'), typing)).toBeNull();
     expect(commandFor(commands, press('k', { ctrlKey: true }), typing)?.id).toBe('palette');
   });
 
-  it('lets single letters be switched off', () => {
+  it('ignores single keys if they are disabled', () => {
     const off = { typing: false, letterKeys: false };
     for (const key of ['f', '?', '[', '+', '1']) {
       expect(commandFor(commands, press(key), off)).toBeNull();
@@ -72,13 +72,13 @@ describe('the table of commands', () => {
     expect(commandFor(commands, press('k', { ctrlKey: true }), off)?.id).toBe('palette');
   });
 
-  it('passes over what makes no sense now', () => {
+  it('ignores the keys of disabled commands', () => {
     store.navigation.change({ full: null });
     expect(commandFor(commands, press('Escape'), FREE)).toBeNull();
     expect(commandFor(commands, press(']'), FREE)).toBeNull();
   });
 
-  it('has one command per panel', () => {
+  it('has a command for each panel', () => {
     for (const { id } of TABLE) {
       expect(commands.some((command) => command.id === `show-${id}`)).toBe(true);
     }
@@ -86,21 +86,21 @@ describe('the table of commands', () => {
 });
 
 describe('fuzzy', () => {
-  it('finds letters in their order', () => {
+  it('matches letters in order', () => {
     expect(fuzzy('fsp', 'Full screen of the panel')).not.toBeNull();
     expect(fuzzy('psf', 'Full screen')).toBeNull();
-    expect(fuzzy('', 'x')).toEqual({ score: 0, at: [] });
+    expect(fuzzy('', 'x')).toEqual({ score: 0, indices: [] });
   });
-  it('says which letters matched', () => {
-    expect(fuzzy('next l', 'Next layer')?.at).toEqual([0, 1, 2, 3, 5]);
+  it('returns the indices of the matching letters', () => {
+    expect(fuzzy('next l', 'Next layer')?.indices).toEqual([0, 1, 2, 3, 5]);
   });
-  it('puts beginnings of words first', () => {
+  it('ranks matches at the start of words first', () => {
     const items = ['Unload the sheet', 'Show layers', 'Light theme', 'Delete the session'];
-    expect(ranked('lt', items, (text) => text)[0]?.item).toBe('Light theme');
-    expect(ranked('del', items, (text) => text)[0]?.item).toBe('Delete the session');
+    expect(rank('lt', items, (text) => text)[0]?.item).toBe('Light theme');
+    expect(rank('del', items, (text) => text)[0]?.item).toBe('Delete the session');
   });
-  it('finds by what stands beside the text, after what the text says', () => {
-    const names = ranked(
+  it('ranks matches in the additional text last', () => {
+    const names = rank(
       'lay',
       ['Next token', 'Next layer'],
       (text) => text,
@@ -108,7 +108,7 @@ describe('fuzzy', () => {
     );
     expect(names.map(({ item }) => item)).toEqual(['Next layer', 'Next token']);
   });
-  it('keeps the order where nothing is asked', () => {
-    expect(ranked('', ['b', 'a'], (text) => text).map(({ item }) => item)).toEqual(['b', 'a']);
+  it('keeps the order for an empty query', () => {
+    expect(rank('', ['b', 'a'], (text) => text).map(({ item }) => item)).toEqual(['b', 'a']);
   });
 });

@@ -1,11 +1,11 @@
-// A server that answers at once with what a test says that it has, and the store that
-// a page starts on it. Time is vitest's.
+// A fake server that responds immediately with the data of the test, and a store that uses it. The
+// clock is vitest's.
 import { vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import type { Model, Run, Session, StepSummary, Token } from '../../src/net/types';
 import { EMPTY_RUN } from '../../src/state/chat';
 import type { Store } from '../../src/state/store';
-import { FakeBrowser, fails, fakeStore, gives, refused } from './fakes';
+import { FakeBrowser, fails, fakeStore, succeeds, rejected } from './fakes';
 
 export const MODEL = {
   id: 'm',
@@ -30,51 +30,51 @@ export const run = (id: string, part: Partial<Run> = {}): Run => ({ ...EMPTY_RUN
 class FakeLive {
   watched: (string | null)[] = [];
   connect(): void {
-    // It is always there.
+    // Always connected.
   }
   watch(id: string | null): void {
     this.watched.push(id);
   }
 }
 
-// A server that has what it is given.
-interface Has {
+// The data of the server.
+interface ServerData {
   sessions?: Session[];
   runs?: Map<string, Run>;
   tokens?: Token[];
   steps?: StepSummary[];
 }
-export function server(has: Has): Partial<Api> {
+export function server(has: ServerData): Partial<Api> {
   const { sessions = [], runs = new Map<string, Run>(), tokens = [], steps = [] } = has;
   const page = <T>(list: readonly T[], from: number) => ({
     total: list.length,
     rows: list.slice(from),
   });
   return {
-    health: () => gives({ status: 'ok', version: '1' } as never),
-    models: () => gives({ models: [MODEL] }),
-    sessions: () => gives({ total: sessions.length, sessions: [...sessions] }),
+    health: () => succeeds({ status: 'ok', version: '1' } as never),
+    models: () => succeeds({ models: [MODEL] }),
+    sessions: () => succeeds({ total: sessions.length, sessions: [...sessions] }),
     session: (id) => {
       const found = sessions.find((one) => one.id === id);
-      return found ? gives(found) : fails(refused(404));
+      return found ? succeeds(found) : fails(rejected(404));
     },
     run: (id) => {
       const found = runs.get(id);
-      return found ? gives(found) : fails(refused(404));
+      return found ? succeeds(found) : fails(rejected(404));
     },
     tokens: (_id, from) => {
       const { total, rows } = page(tokens, from);
-      return gives({ total, tokens: rows });
+      return succeeds({ total, tokens: rows });
     },
     steps: (_id, from) => {
       const { total, rows } = page(steps, from);
-      return gives({ total, steps: rows });
+      return succeeds({ total, steps: rows });
     },
   };
 }
 
 export const live = new FakeLive();
-export async function started(part: Partial<Api>, browser = new FakeBrowser()): Promise<Store> {
+export async function startStore(part: Partial<Api>, browser = new FakeBrowser()): Promise<Store> {
   const store = fakeStore(part, browser);
   live.watched = [];
   store.start(live);

@@ -1,5 +1,4 @@
-// Stands for the server, for storage and for the browser's history in tests of
-// the store: small, and each says what was asked of it.
+// Fakes of the server API, the storage and the browser's history, for tests of the store.
 import { signal } from '@preact/signals';
 import type { Api } from '../../src/net/api';
 import type { ApiError } from '../../src/net/call';
@@ -7,22 +6,22 @@ import type { Browser } from '../../src/state/navigation';
 import { Store } from '../../src/state/store';
 import { err, ok } from '../../src/result';
 
-export const AWAY: ApiError = { kind: 'offline', detail: 'The server does not answer.' };
-export const refused = (status: number, detail = 'no'): ApiError => ({
-  kind: 'refused',
+export const OFFLINE: ApiError = { kind: 'offline', detail: 'The server does not respond.' };
+export const rejected = (status: number, detail = 'no'): ApiError => ({
+  kind: 'rejected',
   status,
   code: null,
   title: 'No',
   detail,
 });
 
-export const gives = <T>(value: T) => Promise.resolve(ok(value));
+export const succeeds = <T>(value: T) => Promise.resolve(ok(value));
 export const fails = (error: ApiError) => Promise.resolve(err(error));
 
-// Where nothing is said, the server is away.
+// Calls that are not defined fail as offline.
 export function fakeApi(part: Partial<Api>): Api {
   return new Proxy(part, {
-    get: (target, name: keyof Api) => target[name] ?? (() => fails(AWAY)),
+    get: (target, name: keyof Api) => target[name] ?? (() => fails(OFFLINE)),
   }) as Api;
 }
 
@@ -36,7 +35,7 @@ export class FakeStorage {
   }
 }
 
-// A history with Back, as a browser keeps one.
+// A browser history with Back and Forward.
 export class FakeBrowser implements Browser {
   readonly entries = ['/'];
   at = 0;

@@ -40,20 +40,20 @@ describe('formatBytes', () => {
 });
 
 describe('text', () => {
-  it('separates thousands by a narrow space', () => {
+  it('separates thousands with a narrow space', () => {
     expect(formatCount(1234567)).toBe('1\u202f234\u202f567');
     expect(formatCount(999)).toBe('999');
   });
-  it('knows one from many', () => {
+  it('selects singular or plural', () => {
     expect(plural(1, 'access', 'accesses')).toBe('1 access');
     expect(plural(2, 'step')).toBe('2 steps');
   });
-  it('leaves out the dimensions that ggml pads', () => {
+  it('omits the padding dimensions of ggml', () => {
     expect(formatShape([64, 1, 32, 1])).toBe('64 × 1 × 32');
     expect(formatShape([1, 1, 1, 1])).toBe('1');
     expect(formatShape([])).toBe('');
   });
-  it('shows what is invisible in a token', () => {
+  it('replaces whitespace by visible symbols', () => {
     expect(visibleText(' a\n\t')).toBe('␣a⏎⇥');
   });
   it.each([

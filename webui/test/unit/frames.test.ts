@@ -25,7 +25,7 @@ const HEADER = '54544631 0100 0000 01000000 00000000 00000000';
 const TWO_OPS = bytes(`${HEADER} 02000000 ${'0'.repeat(16)} ${'0'.repeat(16 + 64)}`);
 
 describe('decodeOpsFrame', () => {
-  it.each(frames)('reads a frame: $name', (vector) => {
+  it.each(frames)('decodes a frame: $name', (vector) => {
     const first = vector.first_op;
     expect(decodeOpsFrame(bytes(vector.hex.join('')))).toEqual({
       ok: true,
@@ -47,7 +47,7 @@ describe('decodeOpsFrame', () => {
     ['of another magic', bytes(`00${'0'.repeat(62)}`), 'does not begin with TTF1'],
     ['of an unknown kind', bytes(`54544631 0900 ${'0'.repeat(52)}`), 'unknown kind 9'],
     ['cut in a column', TWO_OPS.slice(0, 71), 'of 2 rows has 71 of 72 bytes'],
-  ])('refuses a frame %s', (_, buffer, reason) => {
+  ])('rejects a frame %s', (_, buffer, reason) => {
     const frame = decodeOpsFrame(buffer);
     expect(frame.ok ? '' : frame.error).toContain(reason);
   });

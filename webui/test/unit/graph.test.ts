@@ -1,22 +1,30 @@
 import { describe, expect, it, vi } from 'vitest';
 import { layoutGraph, type Layout, type LayoutGraph } from '../../src/graph/layout';
-import { Layouts, structureOf, type LayoutWorker } from '../../src/graph/layouts';
+import { LayoutCache, structureOf, type LayoutWorker } from '../../src/graph/layout_cache';
 import { paintGraph, traceShape, type GraphPalette } from '../../src/graph/paint';
 import {
   CATEGORIES,
-  found,
+  findItems,
   layoutGraphOf,
   sceneOf,
   shortName,
   timesOf,
 } from '../../src/graph/scene';
-import { begun, cameraOf, fitted, hit, revealing, windowOf, zoomed } from '../../src/graph/view';
-import { neighbour } from '../../src/graph/walk';
-import type { LayoutAnswer, LayoutQuestion } from '../../src/workers/layout.worker';
+import {
+  initialCamera,
+  cameraOf,
+  fitCamera,
+  hit,
+  cameraRevealing,
+  windowOf,
+  zoomCamera,
+} from '../../src/graph/view';
+import { neighbour } from '../../src/graph/neighbours';
+import type { LayoutResponse, LayoutRequest } from '../../src/workers/layout.worker';
 import { llamaLayer, randomGraph } from './graphs';
 import { op } from './make';
 
-// No two boxes touch.
+// Pairs of boxes that overlap.
 function overlaps({ nodes }: LayoutGraph, { x, y }: Layout): readonly string[] {
   const boxes = nodes.map(({ w, h }, i) => ({ i, x: x[i] ?? 0, y: y[i] ?? 0, w, h }));
   return boxes.flatMap((a) =>
@@ -27,8 +35,8 @@ function overlaps({ nodes }: LayoutGraph, { x, y }: Layout): readonly string[] {
   );
 }
 
-// Every edge leads from the lower end of what is read down to the upper end of
-// who reads it, and never up on its way.
+// Edges that do not lead from the bottom of the source down to the top of the target, without
+// going up in between.
 function upwards({ nodes, edges }: LayoutGraph, { x, y, paths }: Layout): readonly string[] {
   return edges.flatMap(([from, to], i) => {
     const path = [...(paths[i] ?? [])];
@@ -44,7 +52,7 @@ function upwards({ nodes, edges }: LayoutGraph, { x, y, paths }: Layout): readon
 }
 
 describe('a layout', () => {
-  it('has no overlaps, and edges that go down', () => {
+  it('has no overlaps and only downward edges', () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const graph = randomGraph(seed, 2 + (seed % 40));
       const layout = layoutGraph(graph);
@@ -53,7 +61,7 @@ describe('a layout', () => {
     }
   });
 
-  it('stays inside of its size', () => {
+  it('stays within its size', () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const graph = randomGraph(seed, 30);
       const { x, y, width, height } = layoutGraph(graph);
@@ -66,11 +74,11 @@ describe('a layout', () => {
     }
   });
 
-  it('puts a weight just above its reader', () => {
+  it('places a weight one rank above its reader', () => {
     // 0 -> 1 -> 2 -> 3, and the weight 4 -> 3
-    const node = { w: 40, h: 20, loose: false };
+    const node = { w: 40, h: 20, canSink: false };
     const { y } = layoutGraph({
-      nodes: [node, node, node, node, { ...node, loose: true }],
+      nodes: [node, node, node, node, { ...node, canSink: true }],
       edges: [
         [0, 1],
         [1, 2],
@@ -81,19 +89,19 @@ describe('a layout', () => {
     expect(y[4]).toBe(y[2]);
   });
 
-  it('is laid out again the same', () => {
+  it('is deterministic', () => {
     const graph = randomGraph(7, 80);
     expect(layoutGraph(graph)).toEqual(layoutGraph(graph));
   });
 
-  it.each([0, 1, 2])('of %i nodes', (count) => {
-    const nodes = Array.from({ length: count }, () => ({ w: 10, h: 10, loose: false }));
+  it.each([0, 1, 2])('of %i nodes is valid', (count) => {
+    const nodes = Array.from({ length: count }, () => ({ w: 10, h: 10, canSink: false }));
     const layout = layoutGraph({ nodes, edges: [] });
     expect(layout.x).toHaveLength(count);
     expect(Number.isFinite(layout.width)).toBe(true);
   });
 
-  it('takes a graph of thousands without recursion', () => {
+  it('handles a graph of thousands of nodes without recursion', () => {
     const graph = randomGraph(3, 3000);
     const layout = layoutGraph(graph);
     expect(upwards(graph, layout)).toEqual([]);
@@ -107,7 +115,7 @@ describe('a layer’s scene', () => {
   const drawn = { scene, layout: layoutGraph(graph) };
   const itemOf = (name: string): number => scene.items.findIndex(({ node }) => node.name === name);
 
-  it('draws a shared input beside each reader', () => {
+  it('draws a shared input next to each reader', () => {
     const stubs = scene.items.filter(({ stub }) => stub);
     expect(stubs.map(({ node }) => node.name)).toEqual(['inp_pos', 'inp_pos']);
     const rope = scene.edges.filter(({ to }) => to === itemOf('Qrope-5'));
@@ -120,12 +128,12 @@ describe('a layer’s scene', () => {
     expect(scene.edges).toHaveLength(scene.graph.edges.length);
   });
 
-  it('is laid out without overlaps, downwards', () => {
+  it('is laid out without overlaps and with downward edges', () => {
     expect(overlaps(graph, drawn.layout)).toEqual([]);
     expect(upwards(graph, drawn.layout)).toEqual([]);
   });
 
-  it('is laid out alike for every layer', () => {
+  it('has the same structure for every layer', () => {
     const other = layoutGraphOf(sceneOf(llamaLayer(17, 22)));
     expect(structureOf(other)).toBe(structureOf(graph));
   });
@@ -136,12 +144,12 @@ describe('a layer’s scene', () => {
     ['Qcur-5 (reshaped)', 5, 'Qcur (reshaped)'],
     ['l_out-4', 4, 'l_out-4'],
     ['inp_pos', null, 'inp_pos'],
-  ])('calls %s of layer %s %s', (name, layer, short) => {
+  ])('shortens %s of layer %s to %s', (name, layer, short) => {
     const node = { ...scene.items[0]?.node, name, layer } as never;
     expect(shortName(node, 5)).toBe(short);
   });
 
-  it('knows the time of each op, of a fused one once', () => {
+  it('assigns the time of each op, for a fused op once', () => {
     const norm = itemOf('norm-5');
     const attn = itemOf('attn_norm-5');
     const fused = sceneOf({
@@ -155,14 +163,15 @@ describe('a layer’s scene', () => {
     expect(times[attn]).toBe(40);
   });
 
-  it('is searched by words', () => {
-    const names = (query: string) => [...found(scene, query)].map((i) => scene.items[i]?.node.name);
+  it('is searched by all words of the query', () => {
+    const names = (query: string) =>
+      [...findItems(scene, query)].map((i) => scene.items[i]?.node.name);
     expect(names('mul_mat ffn')).toEqual(['ffn_gate-5', 'ffn_up-5', 'ffn_out-5']);
     expect(names('KQ_mask')).toEqual(['KQ_mask']);
     expect(names(' ')).toEqual([]);
   });
 
-  it('is walked along its edges and ranks', () => {
+  it('is navigated along its edges and ranks', () => {
     const go = (name: string, direction: 'up' | 'down' | 'left' | 'right') =>
       scene.items[neighbour(drawn, itemOf(name), direction)]?.node.name;
     expect(go('Qrope-5', 'up')).toBe('Qcur-5_(reshaped)');
@@ -173,9 +182,9 @@ describe('a layer’s scene', () => {
     expect(go(right, 'left')).toBe('Qcur-5');
   });
 
-  it('finds what lies under a point', () => {
+  it('finds the item at a point', () => {
     const box = { w: 800, h: 600 };
-    const camera = fitted(box, drawn.layout);
+    const camera = fitCamera(box, drawn.layout);
     scene.items.forEach(({ w, h }, i) => {
       const x = ((drawn.layout.x[i] ?? 0) + w / 2) * camera.scale + camera.left;
       const y = ((drawn.layout.y[i] ?? 0) + h / 2) * camera.scale + camera.top;
@@ -185,7 +194,7 @@ describe('a layer’s scene', () => {
   });
 });
 
-// Remembers every call, and what was set when it came.
+// Records every call with the stroke style and line dash at that time.
 function recordingContext() {
   const calls: { name: string; args: readonly unknown[]; stroke: unknown; dash: unknown }[] = [];
   const set: Record<string, unknown> = {};
@@ -219,7 +228,7 @@ describe('what is painted', () => {
     ...{ line: each('line'), back: each('back'), sans: 'sans', mono: 'mono' },
   };
 
-  it('dashes the edges that cross layers, and no other', () => {
+  it('dashes exactly the edges that cross layers', () => {
     const { calls, ctx } = recordingContext();
     const { width, height } = drawn.layout;
     const marks = {
@@ -254,75 +263,75 @@ describe('the camera', () => {
   const layout = layoutGraph(randomGraph(5, 60));
   const box = { w: 640, h: 400 };
 
-  it('comes back from the window that a link has', () => {
-    const camera = zoomed(fitted(box, layout), 0.5, 10, 20);
+  it('is restored from the window of a link', () => {
+    const camera = zoomCamera(fitCamera(box, layout), 0.5, 10, 20);
     const again = cameraOf(windowOf(camera, box), box);
     expect(again.scale).toBeCloseTo(camera.scale);
     expect(again.left).toBeCloseTo(camera.left);
     expect(again.top).toBeCloseTo(camera.top);
   });
-  it('keeps what is under the pointer', () => {
-    const camera = begun(box, layout);
-    const near = zoomed(camera, 0.5, 100, 50);
+  it('keeps the point under the pointer when zooming', () => {
+    const camera = initialCamera(box, layout);
+    const near = zoomCamera(camera, 0.5, 100, 50);
     const at = (c: typeof camera) => [(100 - c.left) / c.scale, (50 - c.top) / c.scale];
     at(near).forEach((value, i) => {
       expect(value).toBeCloseTo(at(camera)[i] ?? NaN);
     });
   });
-  it('begins where words can be read', () => {
-    expect(begun(box, layout).scale).toBeGreaterThanOrEqual(0.7);
+  it('starts at a readable scale', () => {
+    expect(initialCamera(box, layout).scale).toBeGreaterThanOrEqual(0.7);
   });
-  it('moves no more than it must', () => {
+  it('pans the minimum distance', () => {
     const camera = { scale: 1, left: 0, top: 0 };
-    expect(revealing(camera, box, { x: 50, y: 50, w: 20, h: 20 })).toBe(camera);
-    expect(revealing(camera, box, { x: 700, y: 50, w: 20, h: 20 }).left).toBe(-96);
+    expect(cameraRevealing(camera, box, { x: 50, y: 50, w: 20, h: 20 })).toBe(camera);
+    expect(cameraRevealing(camera, box, { x: 700, y: 50, w: 20, h: 20 }).left).toBe(-96);
   });
 });
 
 describe('layouts', () => {
   class FakeWorker implements LayoutWorker {
     onmessage: LayoutWorker['onmessage'] = null;
-    readonly asked: LayoutQuestion[] = [];
+    readonly requests: LayoutRequest[] = [];
     ended = false;
-    postMessage(question: LayoutQuestion): void {
-      this.asked.push(question);
+    postMessage(request: LayoutRequest): void {
+      this.requests.push(request);
     }
     terminate(): void {
       this.ended = true;
     }
     answer(): void {
-      const question = this.asked.at(-1);
-      if (!question) throw new Error('nothing was asked');
-      const data = { id: question.id, layout: layoutGraph(question.graph) };
-      this.onmessage?.({ data } as MessageEvent<LayoutAnswer>);
+      const request = this.requests.at(-1);
+      if (!request) throw new Error('no request was sent');
+      const data = { id: request.id, layout: layoutGraph(request.graph) };
+      this.onmessage?.({ data } as MessageEvent<LayoutResponse>);
     }
   }
   const made: FakeWorker[] = [];
-  const fresh = (): Layouts => {
+  const fresh = (): LayoutCache => {
     made.length = 0;
-    return new Layouts(() => {
+    return new LayoutCache(() => {
       const worker = new FakeWorker();
       made.push(worker);
       return worker;
     });
   };
 
-  it('lays a structure out once', () => {
+  it('computes the layout of a structure once', () => {
     const layouts = fresh();
     const done = vi.fn();
-    layouts.ask(randomGraph(1, 9), done);
+    layouts.request(randomGraph(1, 9), done);
     made[0]?.answer();
-    layouts.ask(randomGraph(1, 9), done);
+    layouts.request(randomGraph(1, 9), done);
     expect(done).toHaveBeenCalledTimes(2);
-    expect(made[0]?.asked).toHaveLength(1);
+    expect(made[0]?.requests).toHaveLength(1);
   });
 
-  it('does not wait for what nobody wants any more', () => {
+  it('cancels the pending request when another is made', () => {
     const layouts = fresh();
     const first = vi.fn();
     const second = vi.fn();
-    layouts.ask(randomGraph(1, 9), first);
-    layouts.ask(randomGraph(2, 9), second);
+    layouts.request(randomGraph(1, 9), first);
+    layouts.request(randomGraph(2, 9), second);
     expect(made.map(({ ended }) => ended)).toEqual([true, false]);
     made[0]?.answer();
     made[1]?.answer();

@@ -2,8 +2,8 @@
 import type { LayoutGraph } from '../../src/graph/layout';
 import type { Category, GraphNode, LayerSubgraph } from '../../src/net/types';
 
-// `op name <- sources`, in execution order; without an op: not computed. The
-// category is that of the layer unless it is given.
+// `op name <- sources`, in execution order. Nodes without an op are not computed. The category is
+// `layer` by default.
 const LLAMA = `
 l_out-@ :cross_layer_input
 attn_norm.weight
@@ -99,7 +99,7 @@ export function llamaLayer(layer: number, layers: number): LayerSubgraph {
   return { step: 3, template: 2, layer, layers, nodes, edges };
 }
 
-// Small numbers that repeat: the same seed gives the same graph.
+// A deterministic random generator: the same seed gives the same graph.
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -115,12 +115,12 @@ export function randomGraph(seed: number, count: number): LayoutGraph {
   const nodes = Array.from({ length: count }, (_, node) => {
     const reads = node === 0 ? 0 : below(4);
     for (let i = 0; i < reads; i += 1) {
-      // Mostly what came just before, sometimes from far.
+      // Mostly recent nodes, sometimes distant ones.
       const back = random() < 0.9 ? 1 + below(Math.min(node, 6)) : 1 + below(node);
       const from = node - back;
       if (!edges.some(([a, b]) => a === from && b === node)) edges.push([from, node]);
     }
-    return { w: 40 + below(120), h: 20 + below(30), loose: reads === 0 };
+    return { w: 40 + below(120), h: 20 + below(30), canSink: reads === 0 };
   });
   return { nodes, edges };
 }

@@ -16,7 +16,7 @@ class FakeSocket {
   close(): void {
     this.onclose?.();
   }
-  says(data: unknown): void {
+  receive(data: unknown): void {
     this.onmessage?.({ data: data instanceof ArrayBuffer ? data : JSON.stringify(data) });
   }
 }
@@ -71,22 +71,22 @@ describe('Live', () => {
     vi.unstubAllGlobals();
   });
 
-  it('subscribes once the server has greeted, and again after a reconnect', () => {
+  it('subscribes after hello, and again after a reconnect', () => {
     const live = new Live('ws://x', sink);
     live.connect();
     live.watch('s1', ['token']);
     expect(socket().sent).toEqual([]);
-    socket().says(HELLO);
-    const wish = JSON.stringify({ type: 'subscribe', session: 's1', kinds: ['token'] });
-    expect(socket().sent).toEqual([wish]);
+    socket().receive(HELLO);
+    const subscribe = JSON.stringify({ type: 'subscribe', session: 's1', kinds: ['token'] });
+    expect(socket().sent).toEqual([subscribe]);
     socket().close();
     vi.advanceTimersByTime(500);
     expect(FakeSocket.made).toHaveLength(2);
-    socket().says(HELLO);
-    expect(socket().sent).toEqual([wish]);
+    socket().receive(HELLO);
+    expect(socket().sent).toEqual([subscribe]);
   });
 
-  it('waits longer after each failure and starts anew after a success', () => {
+  it('doubles the retry delay after each failure and resets it after a success', () => {
     const live = new Live('ws://x', sink);
     live.connect();
     const delays = [500, 1000, 2000, 4000, 8000, 8000];
@@ -97,21 +97,32 @@ describe('Live', () => {
       vi.advanceTimersByTime(1);
       expect(FakeSocket.made).toHaveLength(i + 2);
     }
-    socket().says(HELLO);
+    socket().receive(HELLO);
     socket().close();
     vi.advanceTimersByTime(500);
     expect(FakeSocket.made).toHaveLength(delays.length + 2);
   });
 
-  it('goes on where it was once a file that could not be read can be', () => {
+  it('subscribes again at its position after an unreadable error', () => {
     const live = new Live('ws://x', sink);
     live.connect();
-    socket().says(HELLO);
+    socket().receive(HELLO);
     live.watch('s1', ['token']);
-    socket().says({ type: 'subscribed', number: 1, session: 's1', kinds: ['token'], from: FROM });
-    socket().says(token(3));
+    socket().receive({
+      type: 'subscribed',
+      number: 1,
+      session: 's1',
+      kinds: ['token'],
+      from: FROM,
+    });
+    socket().receive(token(3));
     const before = socket().sent.length;
-    socket().says({ type: 'error', code: 'unreadable', session: 's1', detail: 'Too many files.' });
+    socket().receive({
+      type: 'error',
+      code: 'unreadable',
+      session: 's1',
+      detail: 'Too many files.',
+    });
     vi.advanceTimersByTime(8000);
     expect(socket().sent).toHaveLength(before + 1);
     expect(JSON.parse(socket().sent.at(-1) ?? '')).toMatchObject({
@@ -119,17 +130,22 @@ describe('Live', () => {
       session: 's1',
       from: { ...FROM, token: 4 },
     });
-    socket().says({ type: 'error', code: 'unreadable', session: 's1', detail: 'Too many files.' });
+    socket().receive({
+      type: 'error',
+      code: 'unreadable',
+      session: 's1',
+      detail: 'Too many files.',
+    });
     live.watch('s2', ['token']);
     const other = socket().sent.length;
     vi.advanceTimersByTime(8000);
     expect(socket().sent).toHaveLength(other);
   });
 
-  it('leaves the old session when it watches another', () => {
+  it('unsubscribes from the old session when it watches another', () => {
     const live = new Live('ws://x', sink);
     live.connect();
-    socket().says(HELLO);
+    socket().receive(HELLO);
     live.watch('s1', ['token']);
     live.watch('s2', ['token']);
     expect(socket().sent.map((text) => JSON.parse(text) as object)).toMatchObject([
@@ -139,129 +155,138 @@ describe('Live', () => {
     ]);
   });
 
-  const heard = (): readonly object[] => socket().sent.map((text) => JSON.parse(text) as object);
+  const sentMessages = (): readonly object[] =>
+    socket().sent.map((text) => JSON.parse(text) as object);
   const watching = (): Live => {
     const live = new Live('ws://x', sink);
     live.connect();
-    socket().says(HELLO);
+    socket().receive(HELLO);
     live.watch('s1', ['token', 'op', 'step']);
-    socket().says({ type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM });
+    socket().receive({ type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM });
     return live;
   };
 
-  it('gives frames to the session of their subscription', () => {
+  it('delivers frames to the session of their subscription', () => {
     watching();
-    socket().says(frame(4, 2, 0));
-    socket().says(frame(5, 2, 2));
+    socket().receive(frame(4, 2, 0));
+    socket().receive(frame(5, 2, 2));
     expect(sink.opsFrame).toHaveBeenCalledTimes(1);
     expect(sink.opsFrame.mock.calls[0]?.[0]).toBe('s1');
   });
 
-  // Where the subscription goes on that the next connection begins with.
+  // The first message after a reconnect.
   const afterReconnect = (): unknown => {
     socket().close();
     vi.advanceTimersByTime(500);
-    socket().says(HELLO);
-    return heard()[0];
+    socket().receive(HELLO);
+    return sentMessages()[0];
   };
 
-  it('says how it wants to fall behind', () => {
+  it('sends the thin option', () => {
     const live = new Live('ws://x', sink);
     live.connect();
-    socket().says(HELLO);
+    socket().receive(HELLO);
     live.watch('s1', ['op'], { thin: 'latest' });
-    expect(heard()).toEqual([{ type: 'subscribe', session: 's1', kinds: ['op'], thin: 'latest' }]);
+    expect(sentMessages()).toEqual([
+      { type: 'subscribe', session: 's1', kinds: ['op'], thin: 'latest' },
+    ]);
   });
 
-  it('goes on after a reconnect where it was, and passes nothing on twice', () => {
+  it('continues at its position after a reconnect, without duplicates', () => {
     watching();
-    socket().says(token(3));
-    socket().says(frame(4, 2, 0, 4));
+    socket().receive(token(3));
+    socket().receive(frame(4, 2, 0, 4));
     expect(afterReconnect()).toMatchObject({ from: { token: 4, step: 2, op: 4 } });
-    socket().says({
+    socket().receive({
       type: 'subscribed',
       session: 's1',
       number: 9,
       kinds: [],
       from: { token: 4, step: 2, op: 4, routing: 0 },
     });
-    socket().says(token(3)); // there before
-    socket().says(frame(9, 2, 0, 4));
-    socket().says(frame(9, 1, 4, 4));
-    socket().says(token(4));
-    socket().says(frame(9, 2, 4, 4));
+    socket().receive(token(3)); // received before
+    socket().receive(frame(9, 2, 0, 4));
+    socket().receive(frame(9, 1, 4, 4));
+    socket().receive(token(4));
+    socket().receive(frame(9, 2, 4, 4));
     expect(afterReconnect()).toMatchObject({ from: { token: 5, step: 2, op: 8 } });
-    socket().says({ type: 'text', session: 's1', index: 5, text: 'rest' });
+    socket().receive({ type: 'text', session: 's1', index: 5, text: 'rest' });
     const layers = { ns: [], bytes: [] };
     const step = { step: 2, phase: 'generate', timing: 'fast', template: 1, begin_ns: 0, layers };
     const sizes = { end_ns: 1, first_token: 4, n_tokens: 1, ops: 8, accesses: 0 };
     const rest = { bytes_read: 0, bytes_written: 0, dropped: false, aborted: false };
-    socket().says({ type: 'step', session: 's1', ...step, ...sizes, ...rest });
+    socket().receive({ type: 'step', session: 's1', ...step, ...sizes, ...rest });
     expect(afterReconnect()).toMatchObject({ from: { token: 6, step: 3, op: 0 } });
     const tokens = sink.event.mock.calls.map(([event]) => event).filter((e) => e.type === 'token');
     expect(tokens.map((event) => event.index)).toEqual([3, 4]);
     expect(sink.opsFrame.mock.calls.map(([, ops]) => ops.firstOp)).toEqual([0, 4]);
   });
 
-  it('takes what replaces ops that were withdrawn', () => {
+  it('accepts the replacement of withdrawn ops', () => {
     watching();
-    socket().says(frame(4, 2, 0, 4));
+    socket().receive(frame(4, 2, 0, 4));
     const instead = frame(4, 2, 0, 2);
     new DataView(instead).setUint16(6, 3, true);
-    socket().says(instead);
+    socket().receive(instead);
     expect(sink.opsFrame).toHaveBeenCalledTimes(2);
     expect(afterReconnect()).toMatchObject({ from: { step: 2, op: 2 } });
   });
 
-  it('acknowledges what it received, in bytes of UTF-8, of this connection', () => {
+  it('acknowledges the UTF-8 bytes received on this connection', () => {
     watching();
     const sizes = [HELLO, { type: 'subscribed', session: 's1', number: 4, kinds: [], from: FROM }];
     let bytes = sizes.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
     const euros = { type: 'new', text: '€'.repeat(1000) };
     bytes += JSON.stringify(euros).length + 2000;
-    socket().says(euros);
+    socket().receive(euros);
     const rows = 6000;
-    socket().says(frame(4, 2, 0, rows));
-    expect(heard()).toHaveLength(1); // less than 128 KiB so far
-    socket().says(frame(4, 2, rows, rows));
+    socket().receive(frame(4, 2, 0, rows));
+    expect(sentMessages()).toHaveLength(1); // less than 128 KiB so far
+    socket().receive(frame(4, 2, rows, rows));
     bytes += 2 * (32 + 20 * rows);
-    expect(heard().at(-1)).toEqual({ type: 'ack', bytes });
-    socket().says(token(3));
-    expect(heard()).toHaveLength(2);
+    expect(sentMessages().at(-1)).toEqual({ type: 'ack', bytes });
+    socket().receive(token(3));
+    expect(sentMessages()).toHaveLength(2);
     socket().close();
     vi.advanceTimersByTime(500);
-    socket().says({ ...HELLO, window: 4096 });
-    socket().says(frame(9, 0, 0, 60));
-    expect(heard().at(-1)).toEqual({
+    socket().receive({ ...HELLO, window: 4096 });
+    socket().receive(frame(9, 0, 0, 60));
+    expect(sentMessages().at(-1)).toEqual({
       type: 'ack',
       bytes: JSON.stringify({ ...HELLO, window: 4096 }).length + 32 + 20 * 60,
     });
   });
 
-  it('does not ask again for a session that has ended, or that is none', () => {
+  it('does not subscribe again to a session that has ended', () => {
     watching();
-    socket().says({ type: 'state', session: 's1', state: 'recovered', position: 0, error: null });
+    socket().receive({
+      type: 'state',
+      session: 's1',
+      state: 'recovered',
+      position: 0,
+      error: null,
+    });
     expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'state', state: 'failed' });
     socket().close();
     vi.advanceTimersByTime(500);
-    socket().says(HELLO);
+    socket().receive(HELLO);
     expect(socket().sent).toEqual([]);
   });
 
-  it('adds up what was lost', () => {
+  it('sums up skipped messages', () => {
     watching();
-    socket().says({ type: 'loss', session: 's1', tokens: 1, steps: 2, ops: 3, routing: 0 });
+    socket().receive({ type: 'loss', session: 's1', tokens: 1, steps: 2, ops: 3, routing: 0 });
     expect(sink.event.mock.calls.at(-1)?.[0]).toMatchObject({ type: 'loss', ops: 3, frames: 6 });
   });
 
-  it('reports what it cannot understand and passes over what is new', () => {
+  it('reports invalid messages and ignores unknown types', () => {
     const live = new Live('ws://x', sink);
     live.connect();
-    socket().says({ type: 'token', session: 's1', index: 'x' });
+    socket().receive({ type: 'token', session: 's1', index: 'x' });
     expect(sink.fault).toHaveBeenCalledWith(
-      'a live message is not understood: index should be a number, not string',
+      'invalid live message: index must be a number, not string',
     );
-    socket().says({ type: 'invented later' });
+    socket().receive({ type: 'invented later' });
     expect(sink.fault).toHaveBeenCalledTimes(1);
     expect(sink.event).not.toHaveBeenCalled();
   });

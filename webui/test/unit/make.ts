@@ -1,4 +1,4 @@
-// Small steps, tokens and ops for tests, with only what a test names.
+// Creates tokens, steps and ops for tests; `part` overrides fields.
 import type { Op, StepSummary, Token } from '../../src/net/types';
 
 export function token(index: number, part: Partial<Token> = {}): Token {

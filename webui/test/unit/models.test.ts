@@ -1,12 +1,12 @@
-// Which model is the current one, and when the page asks for them again.
+// The current model, and the polling of the models.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import type { Model } from '../../src/net/types';
 import { ok } from '../../src/result';
 import { currentModel } from '../../src/state/models';
 import type { Store } from '../../src/state/store';
-import { MODEL, server, started } from './fake_server';
-import { fails, gives, refused } from './fakes';
+import { MODEL, server, startStore } from './fake_server';
+import { fails, succeeds, rejected } from './fakes';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -16,45 +16,45 @@ afterEach(() => {
 });
 
 describe('the models', () => {
-  const shelf = (state: Model['state']) => ({ models: [{ ...MODEL, state }] });
+  const modelList = (state: Model['state']) => ({ models: [{ ...MODEL, state }] });
   const current = (store: Store) => store.models.current.value?.state;
 
-  it('are asked for again where a request is refused', async () => {
+  it('are reloaded after a rejected request', async () => {
     let state: Model['state'] = 'loaded';
     const api: Partial<Api> = {
       ...server({}),
-      models: () => gives(shelf(state)),
-      generate: () => fails(refused(409, 'No model is loaded.')),
+      models: () => succeeds(modelList(state)),
+      generate: () => fails(rejected(409, 'No model is loaded.')),
     };
-    const store = await started(api);
-    state = 'available'; // another page unloaded it
+    const store = await startStore(api);
+    state = 'available'; // another client unloaded it
     store.chat.write({ message: 'Hello' });
     await store.chat.send();
     await vi.advanceTimersByTimeAsync(10);
     expect(current(store)).toBe('available');
   });
 
-  it('are asked for until none moves, also where an older answer says so', async () => {
+  it('are polled until none is loading, even after an outdated response', async () => {
     let state: Model['state'] = 'available';
     const api: Partial<Api> = {
       ...server({}),
       models: () => {
-        const said = shelf(state);
+        const response = modelList(state);
         return new Promise((done) => {
           setTimeout(() => {
-            done(ok(said));
+            done(ok(response));
           }, 100);
         });
       },
       load: () => {
         state = 'loading';
-        return gives({ ...MODEL, state });
+        return succeeds({ ...MODEL, state });
       },
     };
-    const store = await started(api);
+    const store = await startStore(api);
     await vi.advanceTimersByTimeAsync(1000);
     void store.models.watch();
-    void store.models.load(MODEL); // before the answer
+    void store.models.load(MODEL); // before the response
     await vi.advanceTimersByTimeAsync(1000);
     expect(current(store)).toBe('loading');
     state = 'loaded';
@@ -72,7 +72,7 @@ describe('currentModel', () => {
     [[model('a', 'loaded'), model('b', 'loading')], 'b', 'b'],
     [[model('a', 'available')], null, 'a'],
     [[], null, undefined],
-  ] as const)('of %j, chosen %s', (models, chosen, id) => {
+  ] as const)('of %j, selected %s', (models, chosen, id) => {
     expect(currentModel(models, chosen)?.id).toBe(id);
   });
 });

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Navigation } from '../../src/state/navigation';
 import { FakeBrowser, PANELS } from './fakes';
 
-const told: string[] = [];
+const invalidParts: string[] = [];
 function at(hash: string): { browser: FakeBrowser; navigation: Navigation } {
-  told.length = 0;
+  invalidParts.length = 0;
   const browser = new FakeBrowser(hash);
-  const navigation = new Navigation(browser, PANELS, (dropped) => told.push(...dropped));
+  const navigation = new Navigation(browser, PANELS, (dropped) => invalidParts.push(...dropped));
   navigation.start();
   return { browser, navigation };
 }
@@ -19,19 +19,19 @@ describe('navigation', () => {
     vi.useRealTimers();
   });
 
-  it('begins with the address', () => {
+  it('starts with the view of the URL', () => {
     const { navigation } = at('#1&session=ab&step=3');
     expect(navigation.view.value).toMatchObject({ session: 'ab', step: 3 });
   });
 
-  it('drops what the address should not say, also from the address', () => {
+  it('reports invalid parts and removes them from the URL', () => {
     const { browser, navigation } = at('#1&session=ab&step=x');
-    expect(told).toEqual(['step=x']);
+    expect(invalidParts).toEqual(['step=x']);
     expect(navigation.view.value.session).toBe('ab');
     expect(browser.entries).toEqual(['/#1&session=ab']);
   });
 
-  it('makes an entry of each choice; back and forth go through them', () => {
+  it('pushes an entry for each selection; Back and Forward restore them', () => {
     const { browser, navigation } = at('');
     navigation.toSession('ab');
     navigation.toStep(3);
@@ -45,11 +45,11 @@ describe('navigation', () => {
     expect(navigation.view.value.selection).toEqual({ kind: 'op', op: 7 });
   });
 
-  it('waits a quarter of a second after the last move before it replaces', () => {
+  it('replaces the entry 250 ms after the last change', () => {
     const { browser, navigation } = at('#1&session=ab');
-    navigation.look('heat', [0, 10]);
+    navigation.setWindow('heat', [0, 10]);
     vi.advanceTimersByTime(200);
-    navigation.look('heat', [0, 5]);
+    navigation.setWindow('heat', [0, 5]);
     vi.advanceTimersByTime(200);
     expect(browser.entries).toEqual(['/#1&session=ab']);
     vi.advanceTimersByTime(60);
@@ -57,9 +57,9 @@ describe('navigation', () => {
     expect(navigation.view.value.windows).toEqual({ heat: [0, 5] });
   });
 
-  it('leaves an entry as it was looked at last', () => {
+  it('writes pending changes before it pushes an entry', () => {
     const { browser, navigation } = at('#1&session=ab');
-    navigation.look('heat', [0, 5]);
+    navigation.setWindow('heat', [0, 5]);
     navigation.toStep(1);
     expect(browser.entries).toEqual([
       '/#1&session=ab&w.heat=0:5',
@@ -69,18 +69,18 @@ describe('navigation', () => {
     expect(navigation.view.value).toMatchObject({ step: null, windows: { heat: [0, 5] } });
   });
 
-  it('makes one entry of steps that belong together', () => {
+  it('merges consecutive steps into one entry', () => {
     const { browser, navigation } = at('#1&session=ab&step=0');
-    for (const step of [1, 2, 3]) navigation.toStep(step, 'walk');
+    for (const step of [1, 2, 3]) navigation.toStep(step, 'coalesce');
     expect(browser.entries).toEqual(['/#1&session=ab&step=0', '/#1&session=ab&step=3']);
     navigation.change({ full: 'heat' });
-    navigation.toStep(4, 'walk');
+    navigation.toStep(4, 'coalesce');
     expect(browser.entries).toHaveLength(4);
   });
 
-  it('keeps an empty filter out of the address', () => {
+  it('omits an empty filter from the URL', () => {
     const { browser, navigation } = at('#1&session=ab&f.ops=x');
-    navigation.filter('ops', '');
+    navigation.setFilter('ops', '');
     vi.advanceTimersByTime(300);
     expect(browser.entries).toEqual(['/#1&session=ab']);
   });

@@ -42,8 +42,8 @@ describe('filter', () => {
     ['blk:0', []],
     ['n:2', [2]],
     ['op:', [0, 1, 2, 3]],
-    ['-', [0, 1, 2, 3]], // on the way to -layer:0
-  ])('“%s” finds %j', (filter, ops) => {
+    ['-', [0, 1, 2, 3]], // while typing -layer:0
+  ])('“%s” matches %j', (filter, ops) => {
     expect(found(filter)).toEqual(ops);
   });
 });
@@ -52,7 +52,7 @@ describe('a sort', () => {
   const next = (text: string, column: string): string =>
     sortText(nextSort(sortOf(text), column, ['duration']));
 
-  it('begins with the greatest of numbers, then turns round', () => {
+  it('starts descending for the given columns and reverses on a second click', () => {
     expect(next('op', 'duration')).toBe('-duration');
     expect(next('-duration', 'duration')).toBe('duration');
     expect(next('-duration', 'name')).toBe('name');

@@ -1,6 +1,5 @@
-// The page's types and checks against the contract that the server's side is
-// written to: the types are generated from it as it stands, and what it allows
-// is admitted.
+// Tests the types and checks of the page against api/openapi.yaml: the generated types are current,
+// and the checks accept all allowed values.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -14,7 +13,7 @@ import {
   type Draft,
   type PromptMode,
 } from '../../src/state/request';
-import { defaultSettings, serverStatsPattern } from '../../src/state/settings';
+import { defaultSettings, defaultStatsPattern } from '../../src/state/settings';
 
 interface Schema {
   readonly $ref?: string;
@@ -41,8 +40,8 @@ function resolve(schema: Schema): Schema {
   return resolve(target);
 }
 
-// The fullest value of a schema has every field, the barest only what is
-// required, and null wherever that is allowed.
+// A sample value of a schema. full: has every field. Otherwise: required fields only, and null
+// where allowed.
 function sample(from: Schema, full: boolean): unknown {
   const schema = resolve(from);
   if (schema.const !== undefined) return schema.const;
@@ -87,7 +86,7 @@ const CHECKS: readonly (readonly [string, Check<unknown>])[] = [
   ['LayerSubgraph', wire.layerSubgraph],
 ];
 
-it('schema.d.ts is what `npm run types` makes of openapi.yaml', () => {
+it('schema.d.ts is current (`npm run types`)', () => {
   const root = new URL('../..', import.meta.url);
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
     scripts: { types: string };
@@ -104,7 +103,7 @@ it('schema.d.ts is what `npm run types` makes of openapi.yaml', () => {
 describe.each(CHECKS)('%s', (name, check) => {
   const schema: Schema = { $ref: `#/components/schemas/${name}` };
 
-  it('is admitted with every field and with the fewest', () => {
+  it('is accepted with all fields and with the required fields only', () => {
     expect(() => check(sample(schema, true), '')).not.toThrow();
     expect(() => check(sample(schema, false), '')).not.toThrow();
   });
@@ -114,7 +113,7 @@ describe('GenerateRequest', () => {
   const schema: Schema = { $ref: '#/components/schemas/GenerateRequest' };
   const properties = resolve(schema).properties ?? {};
 
-  it('has the defaults that the page shows', () => {
+  it('has the same defaults as the page', () => {
     expect(properties).toMatchObject({
       max_tokens: { default: defaultSettings.maxTokens },
       temperature: { default: defaultSettings.temperature },
@@ -127,7 +126,7 @@ describe('GenerateRequest', () => {
       reuse_prefix: { default: defaultSettings.reusePrefix },
       level: { default: defaultSettings.level },
       timing: { default: defaultSettings.timing },
-      stats_pattern: { default: serverStatsPattern },
+      stats_pattern: { default: defaultStatsPattern },
     });
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { columnsOf, IN_FLIGHT, NO_STEP } from '../../src/raster/columns';
 import { cellValue, fractionOf, levelOf, rasterOf, scaleOf } from '../../src/raster/heat';
 import { LUT, viridis } from '../../src/raster/lut';
-import { fitted, heatLayout, hit, panned, tickStep, zoomed } from '../../src/raster/view';
+import { fitView, heatLayout, hit, panView, tickStep, zoomView } from '../../src/raster/view';
 import { TraceData } from '../../src/state/trace_data';
 import { op, step, token } from './make';
 
@@ -14,7 +14,7 @@ function dataOf(tokens: number, steps: readonly ReturnType<typeof step>[]): Trac
 }
 
 describe('columnsOf', () => {
-  it('gives a prompt one column per token and leaves the last sampled token without a step', () => {
+  it('has one column per prompt token, and no step for the last sampled token', () => {
     const prompt = step(0, { phase: 'prompt', first_token: 0, n_tokens: 3 });
     const columns = columnsOf(dataOf(5, [prompt, step(1, { first_token: 3 })]));
     expect([...columns.step]).toEqual([0, 0, 0, 1, NO_STEP]);
@@ -22,12 +22,12 @@ describe('columnsOf', () => {
     expect([...columns.firstOfStep]).toEqual([0, 3]);
   });
 
-  it('keeps columns for tokens taken from the cache', () => {
+  it('has columns for tokens taken from the cache', () => {
     const columns = columnsOf(dataOf(4, [step(0, { first_token: 2, n_tokens: 2 })]));
     expect([...columns.step]).toEqual([NO_STEP, NO_STEP, 0, 0]);
   });
 
-  it('gives a token computed by encoder and decoder a column in each', () => {
+  it('has two columns for a token processed by encoder and decoder', () => {
     const encode = step(0, { phase: 'encode', first_token: 0, n_tokens: 2 });
     const decode = step(1, { phase: 'prompt', first_token: 0, n_tokens: 2 });
     const columns = columnsOf(dataOf(2, [encode, decode]));
@@ -35,7 +35,7 @@ describe('columnsOf', () => {
     expect([...columns.ofToken]).toEqual([2, 3]);
   });
 
-  it('adds the step in flight once its layers are known', () => {
+  it('adds the step in flight when its layers are known', () => {
     const data = dataOf(2, [step(0)]);
     data.learnTemplate(1, [op(0), op(1, { layer: 0 }), op(2, { layer: 1 })]);
     data.addOps({
@@ -59,19 +59,19 @@ describe('columnsOf', () => {
 });
 
 describe('scaleOf and levelOf', () => {
-  it('spans the values per token', () => {
+  it('covers the values per token', () => {
     const data = dataOf(3, [step(0, { n_tokens: 2 }), step(1, { first_token: 2 })]);
     expect(scaleOf(data, 'ns', true)).toEqual({ min: 5, max: 30, clips: false, log: true });
     expect(scaleOf(data, 'ns', false).min).toBe(0);
   });
 
-  it('does not give all colours to one slow step', () => {
+  it('clips the value of a single slow step', () => {
     const steps = Array.from({ length: 300 }, (_, i) => step(i));
     steps[0] = step(0, { layers: { ns: [9000, 10, 10], bytes: [1, 1, 1] } });
     expect(scaleOf(dataOf(300, steps), 'ns', true)).toMatchObject({ max: 30, clips: true });
   });
 
-  it('shows no times for a step that lost them', () => {
+  it('has no time values for a step that lost its times', () => {
     const data = dataOf(1, [step(0, { dropped: true })]);
     expect(cellValue(data, columnsOf(data), 'ns', 0, 0)).toBeNaN();
     expect(cellValue(data, columnsOf(data), 'bytes', 0, 0)).toBe(1);
@@ -89,11 +89,11 @@ describe('scaleOf and levelOf', () => {
     expect(levelOf(value, { min: 1, max: 100, clips: true, log: true })).toBe(level);
   });
 
-  it('is linear when asked', () => {
+  it('supports a linear scale', () => {
     expect(fractionOf(25, { min: 0, max: 100, clips: false, log: false })).toBe(0.25);
   });
 
-  it('gives equal values the brightest colour', () => {
+  it('maps a single value to the brightest colour', () => {
     expect(levelOf(5, { min: 5, max: 5, clips: false, log: true })).toBe(255);
   });
 });
@@ -107,13 +107,13 @@ describe('rasterOf', () => {
   const columns = columnsOf(data);
   const scale = { min: 0, max: 500, clips: false, log: false };
 
-  it('has a pixel per column where there is room', () => {
+  it('has one pixel per column if the width allows', () => {
     const raster = rasterOf(data, columns, 'ns', scale, { first: 2, last: 7, maxWidth: 100 });
     expect([raster.width, raster.rows]).toEqual([5, 3]);
     expect(raster.levels[2 * 5 + 3]).toBe(255); // column 5
   });
 
-  it('keeps the peak where a pixel stands for several columns', () => {
+  it('shows the maximum in a pixel of several columns', () => {
     const raster = rasterOf(data, columns, 'ns', scale, { first: 0, last: 12, maxWidth: 3 });
     expect([...raster.levels.slice(6, 9)]).toEqual([16, 255, 16]);
   });
@@ -122,13 +122,13 @@ describe('rasterOf', () => {
 describe('view', () => {
   const box = { w: 1000, h: 400 };
 
-  it('does not stretch few tokens over the whole width', () => {
-    const layout = heatLayout(box, 23, fitted(box, 4));
+  it('limits the width of a column', () => {
+    const layout = heatLayout(box, 23, fitView(box, 4));
     expect(layout.cellW).toBeCloseTo(26);
   });
 
-  it('finds the cell under a point', () => {
-    const layout = heatLayout(box, 23, fitted(box, 200));
+  it('finds the cell at a point', () => {
+    const layout = heatLayout(box, 23, fitView(box, 200));
     const x = layout.plot.x + 3.5 * layout.cellW;
     expect(hit(layout, 200, x, layout.plot.y + 2.5 * layout.cellH)).toEqual({ column: 3, row: 2 });
     expect(hit(layout, 200, x, 2)).toEqual({ column: 3, row: null });
@@ -136,12 +136,12 @@ describe('view', () => {
     expect(hit(layout, 200, layout.plot.x - 1, layout.plot.y)).toBeNull();
   });
 
-  it('keeps what is under the pointer when zooming, and stays inside', () => {
+  it('keeps the point under the pointer when zooming, and stays in range', () => {
     const whole = { from: 0, to: 100 };
-    expect(zoomed({ from: 0, to: 100 }, 40, 0.5, whole)).toEqual({ from: 20, to: 70 });
-    expect(zoomed({ from: 0, to: 10 }, 0, 10, whole)).toEqual({ from: 0, to: 100 });
-    expect(zoomed({ from: 50, to: 54 }, 52, 0.1, whole)).toEqual({ from: 50, to: 54 });
-    expect(panned({ from: 90, to: 100 }, 30, whole)).toEqual({ from: 90, to: 100 });
+    expect(zoomView({ from: 0, to: 100 }, 40, 0.5, whole)).toEqual({ from: 20, to: 70 });
+    expect(zoomView({ from: 0, to: 10 }, 0, 10, whole)).toEqual({ from: 0, to: 100 });
+    expect(zoomView({ from: 50, to: 54 }, 52, 0.1, whole)).toEqual({ from: 50, to: 54 });
+    expect(panView({ from: 90, to: 100 }, 30, whole)).toEqual({ from: 90, to: 100 });
   });
 
   it.each([
@@ -149,7 +149,7 @@ describe('view', () => {
     [8, 56, 10],
     [1, 56, 100],
     [0.1, 56, 1000],
-  ])('labels columns of %d px with room for %d px each %d', (cell, room, each) => {
+  ])('labels columns of %d px with %d px per label every %d columns', (cell, room, each) => {
     expect(tickStep(cell, room)).toBe(each);
   });
 });
@@ -159,13 +159,13 @@ describe('viridis', () => {
     [0, [68, 1, 84]],
     [0.5, [33, 145, 140]],
     [1, [253, 231, 37]],
-  ])('meets the published colour at %d', (t, rgb) => {
+  ])('matches the published colour at %d', (t, rgb) => {
     viridis(t).forEach((value, i) => {
       expect(Math.abs(value - (rgb[i] ?? 0))).toBeLessThanOrEqual(4);
     });
   });
 
-  it('only gets brighter', () => {
+  it('has monotonically increasing brightness', () => {
     const light = Array.from({ length: 64 }, (_, i) => {
       const [r, g, b] = viridis(i / 63);
       return 0.2126 * r ** 2.2 + 0.7152 * g ** 2.2 + 0.0722 * b ** 2.2;
@@ -175,7 +175,7 @@ describe('viridis', () => {
     });
   });
 
-  it('leaves level 0 transparent', () => {
+  it('is transparent at level 0', () => {
     expect(LUT[0]).toBe(0);
     expect((LUT[1] ?? 0) >>> 24).toBe(255);
   });

@@ -5,33 +5,33 @@ import { defaultSettings, parseSettings } from '../../src/state/settings';
 const draft = (part: Partial<typeof emptyDraft>) => ({ ...emptyDraft, ...part });
 
 describe('promptOf', () => {
-  it('sends text as it stands', () => {
+  it('sends text unchanged', () => {
     const prompt = promptOf('text', draft({ text: ' Hello' }), [], null);
     expect(prompt).toEqual({ ok: true, value: { prompt: ' Hello' } });
   });
-  it('sends token ids', () => {
+  it('sends token IDs', () => {
     const prompt = promptOf('tokens', draft({ tokens: '1, 2 3\n' }), [], { n_vocab: 4 });
     expect(prompt).toEqual({ ok: true, value: { tokens: [1, 2, 3] } });
   });
-  it('sends the conversation before the message, and the system message before that', () => {
-    const said = [
+  it('sends the system message, the conversation and the message, in this order', () => {
+    const history = [
       { role: 'user', content: 'a' },
       { role: 'assistant', content: 'b' },
     ] as const;
-    const prompt = promptOf('chat', draft({ message: 'c', system: 'S' }), said, null);
+    const prompt = promptOf('chat', draft({ message: 'c', system: 'S' }), history, null);
     expect(prompt.ok && prompt.value.messages?.map(({ content }) => content).join('')).toBe('Sabc');
   });
-  it('leaves an empty system message out', () => {
+  it('omits an empty system message', () => {
     const prompt = promptOf('chat', draft({ message: 'Hi', system: ' ' }), [], null);
     expect(prompt.ok && prompt.value.messages).toEqual([{ role: 'user', content: 'Hi' }]);
   });
   it.each([
     ['text', {}, 'Write a prompt first'],
-    ['tokens', {}, 'Write token ids first'],
-    ['tokens', { tokens: '1 two' }, '“two” is not a token id'],
-    ['tokens', { tokens: '1 4' }, '4 is no token of this model: its ids end at 3'],
+    ['tokens', {}, 'Write token IDs first'],
+    ['tokens', { tokens: '1 two' }, '“two” is not a token ID'],
+    ['tokens', { tokens: '1 4' }, '4 is not a token ID of this model; the maximum is 3'],
     ['chat', { message: '\n' }, 'Write a message first'],
-  ] as const)('of %s %j says what is wrong', (mode, part, reason) => {
+  ] as const)('returns an error for %s %j', (mode, part, reason) => {
     const prompt = promptOf(mode, draft(part), [], { n_vocab: 4 });
     expect(prompt.ok ? '' : prompt.error).toContain(reason);
   });
@@ -44,23 +44,23 @@ describe('requestOf', () => {
   it('sends the settings', () => {
     expect(request({ seed: '7' })).toMatchObject({ ok: true, value: { seed: 7, top_k: 40 } });
   });
-  it('leaves out what is not given', () => {
+  it('omits optional fields without a value', () => {
     const made = request({});
     expect(made.ok && Object.keys(made.value)).not.toEqual(
       expect.arrayContaining(['seed', 'stop', 'stats_pattern']),
     );
   });
-  it('stops at each line', () => {
+  it('sends each line as a stop string', () => {
     expect(request({ stop: 'END\n\n\\n\\n' })).toMatchObject({ value: { stop: ['END', '\n\n'] } });
   });
-  it('describes tensors only of a verbose trace', () => {
+  it('sends stats_pattern at trace level verbose only', () => {
     const made = request({ statsPattern: 'ffn', level: 'detailed' });
     expect(made.ok && 'stats_pattern' in made.value).toBe(false);
     expect(request({ statsPattern: 'ffn', level: 'verbose' })).toMatchObject({
       value: { stats_pattern: 'ffn' },
     });
   });
-  it('refuses a seed that is no number', () => {
+  it('rejects a seed that is not a number', () => {
     expect(request({ seed: 'x' })).toMatchObject({ ok: false });
   });
 });
@@ -83,7 +83,7 @@ describe('promptMode', () => {
 });
 
 describe('settings', () => {
-  it('fall back for what is missing, unknown or of the wrong type', () => {
+  it('have their default if missing or of the wrong type', () => {
     expect(parseSettings('{"maxTokens":5,"topK":"x","other":1}')).toEqual({
       ...defaultSettings,
       maxTokens: 5,

@@ -1,45 +1,45 @@
 import { signal } from '@preact/signals';
 import { describe, expect, it, vi } from 'vitest';
-import type { Answer } from '../../src/net/api';
+import type { ApiResult } from '../../src/net/api';
 import { Resource } from '../../src/state/resource';
-import { AWAY, fails, gives, refused } from './fakes';
+import { OFFLINE, fails, succeeds, rejected } from './fakes';
 
-type Load = (signal: AbortSignal) => Answer<string>;
+type Load = (signal: AbortSignal) => ApiResult<string>;
 
-function make(load: Load, more: { keep?: number; comes?: () => boolean } = {}) {
+function make(load: Load, more: { cacheSize?: number; isTemporary?: () => boolean } = {}) {
   const key = signal<string | null>('a');
-  const back = signal(0);
-  const asked: string[] = [];
+  const reconnects = signal(0);
+  const requests: string[] = [];
   const resource = new Resource<string>({
     key: () => key.value,
     load: (abort) => {
-      asked.push(key.peek() ?? '');
+      requests.push(key.peek() ?? '');
       return load(abort);
     },
-    back,
+    reconnects,
     ...more,
   });
-  return { key, back, asked, resource };
+  return { key, reconnects, requests, resource };
 }
 const settled = () => new Promise((done) => setTimeout(done, 0));
 
 describe('a resource', () => {
-  it('is read while somebody looks, and not before', async () => {
-    const { asked, resource } = make(() => gives('A'));
-    expect(asked).toEqual([]);
+  it('is loaded when it gets a user', async () => {
+    const { requests, resource } = make(() => succeeds('A'));
+    expect(requests).toEqual([]);
     const stop = resource.use();
     expect(resource.state.value).toMatchObject({ loading: true, value: null });
     await settled();
-    expect(resource.state.value).toMatchObject({ of: 'a', value: 'A', loading: false });
+    expect(resource.state.value).toMatchObject({ loadedKey: 'a', value: 'A', loading: false });
     stop();
   });
 
-  it('keeps what it shows until the next answer, and ignores an older one', async () => {
+  it('keeps its value until the next response, and ignores outdated responses', async () => {
     const answers = new Map<string, (text: string) => void>();
     const { key, resource } = make(() => {
-      const wanted = key.peek() ?? '';
+      const requested = key.peek() ?? '';
       return new Promise((done) => {
-        answers.set(wanted, (value) => {
+        answers.set(requested, (value) => {
           done({ ok: true, value });
         });
       });
@@ -49,59 +49,64 @@ describe('a resource', () => {
     await settled();
     key.value = 'b';
     key.value = 'c';
-    expect(resource.state.value).toMatchObject({ key: 'c', of: 'a', value: 'A', loading: true });
+    expect(resource.state.value).toMatchObject({
+      key: 'c',
+      loadedKey: 'a',
+      value: 'A',
+      loading: true,
+    });
     answers.get('c')?.('C');
     await settled();
     answers.get('b')?.('B');
     await settled();
-    expect(resource.state.value).toMatchObject({ of: 'c', value: 'C' });
+    expect(resource.state.value).toMatchObject({ loadedKey: 'c', value: 'C' });
   });
 
-  it('is read again when the server is back', async () => {
+  it('is reloaded after a reconnect if it failed', async () => {
     let away = true;
-    const { back, asked, resource } = make(() => (away ? fails(AWAY) : gives('A')));
+    const { reconnects, requests, resource } = make(() => (away ? fails(OFFLINE) : succeeds('A')));
     resource.use();
     await settled();
-    expect(resource.state.value.error).toBe(AWAY);
+    expect(resource.state.value.error).toBe(OFFLINE);
     away = false;
-    back.value += 1;
+    reconnects.value += 1;
     await settled();
     expect(resource.state.value).toMatchObject({ value: 'A', error: null });
-    back.value += 1;
+    reconnects.value += 1;
     await settled();
-    expect(asked).toEqual(['a', 'a']);
+    expect(requests).toEqual(['a', 'a']);
   });
 
-  it('asks again for what may come', async () => {
+  it('retries temporary errors', async () => {
     vi.useFakeTimers();
     let missing = 3;
-    const { asked, resource } = make(
-      () => ((missing -= 1) > 0 ? fails(refused(404)) : gives('A')),
-      { comes: () => true },
+    const { requests, resource } = make(
+      () => ((missing -= 1) > 0 ? fails(rejected(404)) : succeeds('A')),
+      { isTemporary: () => true },
     );
     resource.use();
     await vi.advanceTimersByTimeAsync(1000);
-    expect(asked).toHaveLength(3);
+    expect(requests).toHaveLength(3);
     expect(resource.state.value.value).toBe('A');
     vi.useRealTimers();
   });
 
-  it('keeps a few answers where they never change', async () => {
-    const { key, asked, resource } = make(() => gives(key.peek() ?? ''), { keep: 2 });
+  it('caches a limited number of values', async () => {
+    const { key, requests, resource } = make(() => succeeds(key.peek() ?? ''), { cacheSize: 2 });
     resource.use();
     for (const next of ['b', 'a', 'c', 'a', 'b']) {
       await settled();
       key.value = next;
     }
     await settled();
-    expect(asked).toEqual(['a', 'b', 'c', 'b']);
+    expect(requests).toEqual(['a', 'b', 'c', 'b']);
     resource.reload();
     await settled();
-    expect(asked).toEqual(['a', 'b', 'c', 'b', 'b']);
+    expect(requests).toEqual(['a', 'b', 'c', 'b', 'b']);
   });
 
-  it('shows nothing where nothing is wanted', async () => {
-    const { key, resource } = make(() => gives('A'));
+  it('is empty without a key', async () => {
+    const { key, resource } = make(() => succeeds('A'));
     resource.use();
     await settled();
     key.value = null;

@@ -1,11 +1,10 @@
-// What an open session, the connection and the list of sessions make of the server's answers
-// and of what happens.
+// The open session, the connection and the session list, with server responses and live events.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Api } from '../../src/net/api';
 import { ok } from '../../src/result';
 import { EMPTY_RUN } from '../../src/state/chat';
-import { live, run, server, session, started } from './fake_server';
-import { AWAY, FakeBrowser, fails, gives, refused } from './fakes';
+import { live, run, server, session, startStore } from './fake_server';
+import { OFFLINE, FakeBrowser, fails, succeeds, rejected } from './fakes';
 import { step, token } from './make';
 
 beforeEach(() => {
@@ -16,9 +15,9 @@ afterEach(() => {
 });
 
 describe('an open session', () => {
-  it('is the one of the address, with its tokens and steps', async () => {
+  it('is opened from the URL, with its tokens and steps', async () => {
     const has = { sessions: [session('a')], tokens: [token(0), token(1)], steps: [step(0)] };
-    const store = await started(server(has), new FakeBrowser('#1&session=a'));
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     expect(open?.id).toBe('a');
     expect(open?.info.value).toMatchObject({ is: 'ready', value: { title: 'title a' } });
@@ -27,9 +26,9 @@ describe('an open session', () => {
     expect(live.watched).toEqual(['a']);
   });
 
-  it('ends when another is opened, and Back opens it again', async () => {
+  it('is closed when another is opened, and opened again by Back', async () => {
     const browser = new FakeBrowser('#1&session=a');
-    const store = await started(server({ sessions: [session('a'), session('b')] }), browser);
+    const store = await startStore(server({ sessions: [session('a'), session('b')] }), browser);
     store.navigation.toSession('b');
     expect(store.open.value?.id).toBe('b');
     browser.go(-1);
@@ -37,8 +36,8 @@ describe('an open session', () => {
     expect(live.watched).toEqual(['a', 'b', 'a']);
   });
 
-  it('hears only what concerns it', async () => {
-    const store = await started(
+  it('receives only its own events', async () => {
+    const store = await startStore(
       server({ sessions: [session('a')] }),
       new FakeBrowser('#1&session=a'),
     );
@@ -48,10 +47,10 @@ describe('an open session', () => {
     expect(store.open.value?.data.tokens).toHaveLength(1);
   });
 
-  it('follows the newest step until one is chosen', async () => {
+  it('follows the newest step until a step is selected', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     const has = { sessions: [session('a')], runs, steps: [step(0)] };
-    const store = await started(server(has), new FakeBrowser('#1&session=a'));
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     store.event({ type: 'step', session: 'a', ...step(1) });
     await vi.advanceTimersByTimeAsync(600);
@@ -63,10 +62,10 @@ describe('an open session', () => {
     expect(open?.following.value).toBe(false);
   });
 
-  it('stays within the phase', async () => {
+  it('moves only between steps of the phase', async () => {
     const steps = [step(0, { phase: 'prompt' }), step(1), step(2)];
     const has = { sessions: [session('a')], steps };
-    const store = await started(server(has), new FakeBrowser('#1&session=a&ph=p'));
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a&ph=p'));
     expect(store.open.value?.step.value).toBe(0);
     store.moveStep(1, false);
     expect(store.navigation.view.value.step).toBeNull();
@@ -75,20 +74,20 @@ describe('an open session', () => {
     expect(store.navigation.view.value.step).toBe(1);
   });
 
-  it('drops a step that it does not have, and says so', async () => {
+  it('resets a step that does not exist, with a message', async () => {
     const has = { sessions: [session('a')], steps: [step(0)] };
-    const store = await started(server(has), new FakeBrowser('#1&session=a&step=9'));
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a&step=9'));
     expect(store.navigation.view.value.step).toBeNull();
     expect(store.toasts.list.value[0]?.text).toContain('no step 9');
   });
 
-  it('says stopping until the run has ended', async () => {
+  it('is stopping until the run has ended', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     const api = {
       ...server({ sessions: [session('a')], runs }),
-      cancel: (id: string) => gives(runs.get(id) ?? EMPTY_RUN),
+      cancel: (id: string) => succeeds(runs.get(id) ?? EMPTY_RUN),
     };
-    const store = await started(api, new FakeBrowser('#1&session=a'));
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     await open?.stop();
     expect(open?.stopping.value).toBe(true);
@@ -98,14 +97,14 @@ describe('an open session', () => {
     expect(open?.stopping.value).toBe(false);
   });
 
-  it('that left no file keeps what was heard of it', async () => {
+  it('keeps its live data if it left no file', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     const none = {
       ...server({ runs }),
-      tokens: () => fails(refused(404)),
-      steps: () => fails(refused(404)),
+      tokens: () => fails(rejected(404)),
+      steps: () => fails(rejected(404)),
     };
-    const store = await started(none, new FakeBrowser('#1&session=a'));
+    const store = await startStore(none, new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     store.event({ type: 'token', session: 'a', ...token(0, { generated: true }) });
     expect(open?.unrecorded.value).toBe(false);
@@ -114,43 +113,43 @@ describe('an open session', () => {
     await vi.advanceTimersByTimeAsync(50);
     expect(open?.unrecorded.value).toBe(true);
     expect(open?.data.tokens).toHaveLength(1);
-    // Another page finds the answer in its run.
-    const other = await started(none, new FakeBrowser('#1&session=a'));
+    // A new page reads the answer from the run.
+    const other = await startStore(none, new FakeBrowser('#1&session=a'));
     expect(other.open.value?.unrecorded.value).toBe(true);
     expect(other.open.value?.run.value?.text).toBe('t0');
-    const third = await started(none, new FakeBrowser('#1&session=b'));
+    const third = await startStore(none, new FakeBrowser('#1&session=b'));
     expect(third.open.value?.unrecorded.value).toBe(false);
     expect(third.open.value?.info.value.is).toBe('failed');
   });
 
-  it('says why its steps or tokens cannot be read, until they can', async () => {
+  it('has the error of unreadable steps or tokens until they are readable', async () => {
     const has = { sessions: [session('a')], tokens: [token(0)], steps: [step(0), step(1)] };
     const there = server(has);
-    const api = { ...there, steps: () => fails(refused(500, 'Its row is damaged.')) };
-    const store = await started(api, new FakeBrowser('#1&session=a&step=1'));
+    const api = { ...there, steps: () => fails(rejected(500, 'Its row is damaged.')) };
+    const store = await startStore(api, new FakeBrowser('#1&session=a&step=1'));
     const feed = store.open.value?.feed;
     expect(feed?.stepsError.value).toMatchObject({ detail: 'Its row is damaged.' });
     expect(feed?.tokensError.value).toBeNull();
-    // The link's step may be there.
+    // The step of the link may exist.
     expect(store.navigation.view.value.step).toBe(1);
-    Object.assign(api, { ...there, tokens: () => fails(refused(503)) });
+    Object.assign(api, { ...there, tokens: () => fails(rejected(503)) });
     await store.open.value?.refresh();
     expect(feed?.stepsError.value).toBeNull();
     expect(feed?.tokensError.value).toMatchObject({ status: 503 });
     expect(store.open.value?.data.steps).toHaveLength(2);
   });
 
-  it('tells its end once', async () => {
+  it('reports its end once', async () => {
     const runs = new Map([['a', run('a', { state: 'running' })]]);
     let listed = 0;
     const api: Partial<Api> = {
       ...server({ sessions: [session('a')], runs }),
       sessions: () => {
         listed += 1;
-        return gives({ total: 0, sessions: [] });
+        return succeeds({ total: 0, sessions: [] });
       },
     };
-    const store = await started(api, new FakeBrowser('#1&session=a'));
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
     listed = 0;
     runs.set('a', run('a', { state: 'done' }));
     void store.open.value?.refreshRun();
@@ -159,10 +158,10 @@ describe('an open session', () => {
     expect(listed).toBe(1);
   });
 
-  it('selects a token with the step that computed it', async () => {
+  it('selects a token with the step that processed it', async () => {
     const steps = [step(0, { n_tokens: 2, first_token: 0 }), step(1, { first_token: 2 })];
     const has = { sessions: [session('a')], steps };
-    const store = await started(server(has), new FakeBrowser('#1&session=a'));
+    const store = await startStore(server(has), new FakeBrowser('#1&session=a'));
     const open = store.open.value;
     if (!open) throw new Error('not open');
     store.selectToken(open, 1, 4);
@@ -172,52 +171,52 @@ describe('an open session', () => {
 });
 
 describe('the connection', () => {
-  it('reads everything again when the server is back', async () => {
+  it('reloads everything after a reconnect', async () => {
     let away = true;
     const there = server({ sessions: [session('a')] });
     const api: Partial<Api> = {
       ...there,
-      health: () => (away ? fails(AWAY) : gives({ status: 'ok', version: '1' } as never)),
-      sessions: () => (away ? fails(AWAY) : gives({ total: 1, sessions: [session('a')] })),
-      session: (id) => (away ? fails(AWAY) : (there.session?.(id) ?? fails(AWAY))),
+      health: () => (away ? fails(OFFLINE) : succeeds({ status: 'ok', version: '1' } as never)),
+      sessions: () => (away ? fails(OFFLINE) : succeeds({ total: 1, sessions: [session('a')] })),
+      session: (id) => (away ? fails(OFFLINE) : (there.session?.(id) ?? fails(OFFLINE))),
     };
-    const store = await started(api, new FakeBrowser('#1&session=a'));
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
     store.status({ is: 'waiting', retryAtMs: 5 });
     await vi.advanceTimersByTimeAsync(10);
-    expect(store.connection.reach.value).toEqual({ is: 'away', retryAtMs: 5 });
+    expect(store.connection.state.value).toEqual({ is: 'away', retryAtMs: 5 });
     expect(store.open.value?.info.value.is).toBe('failed');
     expect(store.sessions.page.value.is).toBe('failed');
     away = false;
     store.status({ is: 'open', server: '' });
     await vi.advanceTimersByTimeAsync(10);
-    expect(store.connection.reach.value.is).toBe('live');
+    expect(store.connection.state.value.is).toBe('live');
     expect(store.open.value?.info.value.is).toBe('ready');
     expect(store.sessions.page.value.is).toBe('ready');
   });
 
-  it('is not away where only the live half is', async () => {
-    const store = await started(server({}));
+  it('is polling while only the WebSocket is closed', async () => {
+    const store = await startStore(server({}));
     store.status({ is: 'waiting', retryAtMs: 5 });
     await vi.advanceTimersByTimeAsync(10);
-    expect(store.connection.reach.value.is).toBe('slow');
+    expect(store.connection.state.value.is).toBe('slow');
   });
 });
 
 describe('sessions', () => {
-  it('are deleted with a way back', async () => {
+  it('are deleted with Undo', async () => {
     const list = [session('a'), session('b')];
     const api: Partial<Api> = {
       ...server({ sessions: list }),
       remove: (id) => {
         list.splice(0, 1);
-        return gives({ id, restore_until_utc_ns: 0 });
+        return succeeds({ id, restore_until_utc_ns: 0 });
       },
       restore: (id) => {
         list.unshift(session(id));
-        return gives(session(id));
+        return succeeds(session(id));
       },
     };
-    const store = await started(api, new FakeBrowser('#1&session=a'));
+    const store = await startStore(api, new FakeBrowser('#1&session=a'));
     await store.removeSession(session('a'));
     await vi.advanceTimersByTimeAsync(10);
     expect(store.navigation.view.value.session).toBeNull();
@@ -230,25 +229,25 @@ describe('sessions', () => {
     expect(store.sessions.page.value).toMatchObject({ value: { total: 2 } });
   });
 
-  // The new title is shown before the server has it: a search may be faster than that.
-  it('are found by their new title, also when it is searched for at once', async () => {
+  // The new title is shown before the server has it, so a search may be faster.
+  it('are found by their new title, even by an immediate search', async () => {
     let title = 'old';
     let rename: (() => void) | undefined;
     const api: Partial<Api> = {
       ...server({}),
       sessions: ({ q = '' }) => {
         const sessions = title.includes(q) ? [{ ...session('a'), title }] : [];
-        return gives({ total: sessions.length, sessions });
+        return succeeds({ total: sessions.length, sessions });
       },
-      rename: (_id, wanted) =>
+      rename: (_id, newTitle) =>
         new Promise((resolve) => {
           rename = () => {
-            title = wanted;
+            title = newTitle;
             resolve(ok({ ...session('a'), title }));
           };
         }),
     };
-    const store = await started(api);
+    const store = await startStore(api);
     const renamed = store.renameSession(session('a'), 'quokka');
     expect(store.sessions.find('a')?.title).toBe('quokka');
     store.sessions.setFilter({ q: 'quokka' });
@@ -260,54 +259,54 @@ describe('sessions', () => {
     expect(store.sessions.find('a')?.title).toBe('quokka');
   });
 
-  it('keep their title where the server refuses another', async () => {
+  it('keep their title if the server rejects the new one', async () => {
     const api = {
       ...server({ sessions: [session('a')] }),
-      rename: () => fails(refused(409, 'It runs.')),
+      rename: () => fails(rejected(409, 'It runs.')),
     };
-    const store = await started(api);
+    const store = await startStore(api);
     await store.renameSession(session('a'), 'new');
     expect(store.sessions.find('a')?.title).toBe('title a');
     expect(store.toasts.list.value[0]?.text).toContain('It runs.');
   });
 
-  it('are asked for as the filter says, once the typing rests', async () => {
-    const asked: unknown[] = [];
+  it('are requested with the filter, after a delay for typing', async () => {
+    const requests: unknown[] = [];
     const api: Partial<Api> = {
       ...server({}),
       sessions: (query) => {
-        asked.push(query);
-        return gives({ total: 0, sessions: [] });
+        requests.push(query);
+        return succeeds({ total: 0, sessions: [] });
       },
     };
-    const store = await started(api);
-    asked.length = 0;
+    const store = await startStore(api);
+    requests.length = 0;
     store.sessions.setFilter({ q: 'f' });
     store.sessions.setFilter({ q: 'frog ' });
     await vi.advanceTimersByTimeAsync(300);
     store.sessions.setFilter({ state: 'done', sort: '-bytes' });
     await vi.advanceTimersByTimeAsync(10);
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       { limit: 100, q: 'frog' },
       { limit: 100, q: 'frog', state: 'done', sort: '-bytes' },
     ]);
   });
 
-  it('are listed on and on, of which a page has 10,000 at most', async () => {
+  it('are listed page by page, with at most 10,000 per page', async () => {
     const list = Array.from({ length: 10_150 }, (_, i) => session(String(i)));
     const api: Partial<Api> = {
       ...server({}),
       sessions: ({ offset = 0, limit = 100 }) =>
         limit > 10_000
-          ? fails(refused(400, 'At most 10000.'))
-          : gives({ total: list.length, sessions: list.slice(offset, offset + limit) }),
+          ? fails(rejected(400, 'At most 10000.'))
+          : succeeds({ total: list.length, sessions: list.slice(offset, offset + limit) }),
     };
-    const store = await started(api);
+    const store = await startStore(api);
     const listed = (): readonly string[] => {
       const page = store.sessions.page.value;
       return page.is === 'ready' ? page.value.sessions.map(({ id }) => id) : [];
     };
-    for (let pages = 0; pages < 102; pages += 1) await store.sessions.more();
+    for (let pages = 0; pages < 102; pages += 1) await store.sessions.loadMore();
     expect(listed()).toEqual(list.map(({ id }) => id));
     expect(store.toasts.list.value).toEqual([]);
     list.unshift(session('new'));
@@ -315,37 +314,37 @@ describe('sessions', () => {
     expect(listed()).toEqual(list.slice(0, 10_150).map(({ id }) => id));
   });
 
-  it('are listed anew where they are others by now', async () => {
+  it('are listed again from the start if the list has changed', async () => {
     const list = Array.from({ length: 300 }, (_, i) => session(String(i)));
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const api: Partial<Api> = {
       ...server({}),
       sessions: (query) => {
-        asked.push(query);
+        requests.push(query);
         const { offset = 0, limit = 100 } = query;
-        return gives({ total: list.length, sessions: list.slice(offset, offset + limit) });
+        return succeeds({ total: list.length, sessions: list.slice(offset, offset + limit) });
       },
     };
-    const store = await started(api);
-    await store.sessions.more();
+    const store = await startStore(api);
+    await store.sessions.loadMore();
     list.unshift(session('new'));
-    await store.sessions.more();
-    expect(asked).toEqual([
+    await store.sessions.loadMore();
+    expect(requests).toEqual([
       { limit: 100 },
       { limit: 100, offset: 100 },
       { limit: 100, offset: 200 },
       { limit: 300 },
     ]);
     expect(store.sessions.find('new')).toBeDefined();
-    // What another filter finds is not put below what this one found.
+    // Results of another filter are not appended to the list.
     store.sessions.setFilter({ q: 'frog' });
-    await store.sessions.more();
-    expect(asked).toHaveLength(4);
+    await store.sessions.loadMore();
+    expect(requests).toHaveLength(4);
   });
 
-  it('say which file was refused, and why', async () => {
-    const api = { ...server({}), upload: () => fails(refused(422, 'Not a session.')) };
-    const store = await started(api);
+  it('report which upload was rejected, and why', async () => {
+    const api = { ...server({}), upload: () => fails(rejected(422, 'Not a session.')) };
+    const store = await startStore(api);
     store.upload([new File(['x'], 'x.ttrace')]);
     await vi.advanceTimersByTimeAsync(10);
     expect(store.toasts.list.value[0]?.text).toBe('x.ttrace was not added: Not a session.');

@@ -1,33 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { EMPTY_RUN } from '../../src/state/chat';
-import { piecesDiffer, tailOf } from '../../src/state/answer_text';
+import { streamDiffers, unstreamedText } from '../../src/state/answer_text';
 import { speedOf } from '../../src/state/speed';
 import { TraceData } from '../../src/state/trace_data';
 import { step, token } from './make';
 
 describe('TraceData', () => {
-  it('finds what has not arrived', () => {
+  it('finds missing entries', () => {
     const data = new TraceData();
     data.addToken(token(0));
     data.addToken(token(2));
     expect(data.missingToken(0)).toBe(1);
     expect(data.missingToken(2)).toBe(3);
-    expect(data.hasHoles()).toBe(true);
+    expect(data.hasGaps()).toBe(true);
     data.addToken(token(1));
-    expect(data.hasHoles()).toBe(false);
+    expect(data.hasGaps()).toBe(false);
   });
 
-  it('asks for the text of a token that was only announced', () => {
+  it('has a gap for a token that was only announced', () => {
     const data = new TraceData();
     data.announceToken(1);
-    expect(data.hasHoles()).toBe(true);
+    expect(data.hasGaps()).toBe(true);
     data.addToken(token(0));
     data.addToken(token(1));
     data.announceToken(1);
     expect(data.tokens.map((one) => one?.text)).toEqual(['t0', 't1']);
   });
 
-  it('keeps the streamed piece of an incomplete character', () => {
+  it('keeps the streamed text of an incomplete character', () => {
     const data = new TraceData();
     data.addToken(token(0, { generated: true, text: '' }));
     data.addToken(token(0, { generated: true, text: '\ufffd' }));
@@ -41,12 +41,12 @@ describe('tailOf', () => {
     ['done', ' Hello', 'llo', false],
     ['done', ' He', '', false],
     ['done', ' No', '', true], // a stop string cut the answer short
-    ['done', 'So He', '', true], // the first piece did not arrive
+    ['done', 'So He', '', true], // the first token did not arrive
     ['running', ' Hello', '', false],
-  ] as const)('of a run that is %s with “%s” is “%s”', (state, text, tail, differ) => {
+  ] as const)('of a %s run with “%s” is “%s”', (state, text, tail, differ) => {
     const run = { ...EMPTY_RUN, state, text };
-    expect(tailOf(run, tokens)).toBe(tail);
-    expect(piecesDiffer(run, tokens)).toBe(differ);
+    expect(unstreamedText(run, tokens)).toBe(tail);
+    expect(streamDiffers(run, tokens)).toBe(differ);
   });
 });
 

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { fromHash, toHash } from '../../src/state/url';
-import { atSession, atStep, emptyView, unwound, withKey, type View } from '../../src/state/view';
+import {
+  withSession,
+  withStep,
+  emptyView,
+  afterEscape,
+  withKey,
+  type View,
+} from '../../src/state/view';
 
 const PANELS = new Map([
   ['heat', 'upper'],
@@ -22,23 +29,23 @@ const FULL: View = {
   windows: { heat: [3, 40.5], graph: [0, 1, -2, 2] },
 };
 
-describe('an address', () => {
-  it('brings the whole view back', () => {
-    expect(fromHash(toHash(FULL), PANELS)).toEqual({ view: FULL, dropped: [] });
+describe('a URL', () => {
+  it('restores the whole view', () => {
+    expect(fromHash(toHash(FULL), PANELS)).toEqual({ view: FULL, invalid: [] });
   });
-  it('is short where everything is as usual', () => {
+  it('omits defaults', () => {
     expect(toHash(emptyView)).toBe('');
     expect(toHash({ ...emptyView, session: 'ab' })).toBe('#1&session=ab');
   });
-  it.each(['o:1', 'a:1.0', 'n:7', 't:9', 'k:0', 'l:3'])('names a selection as %s', (text) => {
+  it.each(['o:1', 'a:1.0', 'n:7', 't:9', 'k:0', 'l:3'])('encodes the selection %s', (text) => {
     const hash = `#1&session=ab&sel=${text}`;
-    const { view, dropped } = fromHash(hash, PANELS);
-    expect(dropped).toEqual([]);
+    const { view, invalid } = fromHash(hash, PANELS);
+    expect(invalid).toEqual([]);
     expect(toHash(view)).toBe(hash);
   });
   it('may be empty', () => {
-    expect(fromHash('', PANELS)).toEqual({ view: emptyView, dropped: [] });
-    expect(fromHash('#', PANELS)).toEqual({ view: emptyView, dropped: [] });
+    expect(fromHash('', PANELS)).toEqual({ view: emptyView, invalid: [] });
+    expect(fromHash('#', PANELS)).toEqual({ view: emptyView, invalid: [] });
   });
   it.each([
     'step=x',
@@ -61,41 +68,41 @@ describe('an address', () => {
     'prompt=secret',
     'step=%E0%A4%A',
     'step',
-  ])('leaves out %s and tells', (part) => {
-    const { view, dropped } = fromHash(`#1&session=ab&${part}&l=2`, PANELS);
-    expect(dropped).toHaveLength(1);
+  ])('ignores and reports %s', (part) => {
+    const { view, invalid } = fromHash(`#1&session=ab&${part}&l=2`, PANELS);
+    expect(invalid).toHaveLength(1);
     expect(view).toEqual(
-      // The second session is the wrong one; the first stands.
+      // Of two sessions the second is invalid; the first is kept.
       { ...emptyView, session: 'ab', layer: 2 },
     );
   });
-  it('of another form is no view', () => {
+  it('of another version is ignored', () => {
     expect(fromHash('#2&session=ab', PANELS)).toMatchObject({ view: emptyView });
-    expect(fromHash('#2&session=ab', PANELS).dropped).toHaveLength(1);
+    expect(fromHash('#2&session=ab', PANELS).invalid).toHaveLength(1);
   });
 });
 
 describe('a view', () => {
-  it('forgets what belonged to another session, not how it is arranged', () => {
-    const next = atSession(FULL, 'other');
+  it('of another session resets the selection, not the layout', () => {
+    const next = withSession(FULL, 'other');
     expect(next).toMatchObject({ session: 'other', step: null, layer: 0, selection: null });
     expect(next).toMatchObject({ tabs: FULL.tabs, filters: FULL.filters, windows: {} });
-    expect(atSession(FULL, FULL.session)).toBe(FULL);
+    expect(withSession(FULL, FULL.session)).toBe(FULL);
   });
-  it('keeps an op over another step, not a token', () => {
+  it('of another step keeps a selected op, not a token', () => {
     const op = { ...FULL, selection: { kind: 'op', op: 3 } } as const;
-    expect(atStep(op, 13).selection).toEqual({ kind: 'op', op: 3 });
+    expect(withStep(op, 13).selection).toEqual({ kind: 'op', op: 3 });
     const token = { ...FULL, selection: { kind: 'token', token: 3 } } as const;
-    expect(atStep(token, 13).selection).toBeNull();
+    expect(withStep(token, 13).selection).toBeNull();
   });
-  it('unwinds full screen before the selection', () => {
-    const once = unwound(FULL);
+  it('exits full screen before it clears the selection', () => {
+    const once = afterEscape(FULL);
     expect(once).toMatchObject({ full: null, selection: FULL.selection });
-    const twice = once && unwound(once);
+    const twice = once && afterEscape(once);
     expect(twice).toMatchObject({ full: null, selection: null });
-    expect(twice && unwound(twice)).toBeNull();
+    expect(twice && afterEscape(twice)).toBeNull();
   });
-  it('holds records without empty entries', () => {
+  it('has records without null entries', () => {
     expect(withKey({ a: 1 }, 'b', 2)).toEqual({ a: 1, b: 2 });
     expect(withKey({ a: 1, b: 2 }, 'b', null)).toEqual({ a: 1 });
   });

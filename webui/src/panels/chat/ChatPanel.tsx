@@ -1,12 +1,12 @@
-// Prompt in, answer out: the conversation or the session that is open, how far
-// the run is, and the form for the next request.
+// The chat panel: the conversation or the open session, the progress of the run, and the form of
+// the next request.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Store } from '../../state/store';
 import { Empty } from '../../ui/States';
 import type { PanelProps } from '../panel';
 import { Composer } from './Composer';
 import { Conversation } from './Conversation';
-import { Recorded } from './Recorded';
+import { RecordedSession } from './RecordedSession';
 import { RunStrip } from './RunStrip';
 import { modelNotes } from '../../state/model_facts';
 
@@ -44,7 +44,7 @@ function Transcript({ store }: { store: Store }) {
       tabIndex={0}
     >
       {session && !isTurn ? (
-        <Recorded key={session.id} store={store} session={session} />
+        <RecordedSession key={session.id} store={store} session={session} />
       ) : turns.length > 0 ? (
         <Conversation store={store} session={session} turns={turns} />
       ) : (
@@ -54,7 +54,7 @@ function Transcript({ store }: { store: Store }) {
   );
 }
 
-// While an answer is made and its end is in view, it stays in view.
+// Scrolls with a growing answer while its end is in view.
 function keepAtEnd(box: HTMLElement, grows: () => boolean): () => void {
   let atEnd = true;
   const look = (): void => {
@@ -77,16 +77,16 @@ function Welcome({ store }: { store: Store }) {
     return (
       <Empty>
         {model?.state === 'loading' ? (
-          <span>{model.name} is being loaded.</span>
+          <span>Loading {model.name}…</span>
         ) : (
-          <span>Load a model to run a prompt; recorded sessions can be opened without one.</span>
+          <span>Load a model to run a prompt. Recorded sessions open without a model.</span>
         )}
       </Empty>
     );
   }
   return (
     <Empty>
-      <span>Write a prompt below. What the model does with it is recorded and shown live.</span>
+      <span>Write a prompt below. The run is recorded and shown live.</span>
       {modelNotes(model).map((note) => (
         <span key={note} class="model-note">
           {note}

@@ -1,5 +1,4 @@
-// The form of a request: a message, a text or token ids, with the settings of
-// sampling and of the trace.
+// The request form: a message, text or token IDs, with sampling and trace settings.
 import { formatCount } from '../../format';
 import { modelNotes } from '../../state/model_facts';
 import type { PromptMode } from '../../state/request';
@@ -25,10 +24,10 @@ export function Composer({ store }: { store: Store }) {
         send();
       }}
     >
-      <Continues store={store} />
+      <ContinuesNote store={store} />
       <Input store={store} send={send} />
       <p class="problem" role="alert">
-        {chat.complaint.value}
+        {chat.error.value}
       </p>
       <div class="composer-foot">
         <Modes store={store} />
@@ -36,7 +35,7 @@ export function Composer({ store }: { store: Store }) {
           type="submit"
           class="primary"
           disabled={chat.sending.value || !ready}
-          title={ready ? 'Run the model on this (Ctrl+Enter)' : 'No model is loaded yet'}
+          title={ready ? 'Run the prompt (Ctrl+Enter)' : 'No model is loaded yet'}
         >
           {model?.embedding_only ? 'Embed' : 'Run'}
           <kbd aria-hidden="true">{mode === 'chat' ? '⏎' : 'Ctrl ⏎'}</kbd>
@@ -45,7 +44,7 @@ export function Composer({ store }: { store: Store }) {
       <details class="run-settings">
         <summary>
           <span>Settings</span>
-          <span class="summary">{settingsLine(store.settings.chosen.value)}</span>
+          <span class="summary">{settingsLine(store.settings.current.value)}</span>
         </summary>
         <RunSettings store={store} />
       </details>
@@ -58,8 +57,8 @@ function settingsLine(s: Settings): string {
   return `${formatCount(s.maxTokens)} tokens, ${heat}, ${s.level}, ${s.timing}`;
 }
 
-// A message goes on with the conversation, also while another session is shown.
-function Continues({ store }: { store: Store }) {
+// Shows that the message continues the conversation, even while another session is shown.
+function ContinuesNote({ store }: { store: Store }) {
   const { chat } = store;
   const turns = chat.turns.value;
   if (chat.mode.value !== 'chat' || turns.length === 0) return null;
@@ -68,7 +67,7 @@ function Continues({ store }: { store: Store }) {
   return (
     <p class="continues">
       <span>
-        {turns.length === 1 ? 'Goes on after 1 turn' : `Goes on after ${turns.length} turns`}
+        {turns.length === 1 ? 'Continues after 1 turn' : `Continues after ${turns.length} turns`}
       </span>
       {!here && last && (
         <button
@@ -106,7 +105,7 @@ function Input({ store, send }: { store: Store; send: () => void }) {
       <textarea
         id="prompt"
         class={`prompt-text ${mode === 'tokens' ? 'mono' : ''}`}
-        aria-label={mode === 'chat' ? 'Message' : mode === 'text' ? 'Prompt' : 'Token ids'}
+        aria-label={mode === 'chat' ? 'Message' : mode === 'text' ? 'Prompt' : 'Token IDs'}
         rows={mode === 'chat' ? 2 : 4}
         placeholder={PLACEHOLDERS[mode]}
         spellcheck={mode !== 'tokens'}
@@ -115,7 +114,7 @@ function Input({ store, send }: { store: Store; send: () => void }) {
           chat.write({ [name]: event.currentTarget.value });
         }}
         onKeyDown={(event) => {
-          // A message is sent as in any chat; a text has lines of its own.
+          // Enter sends a chat message; in text mode it inserts a line break.
           if (mode !== 'chat' || event.key !== 'Enter' || event.shiftKey || event.isComposing)
             return;
           if (event.ctrlKey || event.metaKey) return;
@@ -133,7 +132,7 @@ function Input({ store, send }: { store: Store; send: () => void }) {
 
 const PLACEHOLDERS: Readonly<Record<PromptMode, string>> = {
   chat: 'Write a message',
-  text: 'A text that the model continues',
+  text: 'Text for the model to continue',
   tokens: '1 15043 3186',
 };
 
@@ -145,7 +144,7 @@ function Modes({ store }: { store: Store }) {
   const noChat = noText || loaded?.has_chat_template === false;
   return (
     <Segmented
-      label="Form of the prompt"
+      label="Prompt format"
       value={chat.mode.value}
       options={[
         {
@@ -162,12 +161,12 @@ function Modes({ store }: { store: Store }) {
           value: 'text',
           text: 'Text',
           disabled: noText,
-          hint: noText ? 'This model has no vocabulary' : 'Plain text, as it is',
+          hint: noText ? 'This model has no vocabulary' : 'Plain text, without a chat template',
         },
-        { value: 'tokens', text: 'Tokens', hint: 'Ids of the model’s vocabulary' },
+        { value: 'tokens', text: 'Tokens', hint: 'Token IDs of the model’s vocabulary' },
       ]}
       choose={(mode: PromptMode) => {
-        chat.choose(mode);
+        chat.selectMode(mode);
       }}
     />
   );

@@ -1,5 +1,5 @@
-// The turns of a conversation. Each answer is a session; the one that is open
-// shows its tokens, so that they can be pointed at.
+// The turns of a conversation. Each answer is a session. The open session shows its tokens, which
+// can be selected.
 import { formatCount, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { Turn } from '../../state/chat';
@@ -25,7 +25,7 @@ export function Conversation({ store, session, turns }: Props) {
             <p>{turn.user}</p>
             <IconButton
               icon="pencil"
-              label="Edit this message and go on from there"
+              label="Edit this message and continue from here"
               onClick={() => {
                 store.chat.edit(index);
                 document.getElementById('prompt')?.focus();
@@ -33,9 +33,9 @@ export function Conversation({ store, session, turns }: Props) {
             />
           </div>
           {session?.id === turn.session ? (
-            <Shown store={store} session={session} />
+            <OpenTurn store={store} session={session} />
           ) : (
-            <Other store={store} turn={turn} />
+            <ClosedTurn store={store} turn={turn} />
           )}
         </article>
       ))}
@@ -44,7 +44,7 @@ export function Conversation({ store, session, turns }: Props) {
 }
 
 // The turn whose session is open.
-function Shown({ store, session }: { store: Store; session: OpenSession }) {
+function OpenTurn({ store, session }: { store: Store; session: OpenSession }) {
   const run = session.run.value;
   const reused = usePart(() => {
     void session.feed.version.value;
@@ -58,13 +58,13 @@ function Shown({ store, session }: { store: Store; session: OpenSession }) {
       </div>
       <p class="turn-foot">
         {run && <Counts run={{ ...run, reused_tokens: Math.max(reused, run.reused_tokens) }} />}
-        <span class="turn-here">shown</span>
+        <span class="turn-here">trace shown</span>
       </p>
     </>
   );
 }
 
-function Other({ store, turn }: { store: Store; turn: Turn }) {
+function ClosedTurn({ store, turn }: { store: Store; turn: Turn }) {
   const { run, session } = turn;
   return (
     <>
@@ -104,7 +104,7 @@ function Counts({ run }: { run: Run }) {
     <>
       <span>{plural(generated, 'token')}</span>
       {prompt_tokens > 0 && (
-        <span title="Prompt tokens whose cache cells an earlier request computed">
+        <span title="Prompt tokens taken from the KV cache of an earlier request">
           {reused_tokens > 0
             ? `${formatCount(reused_tokens)} of ${plural(prompt_tokens, 'prompt token')} reused`
             : `${plural(prompt_tokens, 'prompt token')}, none reused`}

@@ -1,7 +1,7 @@
 // Sampling and trace settings of the next run.
 import { useSignal } from '@preact/signals';
 import type { Level, TimingMode } from '../../net/types';
-import { serverStatsPattern, type Settings } from '../../state/settings';
+import { defaultStatsPattern, type Settings } from '../../state/settings';
 import type { Store } from '../../state/store';
 
 type NumberKey =
@@ -18,29 +18,29 @@ interface NumberField {
 
 // prettier-ignore
 const NUMBERS: readonly NumberField[] = [
-  { key: 'maxTokens', label: 'Max tokens', hint: 'The answer ends after that many; 0 only reads the prompt', min: 0, max: 1_000_000, step: 1 },
-  { key: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest token', min: 0, max: 5, step: 0.05 },
-  { key: 'topK', label: 'Top-k', hint: 'Only the k likeliest tokens; 0 takes all', min: 0, max: 1_000_000, step: 1 },
-  { key: 'topP', label: 'Top-p', hint: 'The likeliest tokens that together reach p', min: 0, max: 1, step: 0.01 },
-  { key: 'minP', label: 'Min-p', hint: 'Tokens at least p times as likely as the likeliest', min: 0, max: 1, step: 0.01 },
-  { key: 'repeatPenalty', label: 'Repeat penalty', hint: '1 leaves repetition alone', min: 0.5, max: 5, step: 0.05 },
-  { key: 'repeatLastN', label: 'over the last', hint: 'Tokens that the penalty looks at; -1: all', min: -1, max: 1_000_000, step: 1 },
+  { key: 'maxTokens', label: 'Max tokens', hint: 'Maximum number of generated tokens; 0: process the prompt only', min: 0, max: 1_000_000, step: 1 },
+  { key: 'temperature', label: 'Temperature', hint: '0: always take the most likely token', min: 0, max: 5, step: 0.05 },
+  { key: 'topK', label: 'Top-k', hint: 'Sample from the k most likely tokens; 0: all', min: 0, max: 1_000_000, step: 1 },
+  { key: 'topP', label: 'Top-p', hint: 'Sample from the most likely tokens with a cumulative probability of p', min: 0, max: 1, step: 0.01 },
+  { key: 'minP', label: 'Min-p', hint: 'Minimum probability of a token, relative to the most likely one', min: 0, max: 1, step: 0.01 },
+  { key: 'repeatPenalty', label: 'Repeat penalty', hint: '1: no penalty', min: 0.5, max: 5, step: 0.05 },
+  { key: 'repeatLastN', label: 'Repeat last n', hint: 'Number of last tokens that the penalty considers; -1: all', min: -1, max: 1_000_000, step: 1 },
 ];
 
 const LEVELS: readonly { value: Level; text: string }[] = [
   { value: 'detailed', text: 'detailed: every op and access' },
-  { value: 'verbose', text: 'verbose: and statistics of outputs' },
-  { value: 'minimal', text: 'minimal: steps without ops' },
-  { value: 'off', text: 'off: tokens only' },
+  { value: 'verbose', text: 'verbose: detailed, plus statistics of op outputs' },
+  { value: 'minimal', text: 'minimal: steps, without ops' },
+  { value: 'off', text: 'off: not recorded' },
 ];
 
 const TIMINGS: readonly { value: TimingMode; text: string }[] = [
   { value: 'fast', text: 'fast: full speed' },
-  { value: 'exact', text: 'exact: op by op' },
+  { value: 'exact', text: 'exact: op by op, slower' },
 ];
 
 export function RunSettings({ store }: { store: Store }) {
-  const settings = store.settings.chosen.value;
+  const settings = store.settings.current.value;
   const embeds = store.models.current.value?.embedding_only === true;
   const set = (change: Partial<Settings>): void => {
     store.settings.set(change);
@@ -56,11 +56,11 @@ export function RunSettings({ store }: { store: Store }) {
 
 function SystemMessage({ store }: { store: Store }) {
   return (
-    <label class="wide" title="Said to the model before the conversation">
+    <label class="wide" title="System message, sent before the conversation">
       <span>System</span>
       <textarea
         rows={1}
-        placeholder="nothing"
+        placeholder="none"
         value={store.chat.draft.value.system}
         onInput={(event) => {
           store.chat.write({ system: event.currentTarget.value });
@@ -80,8 +80,8 @@ type NumberProps = Pick<NumberField, 'min' | 'max' | 'step'> & {
   readonly set: (value: number) => void;
 };
 
-// What is being typed is no number yet, perhaps ("1."): it is one when the field is left. The
-// page may be rendered until then, and leaves what stands there.
+// Text that is being typed may not be a number yet ("1."). The value is set when the field loses
+// focus; until then a render keeps the typed text.
 function NumberInput({ value, set, ...bounds }: NumberProps) {
   const typed = useSignal<string | null>(null);
   return (
@@ -117,7 +117,7 @@ function Sampling({ settings, set }: Part) {
           />
         </label>
       ))}
-      <label title="The same seed gives the same answer; empty draws a new one each time">
+      <label title="Seed of the sampler; empty: a random seed for each run">
         <span>Seed</span>
         <input
           type="text"
@@ -130,7 +130,7 @@ function Sampling({ settings, set }: Part) {
         />
       </label>
       <div class="checks">
-        <label class="check" title="Goes on where the model would end its answer">
+        <label class="check" title="Continue to generate after an end-of-text token">
           <input
             type="checkbox"
             checked={settings.ignoreEos}
@@ -140,10 +140,7 @@ function Sampling({ settings, set }: Part) {
           />
           <span>Ignore end of text</span>
         </label>
-        <label
-          class="check"
-          title="Does not compute again what the cache still holds of the prompt"
-        >
+        <label class="check" title="Reuse the KV cache of the common prefix of the prompt">
           <input
             type="checkbox"
             checked={settings.reusePrefix}
@@ -156,13 +153,13 @@ function Sampling({ settings, set }: Part) {
       </div>
       <label
         class="wide"
-        title="The answer ends before any of these; one per line, \n is a new line"
+        title="Generation stops before any of these strings. One per line; \n is a line break"
       >
-        <span>Stop at</span>
+        <span>Stop strings</span>
         <textarea
           class="mono"
           rows={1}
-          placeholder="nothing"
+          placeholder="none"
           value={settings.stop}
           onInput={(event) => {
             set({ stop: event.currentTarget.value });
@@ -176,7 +173,7 @@ function Sampling({ settings, set }: Part) {
 function Trace({ settings, set }: Part) {
   return (
     <>
-      <label class="wide" title="What is recorded of the run">
+      <label class="wide" title="Trace level: how much of the run is recorded">
         <span>Trace</span>
         <select
           value={settings.level}
@@ -191,7 +188,7 @@ function Trace({ settings, set }: Part) {
           ))}
         </select>
       </label>
-      <label class="wide" title="Exact stops after every op, which takes longer">
+      <label class="wide" title="exact times every op separately, which is slower">
         <span>Timing</span>
         <select
           value={settings.timing}
@@ -207,12 +204,12 @@ function Trace({ settings, set }: Part) {
         </select>
       </label>
       {settings.level === 'verbose' && (
-        <label class="wide" title="Regular expression over tensor names">
+        <label class="wide" title="Regular expression that matches tensor names">
           <span>Statistics of</span>
           <input
             type="text"
             class="mono"
-            placeholder={serverStatsPattern}
+            placeholder={defaultStatsPattern}
             value={settings.statsPattern}
             onInput={(event) => {
               set({ statsPattern: event.currentTarget.value });

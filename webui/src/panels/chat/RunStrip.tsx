@@ -1,4 +1,4 @@
-// How far the run is, and Stop.
+// The progress of the run, and the Stop button.
 import { formatCount, plural } from '../../format';
 import type { Run } from '../../net/types';
 import type { OpenSession } from '../../state/open_session';
@@ -33,7 +33,7 @@ export function RunStrip({ session }: { session: OpenSession }) {
             type="button"
             class="stop"
             disabled={stopping}
-            title="Stop the run; what was recorded stays (X)"
+            title="Stop the run; the recorded part is kept (X)"
             onClick={() => {
               void session.stop();
             }}
@@ -47,14 +47,14 @@ export function RunStrip({ session }: { session: OpenSession }) {
 }
 
 interface Progress {
-  readonly share: number | null; // null: going on, but nobody knows how far
+  readonly share: number | null; // null: unknown
   readonly text: string;
 }
 
 const REASONS: Readonly<Record<string, string>> = {
   eos: 'end of text',
   stop: 'stop string found',
-  length: 'limit reached',
+  length: 'token limit reached',
   context_full: 'context full',
 };
 
@@ -76,15 +76,15 @@ export function progressOf(run: Run, stopping: boolean): Progress {
     case 'cancelled':
       return { share: 1, text: `Stopped after ${tokens}` };
     case 'failed':
-      return { share: 1, text: `Failed: ${run.error ?? 'no reason given'}` };
+      return { share: 1, text: `Failed: ${run.error ?? 'no reason reported'}` };
   }
 }
 
 function readingOf({ prompt_done, prompt_tokens }: Run): Progress {
-  if (prompt_tokens === 0) return { share: null, text: 'Reading the prompt' };
+  if (prompt_tokens === 0) return { share: null, text: 'Processing the prompt' };
   return {
     share: prompt_done / prompt_tokens,
-    text: `Reading the prompt: ${formatCount(prompt_done)} of ${plural(prompt_tokens, 'token')}`,
+    text: `Processing the prompt: ${formatCount(prompt_done)} of ${plural(prompt_tokens, 'token')}`,
   };
 }
 

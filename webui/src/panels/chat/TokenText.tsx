@@ -1,9 +1,9 @@
-// What the model read or answered, token by token. A token under the pointer is
-// marked in the heat map, too; a click selects it and its step.
+// The tokens of the prompt or the answer. The token under the pointer is also marked in the heat
+// map. A click selects the token and its step.
 import { effect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
-import { piecesDiffer, tailOf } from '../../state/answer_text';
+import { streamDiffers, unstreamedText } from '../../state/answer_text';
 import type { OpenSession } from '../../state/open_session';
 import type { Store } from '../../state/store';
 import { usePart } from '../../ui/hooks';
@@ -25,15 +25,15 @@ export function PromptTokens({ store, session, open = false }: Props & { open?: 
   return (
     <details class="prompt-tokens" open={open} hidden={counts === ''}>
       <summary>
-        Prompt as the model read it <span class="dim">{counts}</span>
+        Prompt tokens <span class="dim">{counts}</span>
       </summary>
       <TokenText store={store} session={session} part="prompt" />
     </details>
   );
 }
 
-// Painted by hand: an answer has thousands of tokens and grows many times a
-// second; only what is new is touched.
+// Updates the DOM directly, without JSX: an answer has thousands of tokens and grows many times a
+// second. Only new tokens are changed.
 export function TokenText({ store, session, part }: Props & { part: 'prompt' | 'answer' }) {
   const host = useRef<HTMLDivElement>(null);
   const active = session.active.value;
@@ -54,11 +54,12 @@ export function TokenText({ store, session, part }: Props & { part: 'prompt' | '
         void session.feed.version.value;
         const run = session.run.value;
         const { tokens } = session.data;
-        // Pieces that no file has either: the text stands in their place.
-        const torn = part === 'answer' && session.unrecorded.value && piecesDiffer(run, tokens);
-        list.hidden = torn;
-        const behind = part === 'answer' ? tailOf(run, tokens) : '';
-        const text = torn ? (run?.text ?? '') : behind;
+        // If tokens are missing and there is no file, show the run's text instead.
+        const incomplete =
+          part === 'answer' && session.unrecorded.value && streamDiffers(run, tokens);
+        list.hidden = incomplete;
+        const rest = part === 'answer' ? unstreamedText(run, tokens) : '';
+        const text = incomplete ? (run?.text ?? '') : rest;
         if (tail.textContent !== text) tail.textContent = text;
       }),
       effect(() => {

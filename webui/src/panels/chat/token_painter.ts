@@ -1,5 +1,4 @@
-// Keeps one span per token in an element. Tokens may arrive in any order; each
-// gets its place.
+// Maintains one span per token in an element, in token order. Tokens may arrive in any order.
 import type { Token } from '../../net/types';
 
 type Tokens = readonly (Token | undefined)[];
@@ -7,7 +6,7 @@ type Tokens = readonly (Token | undefined)[];
 const ORIGINS: Readonly<Record<string, string>> = {
   generated: 'generated',
   prompt: 'prompt',
-  reused: 'prompt, taken from the cache',
+  reused: 'prompt, from the cache',
 };
 
 export class TokenPainter {
@@ -15,7 +14,7 @@ export class TokenPainter {
   private readonly generated: boolean; // which tokens are shown
   private readonly shown: (Token | undefined)[] = [];
   private readonly spans: (HTMLElement | undefined)[] = [];
-  private ids = false; // instead of text, which no token has
+  private ids = false; // show IDs, because no token has text
   private marked: readonly HTMLElement[] = [];
   private hovered: HTMLElement | null = null;
 
@@ -55,8 +54,8 @@ export class TokenPainter {
     span.className = 'token';
     let before = index - 1;
     while (before >= 0 && !this.spans[before]) before -= 1;
-    const beside = this.spans[before];
-    if (beside) beside.after(span);
+    const previous = this.spans[before];
+    if (previous) previous.after(span);
     else this.host.prepend(span);
     this.spans[index] = span;
     return span;

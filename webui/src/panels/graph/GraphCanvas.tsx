@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatNs, formatShape, plural } from '../../format';
-import { Layouts, type LayoutWorker } from '../../graph/layouts';
+import { LayoutCache, type LayoutWorker } from '../../graph/layout_cache';
 import { countsOf, layoutGraphOf, type Scene } from '../../graph/scene';
 import { usePart } from '../../ui/hooks';
 import { ZoomButtons } from '../../ui/ZoomButtons';
@@ -9,9 +9,9 @@ import type { SessionProps } from '../panel';
 import { GraphChart, type GraphTip } from './graph_chart';
 import { GraphLegend } from './GraphLegend';
 import { listenToGraph } from './graph_input';
-import { NodeTwin } from './NodeTwin';
+import { AccessibleNodeList } from './AccessibleNodeList';
 
-const layouts = new Layouts(
+const layouts = new LayoutCache(
   (): LayoutWorker =>
     new Worker(new URL('../../workers/layout.worker.ts', import.meta.url), { type: 'module' }),
 );
@@ -25,27 +25,35 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const tip = useRef(signal<GraphTip | null>(null)).current;
-  const said = useRef(signal('')).current;
+  const announcement = useRef(signal('')).current;
   const untouched = usePart(() => store.navigation.view.value.windows[panel] === undefined);
 
   useEffect(() => {
     if (!host.current || !canvas.current) return;
-    const parts = { store, session, panel, host: host.current, canvas: canvas.current, tip, said };
+    const parts = {
+      store,
+      session,
+      panel,
+      host: host.current,
+      canvas: canvas.current,
+      tip,
+      announcement,
+    };
     const made = new GraphChart(parts);
     chart.current = made;
-    const deaf = listenToGraph(canvas.current, made);
-    const withdraw = store.shell.offer(panel, made);
+    const stopListening = listenToGraph(canvas.current, made);
+    const unregister = store.shell.registerViewport(panel, made);
     return () => {
       chart.current = null;
-      withdraw();
-      deaf();
+      unregister();
+      stopListening();
       made.destroy();
     };
   }, [store, session]);
 
   useEffect(
     () =>
-      layouts.ask(layoutGraphOf(scene), (layout) => {
+      layouts.request(layoutGraphOf(scene), (layout) => {
         chart.current?.show({ scene, layout });
       }),
     [scene],
@@ -60,14 +68,14 @@ export function GraphCanvas({ store, session, panel, scene, chart }: Props) {
           tabIndex={0}
           role="application"
           aria-roledescription="graph"
-          aria-label={`Layer ${layer}: ${plural(nodes.length, 'node')}, ${plural(edges.length, 'edge')}. Arrows go along the edges, Enter inspects. A list of the nodes follows.`}
+          aria-label={`Layer ${layer}: ${plural(nodes.length, 'node')}, ${plural(edges.length, 'edge')}. Arrow keys follow the edges, Enter selects. A list of the nodes follows.`}
         />
         <p class="visually-hidden" role="status">
-          {said.value}
+          {announcement.value}
         </p>
-        <NodeTwin store={store} scene={scene} />
+        <AccessibleNodeList store={store} scene={scene} />
         <ZoomButtons
-          plane={() => chart.current}
+          viewport={() => chart.current}
           whole={false}
           reset={{
             run: () => chart.current?.reset(),
@@ -102,7 +110,10 @@ function Tip({ tip }: { tip: { readonly value: GraphTip | null } }) {
         {node.label !== '' && <Line name="meaning" value={node.label} />}
         <Line name="shape" value={`${node.type} ${formatShape(node.shape)}`} />
         <Line name="size" value={`${formatBytes(node.size)} (${exactBytes(node.size)})`} />
-        <Line name="layer" value={node.layer === null ? 'outside of layers' : String(node.layer)} />
+        <Line
+          name="layer"
+          value={node.layer === null ? 'none (embedding or output)' : String(node.layer)}
+        />
         <Line name="component" value={what} />
         <Line name="category" value={node.category.replaceAll('_', ' ')} />
         {ns > 0 && <Line name="time" value={`${formatNs(ns)} (${exactNs(ns)})`} />}

@@ -1,4 +1,4 @@
-// Colour and shape of each kind of node that the layer has.
+// The colour and shape of each node category in the layer.
 import { useEffect, useRef } from 'preact/hooks';
 import { graphPalette, traceShape } from '../../graph/paint';
 import { CATEGORIES } from '../../graph/scene';
@@ -19,7 +19,7 @@ export function GraphLegend(props: { store: Store; counts: ReadonlyMap<Category,
           <span class="dim">{counts.get(category)}</span>
         </li>
       ))}
-      <li title="From or to another layer">
+      <li title="Edge from or to another layer">
         <i class="dashed" aria-hidden="true" />
         across layers
       </li>

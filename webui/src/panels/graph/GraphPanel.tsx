@@ -1,8 +1,8 @@
-// A layer of the shown step as a graph: what it computes, from what, for whom.
+// The graph of one layer of the selected step.
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
-import { found, sceneOf, type Scene } from '../../graph/scene';
+import { findItems, sceneOf, type Scene } from '../../graph/scene';
 import type { LayerSubgraph } from '../../net/types';
 import { layerOf, templateOf } from '../../state/per_session';
 import { IconButton } from '../../ui/Button';
@@ -14,11 +14,11 @@ import { GraphCanvas } from './GraphCanvas';
 import type { GraphChart } from './graph_chart';
 import { NodeTable } from './NodeTable';
 
-type Form = 'graph' | 'list';
+type ViewMode = 'graph' | 'list';
 
 export function GraphPanel(props: SessionProps) {
   const { store, session, panel } = props;
-  const form = useSignal<Form>('graph');
+  const form = useSignal<ViewMode>('graph');
   const chart = useRef<GraphChart | null>(null);
   const graph = useExact(layerOf(session));
   const template = templateOf(session).value;
@@ -27,17 +27,17 @@ export function GraphPanel(props: SessionProps) {
   return (
     <>
       <div class="toolbar">
-        <Layer {...props} layer={layer} graph={graph.value} />
-        <Search {...props} scene={scene} walk={(by) => chart.current?.walkFound(by)} />
+        <LayerStepper {...props} layer={layer} graph={graph.value} />
+        <Search {...props} scene={scene} walk={(by) => chart.current?.focusResult(by)} />
         <span class="toolbar-end" />
         <Segmented
-          label="Form of the layer"
+          label="Layer view"
           value={form.value}
           options={[
             { value: 'graph', text: 'Graph' },
             { value: 'list', text: 'Nodes', hint: 'The nodes as a table' },
           ]}
-          choose={(value: Form) => {
+          choose={(value: ViewMode) => {
             form.value = value;
           }}
         />
@@ -49,12 +49,12 @@ export function GraphPanel(props: SessionProps) {
           <NodeTable store={store} session={session} panel={panel} scene={scene} />
         )
       ) : template === 0 ? (
-        <Empty>The graph of this step was not recorded: the trace was minimal.</Empty>
+        <Empty>The graph of this step was not recorded: the trace level was minimal.</Empty>
       ) : graph.error ? (
         <Failed
           what={`Layer ${layer} cannot be shown.`}
           error={graph.error}
-          again={() => {
+          retry={() => {
             layerOf(session).reload();
           }}
         />
@@ -65,7 +65,7 @@ export function GraphPanel(props: SessionProps) {
   );
 }
 
-function Layer(props: SessionProps & { layer: number; graph: LayerSubgraph | null }) {
+function LayerStepper(props: SessionProps & { layer: number; graph: LayerSubgraph | null }) {
   const { store, session, layer, graph } = props;
   const layers = store.layers.value;
   const step = session.step.value;
@@ -73,7 +73,7 @@ function Layer(props: SessionProps & { layer: number; graph: LayerSubgraph | nul
     <span class="stepper">
       <IconButton
         icon="left"
-        label="Layer before"
+        label="Previous layer"
         hint="{"
         disabled={layer === 0}
         onClick={() => {
@@ -83,7 +83,7 @@ function Layer(props: SessionProps & { layer: number; graph: LayerSubgraph | nul
       <b>layer {layer}</b>
       <IconButton
         icon="right"
-        label="Layer after"
+        label="Next layer"
         hint="}"
         disabled={layer >= layers - 1}
         onClick={() => {
@@ -101,7 +101,7 @@ function Layer(props: SessionProps & { layer: number; graph: LayerSubgraph | nul
 function Search(props: SessionProps & { scene: Scene | null; walk: (by: 1 | -1) => void }) {
   const { store, panel, scene, walk } = props;
   const query = usePart(() => store.navigation.view.value.filters[panel] ?? '');
-  const hits = scene && query.trim() !== '' ? found(scene, query).size : null;
+  const hits = scene && query.trim() !== '' ? findItems(scene, query).size : null;
   return (
     <>
       <input
@@ -110,10 +110,10 @@ function Search(props: SessionProps & { scene: Scene | null; walk: (by: 1 | -1) 
         class="filter graph-search"
         aria-label="Search the layer’s nodes"
         placeholder="Search nodes"
-        title="Words of a node’s name, op, role or type. Enter goes to the next."
+        title="Searches name, op, label, role, component and type; all words must match. Enter goes to the next match."
         value={query}
         onInput={(event) => {
-          store.navigation.filter(panel, event.currentTarget.value);
+          store.navigation.setFilter(panel, event.currentTarget.value);
         }}
         onKeyDown={(event) => {
           if (event.key !== 'Enter') return;

@@ -1,7 +1,7 @@
-// The nodes of a layer as a table, for those who read rather than look.
+// The nodes of a layer as a table.
 import { useMemo } from 'preact/hooks';
 import { exactBytes, formatBytes, formatNs, formatShape } from '../../format';
-import { found, timesOf, type Item, type Scene } from '../../graph/scene';
+import { findItems, timesOf, type Item, type Scene } from '../../graph/scene';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
 import { opsOf } from '../../state/per_session';
 import { Grid } from '../../ui/Grid';
@@ -23,7 +23,7 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
   const sort = useMemo(() => sortOf(order), [order]);
   const rows = useMemo(() => {
     const times = timesOf(scene, ops?.rows ?? []);
-    const hits = query.trim() === '' ? null : found(scene, query);
+    const hits = query.trim() === '' ? null : findItems(scene, query);
     const all = scene.items.map((item, i) => ({ item, ns: times[i] ?? 0, order: i }));
     return sorted(
       all.filter((row) => !hits || hits.has(row.order)),
@@ -48,10 +48,10 @@ export function NodeTable({ store, session, panel, scene }: SessionProps & { sce
         sort={sort}
         active={active < 0 ? null : active}
         onSort={(key) => {
-          navigation.sort(panel, sortText(nextSort(sort, key, ['time', 'size'])));
+          navigation.setSort(panel, sortText(nextSort(sort, key, ['time', 'size'])));
         }}
         onActivate={({ item: { node } }, by) => {
-          const how = by === 'key' ? 'walk' : 'push';
+          const how = by === 'key' ? 'coalesce' : 'push';
           if (node.node === null) store.select({ kind: 'tensor', tensor: node.tensor }, how);
           else store.select({ kind: 'node', node: node.node }, how);
         }}
@@ -86,7 +86,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { key: 'name', title: 'name', width: 150, grow: 2, mono: true, text: ({ item }) => item.node.name, exact: ({ item }) => (item.node.label ? `${item.node.name}: ${item.node.label}` : item.node.name) },
   { key: 'category', title: 'category', width: 120, text: ({ item }) => item.node.category.replaceAll('_', ' ') },
   { key: 'component', title: 'component · role', width: 120, text: ({ item: { node } }) => (node.role ? `${node.component} · ${node.role}` : node.component) },
-  { key: 'shape', title: 'shape', unsorted: true, width: 120, grow: 1, align: 'right', text: ({ item }) => `${item.node.type} ${formatShape(item.node.shape)}` },
+  { key: 'shape', title: 'shape', unsortable: true, width: 120, grow: 1, align: 'right', text: ({ item }) => `${item.node.type} ${formatShape(item.node.shape)}` },
   { key: 'size', title: 'size', width: 80, align: 'right', text: ({ item }) => formatBytes(item.node.size), exact: ({ item }) => exactBytes(item.node.size) },
   { key: 'time', title: 'time', width: 80, align: 'right', text: ({ ns }) => (ns > 0 ? formatNs(ns) : '–') },
 ];

@@ -1,32 +1,32 @@
-// The layer graph on its canvas: watches what is drawn, selected and pointed at,
-// and paints at most once per frame.
+// The layer graph on its canvas: observes the graph, the selection and the pointer, and paints at
+// most once per frame.
 import { computed, effect, signal } from '@preact/signals';
 import { graphPalette, paintGraph } from '../../graph/paint';
-import { found, timesOf, type Drawn, type Item } from '../../graph/scene';
+import { findItems, timesOf, type LaidOutScene, type Item } from '../../graph/scene';
 import {
-  begun,
+  initialCamera,
   cameraOf,
-  fitted,
+  fitCamera,
   hit,
-  moved,
+  panCamera,
   rectOf,
-  revealing,
+  cameraRevealing,
   windowOf,
-  zoomed,
+  zoomCamera,
   type Box,
   type Camera,
 } from '../../graph/view';
-import { neighbour, type Direction } from '../../graph/walk';
+import { neighbour, type Direction } from '../../graph/neighbours';
 import type { OpenSession } from '../../state/open_session';
 import { opsOf } from '../../state/per_session';
 import type { Selection } from '../../state/selection';
-import type { Plane } from '../../state/shell';
+import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 
 export interface GraphTip {
   readonly item: Item;
-  readonly ns: number; // 0: not known
-  readonly x: number; // in the host
+  readonly ns: number; // 0: unknown
+  readonly x: number; // position in the host
   readonly y: number;
   readonly width: number; // of the host
   readonly height: number;
@@ -39,13 +39,13 @@ export interface GraphParts {
   readonly host: HTMLElement;
   readonly canvas: HTMLCanvasElement;
   readonly tip: { value: GraphTip | null };
-  readonly said: { value: string }; // for those who do not see the canvas
+  readonly announcement: { value: string }; // text for screen readers
 }
 
-export class GraphChart implements Plane {
+export class GraphChart implements Viewport {
   private readonly parts: GraphParts;
   private readonly box = signal<Box>({ w: 0, h: 0 });
-  private readonly drawn = signal<Drawn | null>(null);
+  private readonly drawn = signal<LaidOutScene | null>(null);
   private readonly hovered = signal<number | null>(null);
   private readonly focused = signal<number | null>(null);
   private readonly stops: (() => void)[] = [];
@@ -64,7 +64,7 @@ export class GraphChart implements Plane {
   private readonly hits = computed(() => {
     const drawn = this.drawn.value;
     const query = this.parts.store.navigation.view.value.filters[this.parts.panel] ?? '';
-    return drawn && query.trim() !== '' ? found(drawn.scene, query) : null;
+    return drawn && query.trim() !== '' ? findItems(drawn.scene, query) : null;
   });
 
   constructor(parts: GraphParts) {
@@ -77,17 +77,17 @@ export class GraphChart implements Plane {
     for (const stop of this.stops) stop();
   }
 
-  show(drawn: Drawn | null): void {
+  show(drawn: LaidOutScene | null): void {
     const before = this.drawn.peek();
     if (before?.scene.graph.layer !== drawn?.scene.graph.layer) {
       this.focused.value = null;
-      this.point(null, 0, 0);
+      this.hover(null, 0, 0);
     }
     this.drawn.value = drawn;
     this.parts.host.dataset.drawn = drawn ? String(drawn.scene.graph.layer) : '';
   }
 
-  // ---- Where it looks ------------------------------------------------------------
+  // ---- Camera ----------------------------------------------------------------------
 
   camera(): Camera {
     const drawn = this.drawn.peek();
@@ -95,45 +95,45 @@ export class GraphChart implements Plane {
     const { store, panel } = this.parts;
     const window = store.navigation.view.peek().windows[panel];
     if (window) return cameraOf(window, box);
-    return drawn ? begun(box, drawn.layout) : { scale: 1, left: 0, top: 0 };
+    return drawn ? initialCamera(box, drawn.layout) : { scale: 1, left: 0, top: 0 };
   }
 
-  look(camera: Camera): void {
+  setCamera(camera: Camera): void {
     const { store, panel } = this.parts;
-    if (this.drawn.peek()) store.navigation.look(panel, windowOf(camera, this.box.peek()));
+    if (this.drawn.peek()) store.navigation.setWindow(panel, windowOf(camera, this.box.peek()));
   }
 
   zoom(factor: number): void {
     const { w, h } = this.box.peek();
-    this.look(zoomed(this.camera(), factor, w / 2, h / 2));
+    this.setCamera(zoomCamera(this.camera(), factor, w / 2, h / 2));
   }
 
   pan(share: number): void {
-    this.look(moved(this.camera(), -share * this.box.peek().w, 0));
+    this.setCamera(panCamera(this.camera(), -share * this.box.peek().w, 0));
   }
 
   fit(): void {
     const drawn = this.drawn.peek();
-    if (drawn) this.look(fitted(this.box.peek(), drawn.layout));
+    if (drawn) this.setCamera(fitCamera(this.box.peek(), drawn.layout));
   }
 
   reset(): void {
-    this.parts.store.navigation.look(this.parts.panel, null);
+    this.parts.store.navigation.setWindow(this.parts.panel, null);
   }
 
-  // ---- What is pointed at and chosen ------------------------------------------------
+  // ---- Hover and selection ---------------------------------------------------------
 
   hitAt(x: number, y: number): number | null {
     const drawn = this.drawn.peek();
     return drawn ? hit(drawn.layout, drawn.scene.items, this.camera(), x, y) : null;
   }
 
-  point(item: number | null, x: number, y: number): void {
+  hover(item: number | null, x: number, y: number): void {
     this.hovered.value = item;
-    this.tellAt(item, x, y);
+    this.showTip(item, x, y);
   }
 
-  choose(item: number | null, how: 'push' | 'walk' = 'push'): void {
+  select(item: number | null, how: 'push' | 'coalesce' = 'push'): void {
     const drawn = this.drawn.peek();
     const node = item === null ? undefined : drawn?.scene.items[item]?.node;
     if (!node) return;
@@ -143,21 +143,20 @@ export class GraphChart implements Plane {
     else store.select({ kind: 'node', node: node.node }, how);
   }
 
-  // Along an edge or a rank, from where the keys are; at first from what is
-  // selected.
-  walk(direction: Direction): void {
+  // Moves the focus along an edge or a rank. Starts at the selected node if none has the focus.
+  moveFocus(direction: Direction): void {
     const drawn = this.drawn.peek();
     if (!drawn) return;
     const from = this.focused.peek() ?? [...this.selected.peek()][0];
     this.focus(from === undefined ? firstComputed(drawn) : neighbour(drawn, from, direction));
   }
 
-  chooseFocused(): void {
-    this.choose(this.focused.peek());
+  selectFocused(): void {
+    this.select(this.focused.peek());
   }
 
-  // Through what the search found.
-  walkFound(by: 1 | -1): void {
+  // Moves the focus to the next or previous search result.
+  focusResult(by: 1 | -1): void {
     const hits = [...(this.hits.peek() ?? [])];
     if (hits.length === 0) return;
     const at = hits.indexOf(this.focused.peek() ?? -1);
@@ -170,18 +169,18 @@ export class GraphChart implements Plane {
     if (!drawn || !size) return;
     this.focused.value = item;
     const camera = this.camera();
-    const seen = revealing(camera, this.box.peek(), rectOf(drawn.layout, size, item));
-    if (seen !== camera) this.look(seen);
+    const seen = cameraRevealing(camera, this.box.peek(), rectOf(drawn.layout, size, item));
+    if (seen !== camera) this.setCamera(seen);
     const { scale, left, top } = this.camera();
     const x = ((drawn.layout.x[item] ?? 0) + size.w) * scale + left;
     const y = ((drawn.layout.y[item] ?? 0) + size.h) * scale + top;
-    this.tellAt(item, x, y);
+    this.showTip(item, x, y);
     const reads = drawn.scene.edges.filter(({ to }) => to === item).length;
     const readers = drawn.scene.edges.filter(({ from }) => from === item).length;
-    this.parts.said.value = `${size.title} ${size.sub}, ${size.node.category}, reads ${reads}, read by ${readers}`;
+    this.parts.announcement.value = `${size.title} ${size.sub}, ${size.node.category}, reads ${reads}, read by ${readers}`;
   }
 
-  private tellAt(index: number | null, x: number, y: number): void {
+  private showTip(index: number | null, x: number, y: number): void {
     const item = index === null ? undefined : this.drawn.peek()?.scene.items[index];
     const ns = index === null ? 0 : (this.times.peek()[index] ?? 0);
     const { w: width, h: height } = this.box.peek();
@@ -241,8 +240,8 @@ export class GraphChart implements Plane {
   }
 }
 
-// What a selection made anywhere is in this graph.
-export function itemsOf({ scene }: Drawn, selection: Selection | null): readonly number[] {
+// The items of this graph that a selection refers to.
+export function itemsOf({ scene }: LaidOutScene, selection: Selection | null): readonly number[] {
   switch (selection?.kind) {
     case 'tensor':
       return scene.itemsOf.get(selection.tensor) ?? [];
@@ -256,8 +255,8 @@ export function itemsOf({ scene }: Drawn, selection: Selection | null): readonly
   }
 }
 
-const firstComputed = ({ scene }: Drawn): number =>
+const firstComputed = ({ scene }: LaidOutScene): number =>
   Math.max(
     0,
-    scene.items.findIndex(({ work }) => work === 'computed'),
+    scene.items.findIndex(({ origin }) => origin === 'computed'),
   );

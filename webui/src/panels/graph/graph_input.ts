@@ -1,6 +1,6 @@
-// Pointer and keys of the layer graph. The wheel zooms, dragging pans, a click
-// inspects, a double click shows all; arrows go along the edges.
-import { moved, zoomed, type Camera } from '../../graph/view';
+// Pointer and keyboard input of the layer graph. The wheel zooms, dragging pans, a click selects,
+// a double click fits the graph; arrow keys follow the edges.
+import { panCamera, zoomCamera, type Camera } from '../../graph/view';
 import type { GraphChart } from './graph_chart';
 
 const CLICK_PX = 4;
@@ -24,29 +24,29 @@ export function listenToGraph(canvas: HTMLCanvasElement, chart: GraphChart): () 
     if (!drag) {
       const item = chart.hitAt(x, y);
       canvas.dataset.over = item === null ? '' : 'node';
-      chart.point(item, x, y);
+      chart.hover(item, x, y);
       return;
     }
     if (Math.hypot(x - drag.x, y - drag.y) > CLICK_PX) drag.moved = true;
-    if (drag.moved) chart.look(moved(drag.from, x - drag.x, y - drag.y));
+    if (drag.moved) chart.setCamera(panCamera(drag.from, x - drag.x, y - drag.y));
   });
   on('pointerdown', ({ button, offsetX, offsetY, pointerId }) => {
     if (button !== 0) return;
     drag = { x: offsetX, y: offsetY, from: chart.camera(), moved: false };
     canvas.setPointerCapture(pointerId);
-    chart.point(null, 0, 0);
+    chart.hover(null, 0, 0);
   });
   on('pointerup', ({ offsetX, offsetY }) => {
     const clicked = drag?.moved === false;
     drag = null;
-    if (clicked) chart.choose(chart.hitAt(offsetX, offsetY));
+    if (clicked) chart.select(chart.hitAt(offsetX, offsetY));
   });
   on('pointercancel', () => {
     drag = null;
   });
   for (const type of ['pointerleave', 'blur'] as const) {
     on(type, () => {
-      chart.point(null, 0, 0);
+      chart.hover(null, 0, 0);
     });
   }
   on('dblclick', ({ offsetX, offsetY }) => {
@@ -56,14 +56,14 @@ export function listenToGraph(canvas: HTMLCanvasElement, chart: GraphChart): () 
     event.preventDefault();
     const { deltaX, deltaY, shiftKey, offsetX, offsetY } = event;
     if (shiftKey || Math.abs(deltaX) > Math.abs(deltaY)) {
-      chart.look(moved(chart.camera(), -(deltaX || deltaY), 0));
+      chart.setCamera(panCamera(chart.camera(), -(deltaX || deltaY), 0));
     } else {
       const factor = Math.exp(Math.max(-120, Math.min(120, deltaY)) / 500);
-      chart.look(zoomed(chart.camera(), factor, offsetX, offsetY));
+      chart.setCamera(zoomCamera(chart.camera(), factor, offsetX, offsetY));
     }
   };
   const press = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.altKey || event.metaKey || !key(event.key, chart)) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || !handleKey(event.key, chart)) return;
     event.preventDefault();
   };
   on('wheel', wheel, false);
@@ -73,24 +73,24 @@ export function listenToGraph(canvas: HTMLCanvasElement, chart: GraphChart): () 
   };
 }
 
-// Whether the key means something here; what zooms is the shell's.
-function key(name: string, chart: GraphChart): boolean {
+// Returns whether the key was handled. The shell handles the zoom keys.
+function handleKey(name: string, chart: GraphChart): boolean {
   switch (name) {
     case 'ArrowUp':
-      chart.walk('up');
+      chart.moveFocus('up');
       return true;
     case 'ArrowDown':
-      chart.walk('down');
+      chart.moveFocus('down');
       return true;
     case 'ArrowLeft':
-      chart.walk('left');
+      chart.moveFocus('left');
       return true;
     case 'ArrowRight':
-      chart.walk('right');
+      chart.moveFocus('right');
       return true;
     case 'Enter':
     case ' ':
-      chart.chooseFocused();
+      chart.selectFocused();
       return true;
     default:
       return false;

@@ -1,8 +1,8 @@
-// The cell under the pointer or the keyboard, in words.
+// The tooltip of the cell under the pointer or the keyboard cursor.
 import type { ReadonlySignal } from '@preact/signals';
 import type { Tip } from './heat_chart';
 
-const WIDTH = 292; // as in layout.css
+const WIDTH = 292; // as in panels.css
 const HEIGHT = 150;
 
 export function CellTip({ tip }: { tip: ReadonlySignal<Tip | null> }) {

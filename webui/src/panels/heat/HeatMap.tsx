@@ -21,11 +21,11 @@ export function HeatMap({ store, session, panel, scale }: SessionProps & { scale
     const made = new HeatChart(parts);
     made.setScale(scale);
     chart.current = made;
-    const deaf = listenToHeat(canvas.current, made);
-    const withdraw = store.shell.offer(panel, made);
+    const stopListening = listenToHeat(canvas.current, made);
+    const unregister = store.shell.registerViewport(panel, made);
     return () => {
-      withdraw();
-      deaf();
+      unregister();
+      stopListening();
       made.destroy();
     };
   }, [store, session]);
@@ -41,9 +41,9 @@ export function HeatMap({ store, session, panel, scale }: SessionProps & { scale
         tabIndex={0}
         role="application"
         aria-roledescription="heat map"
-        aria-label="Cost of every token in every layer. Arrow keys move, Enter selects the token. The panel Steps has the same as a table."
+        aria-label="Time or bytes of every token in every layer. Arrow keys move, Enter selects the token. The Steps panel shows the steps as a table."
       />
-      <ZoomButtons plane={() => chart.current} whole={whole} />
+      <ZoomButtons viewport={() => chart.current} whole={whole} />
       <CellTip tip={tip} />
     </div>
   );

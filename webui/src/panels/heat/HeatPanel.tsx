@@ -1,4 +1,4 @@
-// Token by layer as a heat map; it grows while the model runs.
+// The heat map of tokens by layers; it grows during a run.
 import { useMemo } from 'preact/hooks';
 import { plural } from '../../format';
 import { scaleOf } from '../../raster/heat';
@@ -12,7 +12,7 @@ import { Legend } from './Legend';
 export function HeatPanel(props: SessionProps) {
   const { store, session } = props;
   const version = session.feed.version.value;
-  const { metric, log } = store.settings.chosen.value;
+  const { metric, log } = store.settings.current.value;
   const scale = useMemo(() => scaleOf(session.data, metric, log), [session, version, metric, log]);
   return (
     <>
@@ -34,7 +34,7 @@ export function HeatPanel(props: SessionProps) {
             store.settings.set({ metric: value });
           }}
         />
-        <label class="toggle" title="Equal ratios get equal distances of colour">
+        <label class="toggle" title="Logarithmic colour scale">
           <input
             type="checkbox"
             checked={log}
@@ -48,9 +48,7 @@ export function HeatPanel(props: SessionProps) {
       {scale.max > 0 || session.active.value ? (
         <HeatMap {...props} scale={scale} />
       ) : (
-        <Empty>
-          What the layers did is not known: the trace was minimal, or the steps lost their times.
-        </Empty>
+        <Empty>No data per layer: the trace level was minimal, or the step times were lost.</Empty>
       )}
     </>
   );

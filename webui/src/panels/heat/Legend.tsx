@@ -1,4 +1,4 @@
-// The colours and what their ends stand for.
+// The colour scale with its end values.
 import { useEffect, useRef } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatNs } from '../../format';
 import type { Scale } from '../../raster/heat';

@@ -1,5 +1,4 @@
-// The heat map on its canvas: watches state, size and what is pointed at, and
-// paints at most once per frame.
+// The heat map on its canvas: observes state, size and pointer, and paints at most once per frame.
 import { effect, signal } from '@preact/signals';
 import { formatBytes, formatNs } from '../../format';
 import { columnsOf, type Columns } from '../../raster/columns';
@@ -7,26 +6,26 @@ import { rasterOf, totalsOf, type Scale } from '../../raster/heat';
 import { paintHeat, paletteOf, type HeatScene } from '../../raster/paint';
 import {
   columnX,
-  fitted,
+  fitView,
   heatLayout,
   hit,
-  panned,
-  zoomed,
+  panView,
+  zoomView,
   type Box,
   type HeatLayout,
   type Hit,
   type View,
 } from '../../raster/view';
 import type { OpenSession } from '../../state/open_session';
-import type { Plane } from '../../state/shell';
+import type { Viewport } from '../../state/shell';
 import type { Store } from '../../state/store';
 import { describeCell, type CellText } from './cell_text';
 
 export interface Tip {
   readonly text: CellText;
-  readonly x: number; // of the pointer or the cell, in the host
+  readonly x: number; // position of the pointer or the cell in the host
   readonly y: number;
-  readonly width: number; // of the host, so that the tip stays inside
+  readonly width: number; // size of the host, which the tip must not leave
   readonly height: number;
 }
 
@@ -39,7 +38,7 @@ export interface HeatParts {
   readonly tip: { value: Tip | null };
 }
 
-export class HeatChart implements Plane {
+export class HeatChart implements Viewport {
   private readonly parts: HeatParts;
   private readonly box = signal<Box>({ w: 0, h: 0 });
   private readonly hover = signal<Hit | null>(null);
@@ -50,7 +49,7 @@ export class HeatChart implements Plane {
 
   constructor(parts: HeatParts) {
     this.parts = parts;
-    this.columns = this.columnsNow();
+    this.columns = this.currentColumns();
     this.watch();
   }
 
@@ -63,7 +62,7 @@ export class HeatChart implements Plane {
     this.scale.value = scale;
   }
 
-  // ---- What is in view ---------------------------------------------------------
+  // ---- Visible range ---------------------------------------------------------------
 
   layout(): HeatLayout {
     return heatLayout(this.box.peek(), this.parts.session.data.rows(), this.view());
@@ -76,7 +75,9 @@ export class HeatChart implements Plane {
   zoom(factor: number, at?: number): void {
     const { view } = this.layout();
     const middle = (view.from + view.to) / 2;
-    this.look(zoomed(view, at ?? this.hover.peek()?.column ?? middle, factor, this.whole()));
+    this.setView(
+      zoomView(view, at ?? this.hover.peek()?.column ?? middle, factor, this.fullView()),
+    );
   }
 
   pan(share: number): void {
@@ -85,21 +86,21 @@ export class HeatChart implements Plane {
   }
 
   panFrom(view: View, columns: number): void {
-    if (!this.isWhole) this.look(panned(view, columns, this.whole()));
+    if (!this.isWhole) this.setView(panView(view, columns, this.fullView()));
   }
 
   fit(): void {
-    this.parts.store.navigation.look(this.parts.panel, null);
+    this.parts.store.navigation.setWindow(this.parts.panel, null);
   }
 
-  private look(view: View): void {
-    const all = this.whole();
+  private setView(view: View): void {
+    const all = this.fullView();
     if (view.to - view.from >= (all.to - all.from) * 0.999) this.fit();
-    else this.parts.store.navigation.look(this.parts.panel, [view.from, view.to]);
+    else this.parts.store.navigation.setWindow(this.parts.panel, [view.from, view.to]);
   }
 
-  private whole(): View {
-    return fitted(this.box.peek(), this.columns.count);
+  private fullView(): View {
+    return fitView(this.box.peek(), this.columns.count);
   }
 
   private window(): View | null {
@@ -108,21 +109,21 @@ export class HeatChart implements Plane {
     return from === undefined || to === undefined ? null : { from, to };
   }
 
-  // A window of another time may lie outside of what there is now.
+  // A stored window may exceed the current columns; it is clamped.
   private view(): View {
     const window = this.window();
     return window
-      ? panned(zoomed(window, window.from, 1, this.whole()), 0, this.whole())
-      : this.whole();
+      ? panView(zoomView(window, window.from, 1, this.fullView()), 0, this.fullView())
+      : this.fullView();
   }
 
-  // ---- What is pointed at --------------------------------------------------------
+  // ---- Hover and selection ---------------------------------------------------------
 
   hitAt(x: number, y: number): Hit | null {
     return hit(this.layout(), this.columns.count, x, y);
   }
 
-  point(at: Hit | null, x: number, y: number): void {
+  setHover(at: Hit | null, x: number, y: number): void {
     const { store, tip } = this.parts;
     this.hover.value = at;
     store.hoverToken.value = at ? (this.columns.token[at.column] ?? null) : null;
@@ -130,7 +131,7 @@ export class HeatChart implements Plane {
     tip.value = at && { text: this.describe(at), x, y, width: w, height: h };
   }
 
-  choose(at: Hit | null): void {
+  select(at: Hit | null): void {
     const { store, session } = this.parts;
     const token = at ? this.columns.token[at.column] : undefined;
     if (!at || token === undefined) return;
@@ -138,14 +139,14 @@ export class HeatChart implements Plane {
     store.selectToken(session, token, at.row === null || outside ? null : at.row);
   }
 
-  // The cell that keys move from.
+  // The cell of the keyboard cursor.
   cursor(): { readonly column: number; readonly row: number } {
     const at = this.hover.peek();
     return { column: at?.column ?? Math.max(0, this.columns.count - 1), row: at?.row ?? 0 };
   }
 
-  // Moves the cell and, when it leaves the view, the view with it.
-  goTo(column: number, row: number): void {
+  // Moves the cursor and scrolls it into view.
+  moveCursor(column: number, row: number): void {
     const at = {
       column: Math.min(this.columns.count - 1, Math.max(0, column)),
       row: Math.min(this.parts.session.data.rows() - 1, Math.max(0, row)),
@@ -154,7 +155,7 @@ export class HeatChart implements Plane {
     if (at.column < view.from) this.panFrom(view, at.column - view.from);
     if (at.column + 1 > view.to) this.panFrom(view, at.column + 1 - view.to);
     const layout = this.layout();
-    this.point(at, columnX(layout, at.column + 1), layout.plot.y + (at.row + 1) * layout.cellH);
+    this.setHover(at, columnX(layout, at.column + 1), layout.plot.y + (at.row + 1) * layout.cellH);
   }
 
   get columnCount(): number {
@@ -163,13 +164,13 @@ export class HeatChart implements Plane {
 
   private describe(at: Hit): CellText {
     const { store, session } = this.parts;
-    const { metric } = store.settings.chosen.peek();
+    const { metric } = store.settings.current.peek();
     return describeCell(session.data, this.columns, metric, at);
   }
 
   // ---- Painting -------------------------------------------------------------------
 
-  private columnsNow(): Columns {
+  private currentColumns(): Columns {
     const { store, session } = this.parts;
     return columnsOf(session.data, store.navigation.view.peek().phase);
   }
@@ -187,18 +188,18 @@ export class HeatChart implements Plane {
       },
       effect(() => {
         void [session.feed.version.value, view.value.phase];
-        this.columns = this.columnsNow();
-        this.askFrame();
+        this.columns = this.currentColumns();
+        this.requestPaint();
       }),
       effect(() => {
-        void [session.step.value, store.settings.chosen.value, this.box.value, view.value];
+        void [session.step.value, store.settings.current.value, this.box.value, view.value];
         void [this.hover.value, this.scale.value, store.theme.value, store.hoverToken.value];
-        this.askFrame();
+        this.requestPaint();
       }),
     );
   }
 
-  private askFrame(): void {
+  private requestPaint(): void {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => {
       this.paint();
@@ -225,7 +226,7 @@ export class HeatChart implements Plane {
     const { columns } = this;
     const { store, session } = this.parts;
     const { data } = session;
-    const { metric } = store.settings.chosen.peek();
+    const { metric } = store.settings.current.peek();
     const scale = this.scale.peek();
     if (!scale) return null;
     const layout = this.layout();

@@ -1,5 +1,5 @@
-// Pointer and keys of the heat map. Arrows move the cell, Enter selects its
-// token; dragging pans, Ctrl and the wheel zoom, a double click shows all.
+// Pointer and keyboard input of the heat map. Arrow keys move the cursor, Enter selects its token;
+// dragging pans, Ctrl+wheel zooms, a double click shows everything.
 import type { View } from '../../raster/view';
 import type { HeatChart } from './heat_chart';
 
@@ -17,7 +17,7 @@ export function listenToHeat(canvas: HTMLCanvasElement, chart: HeatChart): () =>
   let drag: { readonly x: number; readonly view: View; moved: boolean } | null = null;
   on('pointermove', ({ offsetX, offsetY }) => {
     if (!drag) {
-      chart.point(chart.hitAt(offsetX, offsetY), offsetX, offsetY);
+      chart.setHover(chart.hitAt(offsetX, offsetY), offsetX, offsetY);
       return;
     }
     const moved = offsetX - drag.x;
@@ -32,31 +32,31 @@ export function listenToHeat(canvas: HTMLCanvasElement, chart: HeatChart): () =>
   on('pointerup', ({ offsetX, offsetY }) => {
     const clicked = drag?.moved === false;
     drag = null;
-    if (clicked) chart.choose(chart.hitAt(offsetX, offsetY));
+    if (clicked) chart.select(chart.hitAt(offsetX, offsetY));
   });
   on('pointercancel', () => {
     drag = null;
   });
   for (const type of ['pointerleave', 'blur'] as const) {
     on(type, () => {
-      chart.point(null, 0, 0);
+      chart.setHover(null, 0, 0);
     });
   }
   on('dblclick', () => {
     chart.fit();
   });
   on('wheel', (event) => {
-    turn(event, chart);
+    handleWheel(event, chart);
   }, false); // prettier-ignore
   on('keydown', (event) => {
-    if (key(event.key, chart)) event.preventDefault();
+    if (handleKey(event.key, chart)) event.preventDefault();
   }, false); // prettier-ignore
   return () => {
     control.abort();
   };
 }
 
-function turn(event: WheelEvent, chart: HeatChart): void {
+function handleWheel(event: WheelEvent, chart: HeatChart): void {
   const sideways = event.shiftKey ? event.deltaY : event.deltaX;
   const { view, plot, cellW } = chart.layout();
   if (event.ctrlKey || event.metaKey) {
@@ -68,31 +68,31 @@ function turn(event: WheelEvent, chart: HeatChart): void {
   }
 }
 
-// Whether the key means something here; what zooms and pans is the shell's.
-function key(name: string, chart: HeatChart): boolean {
+// Returns whether the key was handled. The shell handles the zoom and pan keys.
+function handleKey(name: string, chart: HeatChart): boolean {
   const { column, row } = chart.cursor();
   switch (name) {
     case 'ArrowLeft':
-      chart.goTo(column - 1, row);
+      chart.moveCursor(column - 1, row);
       return true;
     case 'ArrowRight':
-      chart.goTo(column + 1, row);
+      chart.moveCursor(column + 1, row);
       return true;
     case 'ArrowUp':
-      chart.goTo(column, row - 1);
+      chart.moveCursor(column, row - 1);
       return true;
     case 'ArrowDown':
-      chart.goTo(column, row + 1);
+      chart.moveCursor(column, row + 1);
       return true;
     case 'Home':
-      chart.goTo(0, row);
+      chart.moveCursor(0, row);
       return true;
     case 'End':
-      chart.goTo(chart.columnCount - 1, row);
+      chart.moveCursor(chart.columnCount - 1, row);
       return true;
     case 'Enter':
     case ' ':
-      chart.choose({ column, row });
+      chart.select({ column, row });
       return true;
     default:
       return false;

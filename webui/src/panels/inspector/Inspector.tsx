@@ -1,5 +1,5 @@
-// What is selected: its facts, what it reads and who reads it, copies of both.
-// With nothing selected, the session.
+// Details of the selection: facts, inputs, outputs, and buttons to copy them. Without a selection
+// it shows the session.
 import type { ComponentChildren } from 'preact';
 import { exactBytes, formatBytes, plural } from '../../format';
 import type { Access } from '../../net/types';
@@ -22,23 +22,23 @@ import {
   type Links,
 } from './inspection';
 
-const MOST = 60; // rows of a list
+const MAX_ROWS = 60; // rows of a list
 
 export function Inspector({ store, session }: SessionProps) {
   const selection = usePart(() => store.navigation.view.value.selection);
   switch (selection?.kind) {
     case undefined:
-      return <OfSession store={store} session={session} />;
+      return <SessionDetails store={store} session={session} />;
     case 'token':
-      return <OfToken store={store} session={session} token={selection.token} />;
+      return <TokenDetails store={store} session={session} token={selection.token} />;
     case 'layer':
-      return <OfLayer store={store} session={session} layer={selection.layer} />;
+      return <LayerDetails store={store} session={session} layer={selection.layer} />;
     case 'op':
     case 'access':
-      return <OfOp store={store} session={session} selection={selection} />;
+      return <OpDetails store={store} session={session} selection={selection} />;
     case 'node':
     case 'tensor':
-      return <OfGraph store={store} session={session} selection={selection} />;
+      return <GraphDetails store={store} session={session} selection={selection} />;
   }
 }
 
@@ -47,38 +47,40 @@ interface Props {
   readonly session: OpenSession;
 }
 
-function OfSession({ store, session }: Props) {
+function SessionDetails({ store, session }: Props) {
   const info = session.info.value;
-  if (info.is === 'ready') return <Shown store={store} what={inspectSession(info.value)} />;
+  if (info.is === 'ready')
+    return <InspectionView store={store} what={inspectSession(info.value)} />;
   return info.is === 'loading' && !session.active.value ? (
     <Loading>Loading the session…</Loading>
   ) : (
-    <Empty>What you select is described here.</Empty>
+    <Empty>Details of the selection are shown here.</Empty>
   );
 }
 
-function OfToken({ store, session, token }: Props & { token: number }) {
+function TokenDetails({ store, session, token }: Props & { token: number }) {
   void session.feed.version.value;
   const { data } = session;
-  if (token >= data.tokens.length) return <Gone store={store} session={session} what="token" />;
+  if (token >= data.tokens.length) return <NotFound store={store} session={session} what="token" />;
   const step = stepOfToken(data, token);
   const summary = step === null ? undefined : data.steps[step];
-  return <Shown store={store} what={inspectToken(data, token, summary)} />;
+  return <InspectionView store={store} what={inspectToken(data, token, summary)} />;
 }
 
-function OfLayer({ store, session, layer }: Props & { layer: number }) {
+function LayerDetails({ store, session, layer }: Props & { layer: number }) {
   const ops = useResource(opsOf(session));
   const { step } = session;
   const layers = store.layers.value;
-  if (layers > 0 && layer >= layers) return <Gone store={store} session={session} what="layer" />;
+  if (layers > 0 && layer >= layers)
+    return <NotFound store={store} session={session} what="layer" />;
   const summary = step.value === null ? undefined : session.data.steps[step.value];
   const rows = ops.value?.rows ?? [];
-  return <Shown store={store} what={inspectLayer(layer, layers, summary, rows)} />;
+  return <InspectionView store={store} what={inspectLayer(layer, layers, summary, rows)} />;
 }
 
 type OpSelection = Extract<Selection, { kind: 'op' | 'access' }>;
 
-function OfOp({ store, session, selection }: Props & { selection: OpSelection }) {
+function OpDetails({ store, session, selection }: Props & { selection: OpSelection }) {
   const ops = useResource(opsOf(session));
   const graph = useExact(graphOf(session));
   const accesses = useExact(accessesOf(session));
@@ -86,26 +88,31 @@ function OfOp({ store, session, selection }: Props & { selection: OpSelection })
   if (!ops.value) {
     return ops.error ? <Failed what="The op cannot be shown." error={ops.error} /> : <Loading />;
   }
-  if (!op) return ops.loading ? <Loading /> : <Gone store={store} session={session} what="op" />;
+  if (!op)
+    return ops.loading ? <Loading /> : <NotFound store={store} session={session} what="op" />;
   const rows = accesses.value;
   if (selection.kind === 'access') {
     const access = rows?.[selection.index];
     if (!rows)
-      return accesses.error ? <Failed what="No accesses." error={accesses.error} /> : <Loading />;
-    if (!access) return <Gone store={store} session={session} what="access" />;
-    return <Shown store={store} what={inspectAccess(access, op)} />;
+      return accesses.error ? (
+        <Failed what="The access cannot be shown." error={accesses.error} />
+      ) : (
+        <Loading />
+      );
+    if (!access) return <NotFound store={store} session={session} what="access" />;
+    return <InspectionView store={store} what={inspectAccess(access, op)} />;
   }
   return (
-    <Shown store={store} what={inspectOp(op, graph.value, rows)}>
+    <InspectionView store={store} what={inspectOp(op, graph.value, rows)}>
       {accesses.error && <Failed what="The accesses cannot be shown." error={accesses.error} />}
       {rows && <Accesses store={store} rows={rows} />}
-    </Shown>
+    </InspectionView>
   );
 }
 
 type GraphSelection = Extract<Selection, { kind: 'node' | 'tensor' }>;
 
-function OfGraph({ store, session, selection }: Props & { selection: GraphSelection }) {
+function GraphDetails({ store, session, selection }: Props & { selection: GraphSelection }) {
   const graph = useExact(graphOf(session));
   const ops = useResource(opsOf(session));
   const info = session.info.value;
@@ -114,7 +121,7 @@ function OfGraph({ store, session, selection }: Props & { selection: GraphSelect
       <Failed
         what="The step’s graph cannot be shown."
         error={graph.error}
-        again={() => {
+        retry={() => {
           graphOf(session).reload();
         }}
       />
@@ -126,21 +133,21 @@ function OfGraph({ store, session, selection }: Props & { selection: GraphSelect
   const about = info.is === 'ready' ? info.value : null;
   if (selection.kind === 'node') {
     const node = nodes[selection.node];
-    if (!node) return <Gone store={store} session={session} what="node" />;
+    if (!node) return <NotFound store={store} session={session} what="node" />;
     const op = ops.value?.rows.find((one) => one.op === node.executed_op);
-    return <Shown store={store} what={inspectNode(node, graph.value, op, about)} />;
+    return <InspectionView store={store} what={inspectNode(node, graph.value, op, about)} />;
   }
   const tensor = tensors[selection.tensor];
-  if (!tensor) return <Gone store={store} session={session} what="tensor" />;
-  return <Shown store={store} what={inspectTensor(tensor, graph.value, about)} />;
+  if (!tensor) return <NotFound store={store} session={session} what="tensor" />;
+  return <InspectionView store={store} what={inspectTensor(tensor, graph.value, about)} />;
 }
 
-// A link may name what the step does not have.
-function Gone({ store, session, what }: Props & { what: string }) {
+// The selection, for example from a link, does not exist in the step.
+function NotFound({ store, session, what }: Props & { what: string }) {
   return (
     <Empty>
       <span>
-        Step {session.step.value} has no such {what}.
+        Step {session.step.value} does not have this {what}.
       </span>
       <button
         type="button"
@@ -155,7 +162,7 @@ function Gone({ store, session, what }: Props & { what: string }) {
   );
 }
 
-function Shown(props: { store: Store; what: Inspection; children?: ComponentChildren }) {
+function InspectionView(props: { store: Store; what: Inspection; children?: ComponentChildren }) {
   const { store, what } = props;
   return (
     <div class="inspection">
@@ -166,7 +173,7 @@ function Shown(props: { store: Store; what: Inspection; children?: ComponentChil
       </header>
       <div class="inspection-body" tabIndex={0} role="group" aria-label="Facts">
         <Facts facts={what.facts} />
-        {what.more?.map(({ title, facts }) => (
+        {what.groups?.map(({ title, facts }) => (
           <section key={title} class="links">
             <h4>{title}</h4>
             <Facts facts={facts} />
@@ -202,7 +209,7 @@ function Actions({ store, what }: { store: Store; what: Inspection }) {
   const copy = (text: string, name: string): void => {
     void copyText(text).then((copied) => {
       if (copied) store.toasts.done(`${name} copied.`);
-      else store.toasts.fault('The browser does not let the page copy.');
+      else store.toasts.error('The browser denied access to the clipboard.');
     });
   };
   return (
@@ -210,7 +217,7 @@ function Actions({ store, what }: { store: Store; what: Inspection }) {
       <button
         type="button"
         class="small"
-        title="Copy what stands here as text"
+        title="Copy as text"
         onClick={() => {
           copy(inspectionText(what), 'Text');
         }}
@@ -220,7 +227,7 @@ function Actions({ store, what }: { store: Store; what: Inspection }) {
       <button
         type="button"
         class="small"
-        title="Copy it as JSON, as the server gave it"
+        title="Copy as JSON, as returned by the server"
         onClick={() => {
           copy(inspectionJson(what), 'JSON');
         }}
@@ -231,7 +238,7 @@ function Actions({ store, what }: { store: Store; what: Inspection }) {
         <button
           type="button"
           class="small"
-          title={`Show it in the graph of layer ${layer}`}
+          title={`Show in the graph of layer ${layer}`}
           onClick={() => {
             store.reveal('graph');
             store.navigation.change({ layer });
@@ -264,7 +271,7 @@ function LinkList({ store, links }: { store: Store; links: Links }) {
         {jumps.length > 1 && <span class="dim"> {jumps.length}</span>}
       </h4>
       <ul>
-        {jumps.slice(0, MOST).map(({ text, detail, to }, i) => (
+        {jumps.slice(0, MAX_ROWS).map(({ text, detail, to }, i) => (
           <li key={i}>
             {to ? (
               <button
@@ -289,7 +296,7 @@ function LinkList({ store, links }: { store: Store; links: Links }) {
           </li>
         ))}
       </ul>
-      {jumps.length > MOST && <p class="dim">and {jumps.length - MOST} more</p>}
+      {jumps.length > MAX_ROWS && <p class="dim">and {jumps.length - MAX_ROWS} more</p>}
     </section>
   );
 }
@@ -300,9 +307,9 @@ function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
       <h4>
         Accesses <span class="dim">{rows.length}</span>
       </h4>
-      {rows.length === 0 && <p class="dim">This op touches no memory of its own.</p>}
+      {rows.length === 0 && <p class="dim">This op does not access memory.</p>}
       <ul>
-        {rows.slice(0, MOST).map((access, index) => (
+        {rows.slice(0, MAX_ROWS).map((access, index) => (
           <li key={index}>
             <button
               type="button"
@@ -321,8 +328,8 @@ function Accesses({ store, rows }: { store: Store; rows: readonly Access[] }) {
           </li>
         ))}
       </ul>
-      {rows.length > MOST && (
-        <p class="dim">and {plural(rows.length - MOST, 'more access', 'more accesses')}</p>
+      {rows.length > MAX_ROWS && (
+        <p class="dim">and {plural(rows.length - MAX_ROWS, 'more access', 'more accesses')}</p>
       )}
     </section>
   );

@@ -1,4 +1,4 @@
-// Ops, accesses, nodes and tensors, with what they read and who reads them.
+// Details of ops, accesses, nodes and tensors, with their inputs and outputs.
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs, formatShape } from '../../format';
 import type { Access, Node, Op, Session, Tensor, ValueStats } from '../../net/types';
 import type { TemplateGraph } from '../../state/per_session';
@@ -17,24 +17,24 @@ export function inspectOp(
     facts: [
       ...fact('output', op.tensor, { mono: true }),
       ...fact('shape', `${op.type} ${formatShape(op.shape)}`),
-      ...fact('number', `${op.op} of its step`),
-      ...where(op),
+      ...fact('index', `${op.op} of the step`),
+      ...locationFacts(op),
       ...fact('duration', formatNs(time), { exact: exactNs(time) }),
       ...fact('begin', formatNs(op.begin_ns), { exact: exactNs(op.begin_ns) }),
       ...fact('read', formatBytes(op.bytes_read), { exact: exactBytes(op.bytes_read) }),
       ...fact('written', formatBytes(op.bytes_written), { exact: exactBytes(op.bytes_written) }),
       ...(time > 0 ? fact('rate', `${formatBytes((bytes / time) * 1e9)}/s`) : []),
       ...fact('device', op.device),
-      ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes ran as this op`) : []),
+      ...(op.nodes > 1 ? fact('fused', `${op.nodes} nodes, executed as this op`) : []),
     ],
-    more: op.stats ? [{ title: 'values of the output', facts: valueFacts(op.stats) }] : [],
-    links: graph ? linksOfOp(op, graph) : sourcesOf(op),
+    groups: op.stats ? [{ title: 'output values', facts: valueFacts(op.stats) }] : [],
+    links: graph ? linksOfOp(op, graph) : sourceNameLinks(op),
     layer: op.layer,
     json: accesses ? { ...op, accesses } : op,
   };
 }
 
-// What level verbose says of an output.
+// Statistics of an output, recorded at trace level verbose.
 function valueFacts({ min, max, mean, std, nan, inf }: ValueStats): readonly Fact[] {
   const number = (value: number | null): string =>
     value === null ? 'none' : String(Number(value.toPrecision(4)));
@@ -49,20 +49,20 @@ function valueFacts({ min, max, mean, std, nan, inf }: ValueStats): readonly Fac
   ];
 }
 
-function where(one: {
+function locationFacts(one: {
   readonly layer: number | null;
   readonly component: string;
   readonly role: string;
 }): readonly Fact[] {
   const { layer, component, role } = one;
   return [
-    ...fact('layer', layer ?? 'outside of layers'),
+    ...fact('layer', layer ?? 'none (embedding or output)'),
     ...fact('component', role === '' || role === component ? component : `${component}, ${role}`),
   ];
 }
 
-// Before the graph has arrived: names only.
-function sourcesOf(op: Op): readonly Links[] {
+// Used until the graph has arrived: names without links.
+function sourceNameLinks(op: Op): readonly Links[] {
   const jumps = op.sources.map(({ tensor, type, shape, kind }) => ({
     text: tensor,
     detail: `${kind}, ${type} ${formatShape(shape)}`,
@@ -71,13 +71,14 @@ function sourcesOf(op: Op): readonly Links[] {
   return [{ title: 'Inputs', jumps }];
 }
 
-// What its nodes read that none of them made, and who reads what they made.
+// Inputs: tensors that the op's nodes read and other nodes produced. Outputs: readers of the
+// tensors that they produced.
 function linksOfOp(op: Op, graph: TemplateGraph): readonly Links[] {
   const own = graph.nodes.filter((node) => node.executed_op === op.op);
   const made = new Set(own.map((node) => node.tensor));
   const sources = own.flatMap((node) => node.sources).filter((source) => source !== null);
   const read = [...new Set(sources)].filter((source) => !made.has(source));
-  const readers = [...made].flatMap((tensor) => graph.readBy.get(tensor) ?? []);
+  const readers = [...made].flatMap((tensor) => graph.readers.get(tensor) ?? []);
   const outside = [...new Set(readers)].filter((node) => !made.has(node.tensor));
   const nodes = own.length > 0 ? [{ title: 'Nodes', jumps: own.map((n) => jumpToNode(n)) }] : [];
   return [
@@ -100,12 +101,12 @@ export function inspectNode(
     title: node.op,
     facts: [
       ...fact('output', node.name, { mono: true }),
-      ...fact('number', `${node.node} of the graph`),
-      ...(node.computed ? [] : fact('work', 'none: a view or a reshape')),
+      ...fact('index', `${node.node} of the graph`),
+      ...(node.computed ? [] : fact('computation', 'none (view or reshape)')),
       ...(op ? fact('duration', formatNs(time), { exact: exactNs(time) }) : []),
       ...(tensor ? tensorFacts(tensor, session) : []),
     ],
-    links: [...linksOfTensor(graph, node.tensor), ...ranIn(node)],
+    links: [...linksOfTensor(graph, node.tensor), ...executedByLinks(node)],
     layer: tensor?.layer ?? null,
     json: { ...node, output: tensor },
   };
@@ -116,15 +117,17 @@ export function inspectTensor(
   graph: TemplateGraph,
   session: Session | null,
 ): Inspection {
-  const node = graph.madeBy.get(tensor.tensor);
-  const reader = graph.readBy.get(tensor.tensor)?.[0];
+  const node = graph.producers.get(tensor.tensor);
+  const reader = graph.readers.get(tensor.tensor)?.[0];
   return {
     kind: KINDS[tensor.kind],
     title: tensor.name,
     facts: tensorFacts(tensor, session),
     links: [
       ...linksOfTensor(graph, tensor.tensor),
-      ...(node ? [{ title: 'Made by', jumps: [jumpToNode(node)] }, ...ranIn(node)] : []),
+      ...(node
+        ? [{ title: 'Produced by', jumps: [jumpToNode(node)] }, ...executedByLinks(node)]
+        : []),
     ],
     layer: tensor.layer ?? (reader ? (graph.tensors[reader.tensor]?.layer ?? null) : null),
     json: tensor,
@@ -134,7 +137,7 @@ export function inspectTensor(
 const KINDS: Readonly<Record<Tensor['kind'], string>> = {
   intermediate: 'Tensor',
   weight: 'Weight',
-  kv: 'Cache',
+  kv: 'KV cache',
   input: 'Input',
 };
 
@@ -147,7 +150,7 @@ function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
     ...fact('size', formatBytes(tensor.size), { exact: exactBytes(tensor.size) }),
     ...fact('kind', tensor.kind),
     ...fact('source', tensor.source),
-    ...where(tensor),
+    ...locationFacts(tensor),
     ...fact('category', tensor.category),
     ...fact('buffer', tensor.buffer),
     ...(file
@@ -162,20 +165,20 @@ function tensorFacts(tensor: Tensor, session: Session | null): readonly Fact[] {
 }
 
 function linksOfTensor(graph: TemplateGraph, tensor: number): readonly Links[] {
-  const sources = graph.madeBy.get(tensor)?.sources ?? [];
+  const sources = graph.producers.get(tensor)?.sources ?? [];
   const viewed = graph.tensors[tensor]?.view_of ?? null;
   const inputs = sources.filter((source) => source !== null);
   return [
     { title: 'Inputs', jumps: [...new Set(inputs)].map((one) => jumpToTensor(graph, one)) },
-    { title: 'Outputs', jumps: (graph.readBy.get(tensor) ?? []).map((node) => jumpToNode(node)) },
+    { title: 'Outputs', jumps: (graph.readers.get(tensor) ?? []).map((node) => jumpToNode(node)) },
     ...(viewed === null ? [] : [{ title: 'View of', jumps: [jumpToTensor(graph, viewed)] }]),
   ];
 }
 
-function ranIn({ executed_op }: Node): readonly Links[] {
+function executedByLinks({ executed_op }: Node): readonly Links[] {
   if (executed_op === null) return [];
   const to = { kind: 'op', op: executed_op } as const;
-  return [{ title: 'Ran in', jumps: [{ text: `op ${executed_op}`, detail: '', to }] }];
+  return [{ title: 'Executed by', jumps: [{ text: `op ${executed_op}`, detail: '', to }] }];
 }
 
 const jumpToNode = (node: Node): Jump => ({
@@ -185,7 +188,7 @@ const jumpToNode = (node: Node): Jump => ({
 });
 
 function jumpToTensor(graph: TemplateGraph, index: number): Jump {
-  const node = graph.madeBy.get(index);
+  const node = graph.producers.get(index);
   if (node) return jumpToNode(node);
   const tensor = graph.tensors[index];
   return {
@@ -204,7 +207,7 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
       ...fact('bytes', formatBytes(access.bytes), { exact: exactBytes(access.bytes) }),
       ...fact('kind', access.kind),
       ...fact('source', access.source),
-      ...where(access),
+      ...locationFacts(access),
       ...fact('category', access.category),
       ...fact('expert', access.expert),
       ...fact('rank', access.rank),
@@ -220,7 +223,7 @@ export function inspectAccess(access: Access, op: Op | undefined): Inspection {
     ],
     links: [
       {
-        title: 'By',
+        title: 'Accessed by',
         jumps: [
           {
             text: op?.name ?? `op ${access.op}`,

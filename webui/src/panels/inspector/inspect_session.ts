@@ -1,4 +1,4 @@
-// A token, a layer, and the session itself.
+// Details of tokens, layers and the session.
 import {
   exactBytes,
   exactNs,
@@ -23,15 +23,15 @@ export function inspectToken(
     kind: 'Token',
     title: token ? visibleText(token.text) || `#${token.id}` : String(index),
     facts: [
-      ...fact('number', `${index} of the session`),
+      ...fact('index', `${index} of the session`),
       ...fact('id', token?.id),
       ...fact('position', token?.position),
       ...fact('origin', token && origin),
       ...(step
         ? stepFacts(step)
-        : fact('step', token?.reused ? 'none: taken from the cache' : 'none')),
+        : fact('read by step', token?.reused ? 'none (taken from the cache)' : 'none')),
     ],
-    links: [{ title: 'Beside it', jumps: [-1, 1].flatMap((by) => jumpToToken(data, index + by)) }],
+    links: [{ title: 'Neighbours', jumps: [-1, 1].flatMap((by) => jumpToToken(data, index + by)) }],
     layer: null,
     json: { ...token, computed_by: step },
   };
@@ -49,12 +49,12 @@ function stepFacts(step: StepSummary): readonly Fact[] {
   const { n_tokens } = step;
   return [
     ...fact(
-      'step',
+      'read by step',
       `${step.step}, ${step.phase}${n_tokens > 1 ? `, with ${n_tokens} tokens` : ''}`,
     ),
     ...(step.dropped
-      ? fact('step’s time', 'lost: the disk or the processor did not keep up')
-      : fact('step’s time', formatNs(time), { exact: exactNs(time) })),
+      ? fact('step time', 'lost: the disk or the CPU did not keep up')
+      : fact('step time', formatNs(time), { exact: exactNs(time) })),
     ...fact('timing', step.aborted ? `${step.timing}, aborted` : step.timing),
     ...fact('ops', formatCount(step.ops)),
     ...fact('accesses', formatCount(step.accesses)),
@@ -83,14 +83,14 @@ export function inspectLayer(
     facts: [
       ...fact('step', step?.step),
       ...fact('time', formatNs(time), { exact: exactNs(time) }),
-      ...(whole > 0 ? fact('of the step', `${((100 * time) / whole).toFixed(1)} %`) : []),
+      ...(whole > 0 ? fact('share of the step', `${((100 * time) / whole).toFixed(1)} %`) : []),
       ...fact('bytes', formatBytes(step?.layers.bytes[layer] ?? 0)),
       ...fact('ops', own.length),
       ...components(own),
     ],
     links: [
-      { title: 'Before it', jumps: jump(layer - 1) },
-      { title: 'After it', jumps: jump(layer + 1) },
+      { title: 'Previous layer', jumps: jump(layer - 1) },
+      { title: 'Next layer', jumps: jump(layer + 1) },
     ],
     layer,
     json: {
@@ -124,34 +124,38 @@ export function inspectSession(session: Session): Inspection {
     facts: [
       ...fact('id', session.id, { mono: true }),
       ...fact('state', session.error ? `${session.state}: ${session.error}` : session.state),
-      ...fact('begin', new Date(session.start_utc_ns / 1e6).toLocaleString()),
-      ...fact('trace', session.level && `${session.level}${session.exact_timing ? ', exact' : ''}`),
+      ...fact('started', new Date(session.start_utc_ns / 1e6).toLocaleString()),
+      ...fact(
+        'trace level',
+        session.level && `${session.level}${session.exact_timing ? ', exact timing' : ''}`,
+      ),
       ...fact('tokens', session.tokens === undefined ? '' : formatCount(session.tokens)),
       ...fact('reused', session.reused_tokens ? plural(session.reused_tokens, 'token') : ''),
       ...fact('steps', session.steps === undefined ? '' : formatCount(session.steps)),
       ...fact('file', formatBytes(session.file_bytes), { exact: exactBytes(session.file_bytes) }),
-      ...fact('lost', lost > 0 ? formatCount(lost) : 'nothing'),
+      ...fact('lost', lost > 0 ? formatCount(lost) : 'none'),
       ...fact('model', model?.path, { mono: true }),
       ...fact('model size', model && formatBytes(model.size), {
         exact: model ? exactBytes(model.size) : '',
       }),
       ...fact('layers', session.n_layers),
       ...fact('heads', heads && session.n_heads_kv ? `${heads}, ${session.n_heads_kv} KV` : heads),
-      ...fact('width', session.n_embd),
+      ...fact('embedding size', session.n_embd),
       ...fact('vocabulary', session.n_vocab ? formatCount(session.n_vocab) : ''),
       ...fact(
         'experts',
         session.n_experts ? `${session.n_experts_used ?? 0} of ${session.n_experts}` : '',
       ),
     ],
-    more: factGroups(session.facts ?? {}),
+    groups: factGroups(session.facts ?? {}),
     links: [],
     layer: null,
     json: session,
   };
 }
 
-// `model.llama.rope.freq_base`: of the model, "rope freq base".
+// Groups facts by the first part of the key: `model.llama.rope.freq_base` becomes "rope freq base"
+// in the group "model".
 function factGroups(facts: Readonly<Record<string, string>>): readonly FactGroup[] {
   const groups = new Map<string, Fact[]>();
   const architecture = facts['model.architecture'] ?? '';

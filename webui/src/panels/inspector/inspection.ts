@@ -1,11 +1,11 @@
-// What the inspector says of a selection: facts, ways to what stands beside it,
-// and the thing itself as the server gave it. Pure.
+// The content of the inspector: facts, links to related items, and the server's JSON. Pure
+// functions.
 import type { Selection } from '../../state/selection';
 
 export interface Fact {
   readonly name: string;
   readonly value: string;
-  readonly exact?: string; // on hover, and in copies
+  readonly exact?: string; // used in the tooltip and in copied text
   readonly mono?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface FactGroup {
 export interface Jump {
   readonly text: string;
   readonly detail: string;
-  readonly to: Selection | null; // null: it has no place of its own
+  readonly to: Selection | null; // null: not selectable
 }
 
 export interface Links {
@@ -29,13 +29,13 @@ export interface Inspection {
   readonly kind: string;
   readonly title: string;
   readonly facts: readonly Fact[];
-  readonly more?: readonly FactGroup[];
+  readonly groups?: readonly FactGroup[];
   readonly links: readonly Links[];
-  readonly layer: number | null; // that the layer graph can show it in
+  readonly layer: number | null; // the layer graph that contains it
   readonly json: unknown;
 }
 
-// A fact that may be absent.
+// A list of one fact, or of none if the value is missing.
 export const fact = (
   name: string,
   value: string | number | null | undefined,
@@ -45,9 +45,9 @@ export const fact = (
     ? []
     : [{ name, value: String(value), ...rest }];
 
-export function inspectionText({ kind, title, facts, more = [], links }: Inspection): string {
+export function inspectionText({ kind, title, facts, groups = [], links }: Inspection): string {
   const lines = [`${kind}: ${title}`, ...factLines(facts)];
-  for (const group of more) lines.push('', group.title, ...factLines(group.facts));
+  for (const group of groups) lines.push('', group.title, ...factLines(group.facts));
   for (const { title: of, jumps } of links) {
     if (jumps.length === 0) continue;
     lines.push('', of, ...jumps.map(({ text, detail }) => `  ${text}  ${detail}`.trimEnd()));

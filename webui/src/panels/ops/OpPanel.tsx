@@ -1,4 +1,4 @@
-// The ops of the shown step, in the order that the server was asked for.
+// The table of the selected step's ops, sorted by the server.
 import { useMemo } from 'preact/hooks';
 import { formatBytes, formatCount, formatNs, plural } from '../../format';
 import { filterOps, parseFilter } from '../../grid/op_filter';
@@ -15,7 +15,7 @@ import type { SessionProps } from '../panel';
 import { opColumns } from './op_columns';
 
 const FILTER_HINT =
-  'Words that must all match, anywhere or as op:, tensor:, type:, layer:, component:, role:, device:, source:, n: (the op’s number). A minus in front excludes.';
+  'All words must match. A prefix searches one field: op:, tensor:, type:, layer:, component:, role:, device:, source:, n: (index of the op). A minus excludes: -layer:0.';
 
 export function OpPanel({ store, session, panel }: SessionProps) {
   const { navigation } = store;
@@ -35,7 +35,7 @@ export function OpPanel({ store, session, panel }: SessionProps) {
           title={FILTER_HINT}
           value={filter}
           onInput={(event) => {
-            navigation.filter(panel, event.currentTarget.value);
+            navigation.setFilter(panel, event.currentTarget.value);
           }}
         />
         {ops.value && (
@@ -59,12 +59,12 @@ function Table({ store, session, panel, rows }: SessionProps & { rows: readonly 
   if (!ops.value) {
     if (ops.loading) return <Loading>Loading the ops…</Loading>;
     if (!ops.error)
-      return <Empty>Choose a column of the heat map to see what ran in that step.</Empty>;
+      return <Empty>Select a column of the heat map to list the ops of its step.</Empty>;
     return (
       <Failed
         what="The ops of this step cannot be shown."
         error={ops.error}
-        again={() => {
+        retry={() => {
           opsOf(session).reload();
         }}
       />
@@ -84,18 +84,18 @@ function Table({ store, session, panel, rows }: SessionProps & { rows: readonly 
         active={active < 0 ? null : active}
         revealActive={!session.active.value}
         onSort={(key) => {
-          navigation.sort(panel, sortText(nextSort(sort, key, ['duration', 'bytes'])));
+          navigation.setSort(panel, sortText(nextSort(sort, key, ['duration', 'bytes'])));
         }}
         onActivate={(op, by) => {
           pin(store, session);
-          store.select({ kind: 'op', op: op.op }, by === 'key' ? 'walk' : 'push');
+          store.select({ kind: 'op', op: op.op }, by === 'key' ? 'coalesce' : 'push');
         }}
       />
     </div>
   );
 }
 
-// Who looks at an op stays at its step, also while the model goes on.
+// Stops following the newest step when an op is selected during a run.
 function pin(store: Store, session: OpenSession): void {
   const step = session.step.peek();
   if (session.following.peek() && session.active.peek() && step !== null) {
@@ -103,13 +103,15 @@ function pin(store: Store, session: OpenSession): void {
   }
 }
 
-// The op that is selected, or in which the selected node ran.
+// The selected op, or the op that executed the selected node or tensor.
 function chosenOp(store: Store, session: OpenSession): number | null {
   const { selection } = store.navigation.view.value;
   if (selection?.kind !== 'node' && selection?.kind !== 'tensor') return opOf(selection);
   const graph = graphOf(session).state.value.value;
   const node =
-    selection.kind === 'node' ? graph?.nodes[selection.node] : graph?.madeBy.get(selection.tensor);
+    selection.kind === 'node'
+      ? graph?.nodes[selection.node]
+      : graph?.producers.get(selection.tensor);
   return node?.executed_op ?? null;
 }
 
@@ -117,10 +119,10 @@ function NoRows(props: { recorded: boolean; summary: StepSummary | undefined }) 
   const { recorded, summary } = props;
   if (recorded) return <Empty>No op matches this filter.</Empty>;
   if (summary?.dropped) {
-    return <Empty>This step lost its ops: the disk or the processor did not keep up.</Empty>;
+    return <Empty>The ops of this step were lost: the disk or the CPU did not keep up.</Empty>;
   }
-  if (summary?.aborted) return <Empty>This step was stopped before its first op had run.</Empty>;
-  return <Empty>The ops of this step were not recorded: the trace was minimal.</Empty>;
+  if (summary?.aborted) return <Empty>This step was aborted before its first op.</Empty>;
+  return <Empty>The ops of this step were not recorded: the trace level was minimal.</Empty>;
 }
 
 interface NoteProps {
@@ -134,7 +136,7 @@ function StepNote({ session, step, rows, total }: NoteProps) {
   const summary = session.data.steps[step];
   const time = rows.reduce((sum, op) => sum + op.end_ns - op.begin_ns, 0);
   const bytes = rows.reduce((sum, op) => sum + op.bytes_read + op.bytes_written, 0);
-  const whole = summary ? summary.end_ns - summary.begin_ns : 0; // all there is without ops
+  const whole = summary ? summary.end_ns - summary.begin_ns : 0; // used if the step has no ops
   return (
     <span class="note">
       <b>step {step}</b>
@@ -155,7 +157,7 @@ function StepNote({ session, step, rows, total }: NoteProps) {
   );
 }
 
-// While a run goes on, the table shows its newest step until one is chosen.
+// During a run the table follows the newest step until a step is selected.
 function Follow({ store, session }: { store: Store; session: OpenSession }) {
   if (!session.active.value) return null;
   if (session.following.value) return <span class="following">newest step</span>;
@@ -163,7 +165,7 @@ function Follow({ store, session }: { store: Store; session: OpenSession }) {
     <button
       type="button"
       class="pill"
-      title="Show each step as it is made (L)"
+      title="Follow the newest step (L)"
       onClick={() => {
         store.navigation.toStep(null);
       }}

@@ -1,5 +1,4 @@
-// The steps as a table: the heat map for those who read numbers, or cannot see
-// colours.
+// The steps as a table, also the accessible alternative to the heat map.
 import { useMemo } from 'preact/hooks';
 import { exactBytes, exactNs, formatBytes, formatCount, formatNs, visibleText } from '../../format';
 import { nextSort, sortOf, sortText, type Column, type Sort } from '../../grid/vgrid';
@@ -13,7 +12,7 @@ import type { SessionProps } from '../panel';
 
 const duration = (step: StepSummary): number => step.end_ns - step.begin_ns;
 
-const GREATEST = ['duration', 'read', 'written', 'ops', 'accesses', 'tokens'];
+const DESCENDING_FIRST = ['duration', 'read', 'written', 'ops', 'accesses', 'tokens'];
 
 const KEYS: Readonly<Record<string, (step: StepSummary) => number | string>> = {
   step: (s) => s.step,
@@ -49,10 +48,10 @@ export function StepsPanel({ store, session, panel }: SessionProps) {
         sort={sort}
         active={active < 0 ? null : active}
         onSort={(key) => {
-          navigation.sort(panel, sortText(nextSort(sort, key, GREATEST)));
+          navigation.setSort(panel, sortText(nextSort(sort, key, DESCENDING_FIRST)));
         }}
         onActivate={(step, by) => {
-          navigation.toStep(step.step, by === 'key' ? 'walk' : 'push');
+          navigation.toStep(step.step, by === 'key' ? 'coalesce' : 'push');
         }}
       />
     </div>

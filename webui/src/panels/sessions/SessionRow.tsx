@@ -22,9 +22,9 @@ export function SessionRow({ store, session }: { store: Store; session: Session 
       {renaming.value ? (
         <Rename
           title={session.title}
-          done={(wanted) => {
+          done={(newTitle) => {
             renaming.value = false;
-            if (wanted !== null) void store.renameSession(session, wanted);
+            if (newTitle !== null) void store.renameSession(session, newTitle);
           }}
         />
       ) : (
@@ -100,7 +100,7 @@ function Counts({ tokens = 0, steps = 0, reused_tokens = 0 }: Partial<Session>) 
   );
 }
 
-// The open session may be growing: what has arrived is newer than the list.
+// The open session may be growing: its received data is newer than the list.
 function LiveCounts({ session, open }: { session: Session; open: OpenSession }) {
   const arrived = usePart(() => {
     void open.feed.version.value;
@@ -116,17 +116,17 @@ function LiveCounts({ session, open }: { session: Session; open: OpenSession }) 
   );
 }
 
-// Enter keeps, Escape does not; leaving the field keeps.
-function Rename({ title, done }: { title: string; done: (wanted: string | null) => void }) {
+// Enter and losing the focus save the title; Escape cancels.
+function Rename({ title, done }: { title: string; done: (newTitle: string | null) => void }) {
   const field = useRef<HTMLInputElement>(null);
   const ended = useRef(false);
   useEffect(() => {
     field.current?.select();
   }, []);
-  const end = (wanted: string | null): void => {
+  const end = (newTitle: string | null): void => {
     if (ended.current) return;
     ended.current = true;
-    done(wanted);
+    done(newTitle);
   };
   return (
     <input

@@ -1,9 +1,8 @@
-// Every recorded session: searched, filtered, sorted; opened, renamed, deleted,
-// downloaded, added from files.
+// The list of recorded sessions: search, filter, sort, open, rename, delete, download, upload.
 import { useRef } from 'preact/hooks';
 import { formatCount, plural } from '../../format';
 import type { SessionSort, SessionState } from '../../net/types';
-import { anySession } from '../../state/session_list';
+import { emptyFilter } from '../../state/session_list';
 import type { Store } from '../../state/store';
 import { IconButton } from '../../ui/Button';
 import { usePart } from '../../ui/hooks';
@@ -120,10 +119,10 @@ function ModelFilter({ store }: { store: Store }) {
   const { sessions, models } = store;
   const chosen = sessions.filter.value.model;
   const known = usePart(() => {
-    const shelf = models.shelf.value;
+    const list = models.list.value;
     const page = sessions.page.value;
     const paths = [
-      ...(shelf.is === 'ready' ? shelf.value.models.map(({ path }) => path) : []),
+      ...(list.is === 'ready' ? list.value.models.map(({ path }) => path) : []),
       ...(page.is === 'ready' ? page.value.sessions.map(({ model }) => model?.path ?? '') : []),
     ];
     return [...new Set(paths.map(fileName).filter(Boolean))].sort().join('\n');
@@ -157,10 +156,10 @@ function Uploads({ store }: { store: Store }) {
           <progress
             max={1}
             {...(share < 1 ? { value: share } : {})}
-            aria-label={`Sending ${name}`}
+            aria-label={`Uploading ${name}`}
           />
-          <span class="dim">{share < 1 ? `${Math.round(100 * share)} %` : 'checked…'}</span>
-          <IconButton icon="close" label={`Stop sending ${name}`} onClick={stop} />
+          <span class="dim">{share < 1 ? `${Math.round(100 * share)} %` : 'checking…'}</span>
+          <IconButton icon="close" label={`Cancel the upload of ${name}`} onClick={stop} />
         </div>
       ))}
     </>
@@ -180,7 +179,7 @@ function List({ store }: { store: Store }) {
         <Failed
           what="The sessions cannot be listed."
           error={page.error}
-          again={() => {
+          retry={() => {
             void store.sessions.refresh();
           }}
         />
@@ -197,14 +196,14 @@ function List({ store }: { store: Store }) {
           type="button"
           class="link"
           onClick={() => {
-            store.sessions.setFilter(anySession);
+            store.sessions.setFilter(emptyFilter);
           }}
         >
           Clear the filter
         </button>
       </Empty>
     ) : (
-      <Empty>Each run is recorded and listed here. Drop .ttrace files to add them.</Empty>
+      <Empty>No sessions yet. Runs are recorded here. Drop .ttrace files to add them.</Empty>
     );
   }
   return (
@@ -223,8 +222,8 @@ function List({ store }: { store: Store }) {
           const session = sessions[index];
           return session && <SessionRow store={store} session={session} />;
         }}
-        onEnd={() => {
-          void store.sessions.more();
+        onEndReached={() => {
+          void store.sessions.loadMore();
         }}
       />
     </>

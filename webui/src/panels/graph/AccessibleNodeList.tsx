@@ -1,11 +1,10 @@
-// The nodes of the graph as a list that only assistive technology meets: what
-// the canvas shows, in execution order, each with what it reads. Painted by
-// hand; a layer may have thousands.
+// The accessible alternative to the canvas: a visually hidden list of the nodes in execution
+// order, each with its inputs. Builds the DOM directly, because a layer may have thousands.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Scene } from '../../graph/scene';
 import type { Store } from '../../state/store';
 
-export function NodeTwin({ store, scene }: { store: Store; scene: Scene }) {
+export function AccessibleNodeList({ store, scene }: { store: Store; scene: Scene }) {
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {
     const host = list.current;
@@ -22,7 +21,7 @@ export function NodeTwin({ store, scene }: { store: Store; scene: Scene }) {
       ...nodes.map(({ tensor, node, op, kind, name, category }) => {
         const button = document.createElement('button');
         button.type = 'button';
-        button.tabIndex = -1; // in the list, not on the way of the Tab key
+        button.tabIndex = -1; // not a Tab stop
         const from = reads.get(tensor);
         const reading = from ? `, reads ${from.join(', ')}` : '';
         button.textContent = `${op ?? kind} ${name}, ${category.replaceAll('_', ' ')}${reading}`;

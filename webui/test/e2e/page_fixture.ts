@@ -1,34 +1,34 @@
-// One page before one server, and what every test of the page demands of it: no
-// request leaves the origin, no error reaches the console.
+// Test fixture: one page and one server. Every test also checks that no request leaves the origin
+// and that the console has no errors.
 import axe from 'axe-core';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { startBrowser, startServer, type Server } from './harness';
 
-export class Stage {
+export class PageFixture {
   server!: Server;
   page!: Page;
-  complaints: string[] = [];
-  foreign: string[] = [];
+  errors: string[] = [];
+  foreignRequests: string[] = [];
   private browser!: Browser;
   private context!: BrowserContext;
 
-  // Sets a file's tests up; `args` are the server's.
-  static use(args: () => Promise<readonly string[]> = () => Promise.resolve([])): Stage {
-    const stage = new Stage();
+  // Registers the fixture for a test file; `args`: arguments of the server.
+  static use(args: () => Promise<readonly string[]> = () => Promise.resolve([])): PageFixture {
+    const fixture = new PageFixture();
     beforeAll(async () => {
-      [stage.server, stage.browser] = await Promise.all([
+      [fixture.server, fixture.browser] = await Promise.all([
         startServer(await args()),
         startBrowser(),
       ]);
     });
     afterAll(async () => {
-      await stage.browser.close();
-      await stage.server.stop();
+      await fixture.browser.close();
+      await fixture.server.stop();
     });
-    beforeEach(() => stage.open());
-    afterEach(() => stage.close());
-    return stage;
+    beforeEach(() => fixture.open());
+    afterEach(() => fixture.close());
+    return fixture;
   }
 
   private async open(): Promise<void> {
@@ -40,17 +40,18 @@ export class Stage {
     const page = await this.context.newPage();
     page.setDefaultTimeout(20_000);
     this.page = page;
-    this.foreign = [];
-    this.complaints = [];
+    this.foreignRequests = [];
+    this.errors = [];
     page.on('request', (request) => {
       const url = request.url();
-      if (!url.startsWith(this.server.url) && !url.startsWith('blob:')) this.foreign.push(url);
+      if (!url.startsWith(this.server.url) && !url.startsWith('blob:'))
+        this.foreignRequests.push(url);
     });
-    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('pageerror', (error) => this.errors.push(error.message));
     page.on('console', (message) => {
-      // What is not there (yet) is answered 404, which the browser logs by itself.
+      // The browser logs expected 404 responses as errors.
       if (message.type() === 'error' && !message.text().includes('404')) {
-        this.complaints.push(message.text());
+        this.errors.push(message.text());
       }
     });
     await page.goto(this.server.url);
@@ -58,20 +59,20 @@ export class Stage {
   }
 
   private async close(): Promise<void> {
-    // A test that failed in the middle must not leave its run to the next one.
+    // Stop the run of a failed test, so that it does not affect the next test.
     const { session } = this;
     if (session) {
       await this.page
         .evaluate((id) => fetch(`api/v1/generate/${id}`, { method: 'DELETE' }), session)
         .catch(() => null);
     }
-    const { foreign, complaints } = this;
+    const { foreignRequests, errors } = this;
     await this.context.close();
-    expect(foreign).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(foreignRequests).toEqual([]);
+    expect(errors).toEqual([]);
   }
 
-  // ---- What is on the page --------------------------------------------------------
+  // ---- Elements of the page ---------------------------------------------------------
 
   get hash(): URLSearchParams {
     return new URLSearchParams(new URL(this.page.url()).hash.replace(/^#1&?/, ''));
@@ -110,9 +111,9 @@ export class Stage {
     return this.page.locator('.session', { hasText: title });
   }
 
-  // ---- What a person does -----------------------------------------------------------
+  // ---- User actions -----------------------------------------------------------------
 
-  async text(prompt: string, tokens: number, timing: 'fast' | 'exact' = 'fast'): Promise<void> {
+  async runText(prompt: string, tokens: number, timing: 'fast' | 'exact' = 'fast'): Promise<void> {
     const { page } = this;
     await page.getByRole('radio', { name: 'Text' }).check();
     await this.settings(tokens, timing);
@@ -138,17 +139,17 @@ export class Stage {
     await settings.click();
   }
 
-  async done(): Promise<void> {
+  async waitDone(): Promise<void> {
     await this.progress.getByText(/^Done: /).waitFor({ timeout: 40_000 });
   }
 
-  async textToEnd(prompt: string, tokens: number): Promise<void> {
-    await this.text(prompt, tokens);
-    await this.done();
+  async runTextToEnd(prompt: string, tokens: number): Promise<void> {
+    await this.runText(prompt, tokens);
+    await this.waitDone();
     await this.ops.waitFor();
   }
 
-  // The painted pixels of a canvas, as one number.
+  // A checksum of the pixels of a canvas.
   pixels(selector: string): Promise<number> {
     return this.page.locator(selector).evaluate((canvas) => {
       if (!(canvas instanceof HTMLCanvasElement)) return 0;
@@ -157,8 +158,8 @@ export class Stage {
     });
   }
 
-  async faults(): Promise<readonly string[]> {
-    // Not by a script tag: the page's own policy forbids what is inline.
+  async axeViolations(): Promise<readonly string[]> {
+    // Not by a script tag: the content security policy forbids inline scripts.
     await this.page.evaluate(axe.source);
     const found = await this.page.evaluate(() =>
       (globalThis as unknown as { axe: typeof axe }).axe.run(document),

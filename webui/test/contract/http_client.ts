@@ -1,8 +1,7 @@
-// One request to the server, the way it stands; no cache, no redirect, nothing
-// repeated.
+// Sends one HTTP request, without cache, redirects or retries.
 import { Agent, request, type IncomingHttpHeaders } from 'node:http';
 
-export interface Question {
+export interface HttpRequest {
   readonly method: string;
   /** Path and query, escaped. */
   readonly target: string;
@@ -10,16 +9,16 @@ export interface Question {
   readonly body?: string | Buffer;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 4 });
 
-export function ask(base: string, question: Question): Promise<Answer> {
+export function sendRequest(base: string, question: HttpRequest): Promise<HttpResponse> {
   const { hostname, port } = new URL(base);
   return new Promise((resolve, reject) => {
     const { method, target: path, headers = {}, body } = question;
@@ -39,7 +38,7 @@ export function ask(base: string, question: Question): Promise<Answer> {
         });
       },
     );
-    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error(`no answer: ${method} ${path}`)));
+    sent.setTimeout(TIMEOUT_MS, () => sent.destroy(new Error(`no response: ${method} ${path}`)));
     sent.once('error', (error) => {
       reject(new Error(`${method} ${path}: ${error.message}`, { cause: error }));
     });
@@ -47,6 +46,6 @@ export function ask(base: string, question: Question): Promise<Answer> {
   });
 }
 
-export function jsonOf(answer: Answer): unknown {
+export function jsonOf(answer: HttpResponse): unknown {
   return JSON.parse(answer.body.toString('utf8'));
 }

@@ -1,11 +1,11 @@
-// Moving through a drawn graph by key: up to what a node reads, down to who
-// reads it, left and right along its rank. Pure.
-import type { Drawn } from './scene';
+// Keyboard navigation in the layer graph: up to an input, down to a reader, left and right within
+// the rank. Pure functions.
+import type { LaidOutScene } from './scene';
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-// The item that lies there; the same one where there is none.
-export function neighbour(drawn: Drawn, item: number, direction: Direction): number {
+// The next item in the direction; the same item if there is none.
+export function neighbour(drawn: LaidOutScene, item: number, direction: Direction): number {
   const { scene, layout } = drawn;
   const middle = (one: number): number => (layout.x[one] ?? 0) + (scene.items[one]?.w ?? 0) / 2;
   const nearest = (items: readonly number[]): number =>
@@ -17,19 +17,19 @@ export function neighbour(drawn: Drawn, item: number, direction: Direction): num
   switch (direction) {
     case 'up': {
       const reads = scene.edges.filter(({ to }) => to === item).map(({ from }) => from);
-      // What was computed leads on; a weight is an end.
-      const computed = reads.filter((one) => scene.items[one]?.work !== 'given');
+      // Prefer computed inputs: weights have no inputs themselves.
+      const computed = reads.filter((one) => scene.items[one]?.origin !== 'external');
       return nearest(computed.length > 0 ? computed : reads);
     }
     case 'down':
       return nearest(scene.edges.filter(({ from }) => from === item).map(({ to }) => to));
     case 'left':
     case 'right':
-      return beside(drawn, item, direction === 'left' ? -1 : 1);
+      return neighbourInRank(drawn, item, direction === 'left' ? -1 : 1);
   }
 }
 
-function beside({ scene, layout }: Drawn, item: number, by: 1 | -1): number {
+function neighbourInRank({ scene, layout }: LaidOutScene, item: number, by: 1 | -1): number {
   const level = (one: number): number => (layout.y[one] ?? 0) + (scene.items[one]?.h ?? 0) / 2;
   const here = layout.x[item] ?? 0;
   let best = item;

@@ -1,9 +1,9 @@
-// A session that is no turn of the conversation: a text or token ids that were
-// run, or one from the list.
+// A session that is not part of the current conversation: a text or token ID run, or a session
+// from the list.
 import { formatAgo, formatCount, plural } from '../../format';
 import type { Run, Session } from '../../net/types';
 import { streamedText } from '../../state/answer_text';
-import { EMPTY_RUN, saidIn } from '../../state/chat';
+import { EMPTY_RUN, conversationOf } from '../../state/chat';
 import type { OpenSession } from '../../state/open_session';
 import { titleOf } from '../../state/session_list';
 import type { Store } from '../../state/store';
@@ -11,7 +11,7 @@ import { usePart } from '../../ui/hooks';
 import { Failed } from '../../ui/States';
 import { PromptTokens, TokenText } from './TokenText';
 
-export function Recorded({ store, session }: { store: Store; session: OpenSession }) {
+export function RecordedSession({ store, session }: { store: Store; session: OpenSession }) {
   const info = session.info.value;
   if (info.is === 'failed' && !session.active.value && !session.unrecorded.value) {
     return <Failed what="This session cannot be shown." error={info.error} />;
@@ -19,7 +19,7 @@ export function Recorded({ store, session }: { store: Store; session: OpenSessio
   return (
     <>
       {info.is === 'ready' && <Head store={store} session={info.value} />}
-      <Unread session={session} />
+      <TokensError session={session} />
       <PromptTokens store={store} session={session} open />
       <div class="said said-model">
         <TokenText store={store} session={session} part="answer" />
@@ -28,8 +28,8 @@ export function Recorded({ store, session }: { store: Store; session: OpenSessio
   );
 }
 
-// Nothing of the text could be read, and no run has it either.
-function Unread({ session }: { session: OpenSession }) {
+// The error shown if neither the tokens could be read nor a run has the text.
+function TokensError({ session }: { session: OpenSession }) {
   const error = usePart(() => {
     void session.feed.version.value;
     const known = session.data.tokens.length > 0 || session.run.value !== null;
@@ -38,18 +38,18 @@ function Unread({ session }: { session: OpenSession }) {
   const again = (): void => {
     void session.refresh();
   };
-  return error && <Failed what="The tokens cannot be read." error={error} again={again} />;
+  return error && <Failed what="The tokens cannot be read." error={error} retry={again} />;
 }
 
-// A recorded conversation can go on, where the model takes messages.
-function Continue({ store, session }: { store: Store; session: Session }) {
+// The button that continues a recorded conversation; needs a model with a chat template.
+function ContinueButton({ store, session }: { store: Store; session: Session }) {
   const model = store.models.current.value;
   if (model?.state !== 'loaded' || model.has_chat_template !== true) return null;
   if (session.state === 'running') return null;
-  const conversation = (): ReturnType<typeof saidIn> => {
+  const conversation = (): ReturnType<typeof conversationOf> => {
     const tokens = store.open.peek()?.data.tokens ?? [];
     const run: Run = { ...EMPTY_RUN, id: session.id, state: 'done', text: streamedText(tokens) };
-    return saidIn(session, {
+    return conversationOf(session, {
       ...run,
       generated: tokens.filter((token) => token?.generated).length,
       prompt_tokens: tokens.filter((token) => token?.generated === false).length,
@@ -62,8 +62,8 @@ function Continue({ store, session }: { store: Store; session: Session }) {
       type="button"
       class="small"
       onClick={() => {
-        const said = conversation();
-        if (said) store.chat.adopt(said);
+        const recorded = conversation();
+        if (recorded) store.chat.continueFrom(recorded);
         document.getElementById('prompt')?.focus();
       }}
     >
@@ -103,7 +103,7 @@ function Head({ store, session }: { store: Store; session: Session }) {
         )}
       </p>
       {session.error !== null && <p class="bad">{session.error}</p>}
-      <Continue store={store} session={session} />
+      <ContinueButton store={store} session={session} />
     </header>
   );
 }
