@@ -1,5 +1,5 @@
-// A session that somebody sent: what it says of itself is shown, and neither obeyed by the
-// terminal nor taken for a path.
+// Untrusted session files: terminal escape sequences in their text are escaped, and their ids
+// are not used as paths.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_plain(const std::string& text) {
          !text.contains("\xc2\x9b");
 }
 
-TEST(AnybodysFile, IsShownAsPlainText) {
+TEST(UntrustedSession, ControlCharactersAreEscaped) {
   const TempFolder folder;
   write_hostile(folder / "s.ttrace");
   const Result shown = run_tt(folder, "show s.ttrace --facts");
@@ -44,7 +44,7 @@ TEST(AnybodysFile, IsShownAsPlainText) {
   EXPECT_TRUE(is_plain(rows.out)) << rows.out;
 }
 
-TEST(AnybodysFile, IsExportedIntoItsFolder) {
+TEST(UntrustedSession, ExportStaysInOutputFolder) {
   const TempFolder folder;
   write_hostile(folder / "s.ttrace");
   const Result made = run_tt(folder, "export s.ttrace -o lake --format parquet --part-rows 10");

@@ -1,4 +1,4 @@
-// A command line as main() gets it.
+// Runs arguments_of() on a command line as main() receives it.
 #pragma once
 
 #include <string>

@@ -15,14 +15,14 @@
 namespace tt {
 namespace {
 
-TEST(Arguments, LlamaCppsShortNamesOfSeveralLettersBecomeLong) {
+TEST(Arguments, ReplacesLlamaCppShortNamesWithLongNames) {
   EXPECT_EQ(long_names({"-ngl", "3", "-ub", "64", "-m", "x", "--", "-ub"}),
             (std::vector<std::string>{"--n-gpu-layers", "3", "--ubatch-size", "64", "-m", "x", "--",
                                       "-ub"}));
   EXPECT_EQ(long_names({}), std::vector<std::string>{});
 }
 
-// Set for as long as it lives.
+// An environment variable, set for the lifetime of the object.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -34,8 +34,8 @@ class Variable {
   const char* name_;
 };
 
-// A program with what ours have: bounds, words, flags, several values, options that
-// exclude each other; and a verb.
+// A command line with a verb and all kinds of options: bounds, choices, flags, multiple values,
+// mutually exclusive options.
 struct Parsed {
   std::optional<std::string> left, right;
   bool quiet = false, map = true;
@@ -67,7 +67,7 @@ Parsed parsed(std::vector<std::string> arguments) {
   return out;
 }
 
-TEST(CommandLine, TheEnvironmentIsAskedAndArgumentsWin) {
+TEST(CommandLine, ArgumentsTakePrecedenceOverEnvironment) {
   const Variable count("TT_COUNT", "7"), map("TT_MAP", "false"), word("TT_WORD", "TWO"),
       several("TT_SEVERAL", "a,b"), empty("TT_LEFT", "");
   const Parsed asked = parsed({"run"});
@@ -84,7 +84,7 @@ TEST(CommandLine, TheEnvironmentIsAskedAndArgumentsWin) {
   EXPECT_EQ(won.several, std::vector<std::string>{"c"});
 }
 
-TEST(CommandLine, AVariableIsRefusedAsTheOptionIs) {
+TEST(CommandLine, RejectsInvalidVariablesLikeOptions) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"count", "10"},   {"count", "-1"},  {"count", "many"},
       {"word", "three"}, {"map", "maybe"}, {"quiet", "3x"}};
@@ -103,7 +103,7 @@ TEST(CommandLine, AVariableIsRefusedAsTheOptionIs) {
   }
 }
 
-TEST(CommandLine, AVariableGivesWayToAnArgumentThatExcludesIt) {
+TEST(CommandLine, ExcludingArgumentDisablesVariable) {
   const Variable left("TT_LEFT", "of the environment");
   const Parsed right = parsed({"run", "--right", "of the command line"});
   ASSERT_FALSE(right.exit_code.has_value()) << right.said;
@@ -122,18 +122,18 @@ TEST(CommandLine, AVariableGivesWayToAnArgumentThatExcludesIt) {
   EXPECT_EQ(parsed({"run", "--right", "x", "--left", "y"}).exit_code, 2);
 }
 
-TEST(CommandLine, SaysWhatIsWrong) {
+TEST(CommandLine, ReportsErrors) {
   struct Case {
     std::vector<std::string> arguments;
     const char* says;
   };
   const Case cases[] = {
-      {{}, "test: which verb?\n`test --help` says which there are."},
-      {{"frobnicate"}, "test: there is no verb 'frobnicate'\n`test --help` says which"},
-      {{"--nope"}, "test: there is no option --nope\n"},
+      {{}, "test: a verb is required\nRun `test --help` for a list of verbs.\n"},
+      {{"frobnicate"}, "test: unknown verb 'frobnicate'\nRun `test --help` for a list of verbs.\n"},
+      {{"--nope"}, "test: unknown option --nope\n"},
       {{"run", "--nope"}, "test run: The following argument was not expected: --nope\n"},
-      {{"run", "--count"}, "test run: --count needs a value\n"},
-      {{"run", "--count", "1", "--count", "2"}, "test run: --count: may be given once\n"},
+      {{"run", "--count"}, "test run: --count requires a value\n"},
+      {{"run", "--count", "1", "--count", "2"}, "test run: --count: may be given only once\n"},
       {{"run", "--count", "10"}, "--count: must be a whole number from 0 to 9, not '10'\n"},
       {{"run", "--count", "99999999999999999999"}, "from 0 to 9, not '99999999999999999999'\n"},
       {{"run", "--word", "three"}, "--word: must be one of one, two, not 'three'\n"},
@@ -146,11 +146,11 @@ TEST(CommandLine, SaysWhatIsWrong) {
   }
 }
 
-TEST(Values, NumbersSizesAndTextAreTakenOrSayWhatIsWanted) {
+TEST(Values, ValidatesNumbersSizesTextAndPaths) {
   struct Case {
     CLI::Validator takes;
     std::string value;
-    const char* refusal;  // empty: it is taken
+    const char* refusal;  // empty: the value is valid
   };
   const CLI::Validator share = number(bounds_of("top_p"));
   const CLI::Validator days = number_above_zero(100'000);
@@ -174,10 +174,10 @@ TEST(Values, NumbersSizesAndTextAreTakenOrSayWhatIsWanted) {
       {size, "-1", "must be a size like 500M or 20G, not '-1'"},
       {size, "99999999999999G", "must be a size like 500M or 20G, not '99999999999999G'"},
       {utf8_text(), "a\u00e9", ""},
-      {utf8_text(), "ab\xff", "is not UTF-8: byte 2, 0xff, begins no character"},
+      {utf8_text(), "ab\xff", "is not valid UTF-8: invalid byte 0xff at offset 2"},
       {existing_folder(), "/", ""},
-      {existing_folder(), "/nonexistent", "must be a folder that exists, not '/nonexistent'"},
-      {existing_path(), "/nonexistent", "there is no '/nonexistent'"},
+      {existing_folder(), "/nonexistent", "must be an existing folder, not '/nonexistent'"},
+      {existing_path(), "/nonexistent", "'/nonexistent' does not exist"},
   };
   for (const Case& c : cases) {
     std::string value = c.value;

@@ -1,4 +1,5 @@
-// Completion for bash, asked as bash asks: words so far, and which one is typed.
+// Bash completion, called as bash calls it: with the words so far and the index of the current
+// word.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ std::set<std::string> completed(const std::string& words, int typed) {
   return answers;
 }
 
-TEST(Completion, VerbsOptionsAndFiles) {
+TEST(Completion, CompletesVerbsOptionsAndFiles) {
   const std::string tt = kPlaces.tt;
   EXPECT_EQ(completed(tt + " par", 1), std::set<std::string>{"parse"});
   const test::TempFolder folder;
@@ -54,7 +55,7 @@ TEST(Completion, VerbsOptionsAndFiles) {
   EXPECT_EQ(completed(tt + " show sess", 2), std::set<std::string>{"session.ttrace"});
 }
 
-TEST(Completion, WordsThatAnOptionTakes) {
+TEST(Completion, CompletesOptionValues) {
   const std::string tt = kPlaces.tt;
   using Words = std::set<std::string>;
   EXPECT_EQ(completed(tt + " hot --by op", 3), (Words{"op", "op_kind"}));
@@ -62,7 +63,7 @@ TEST(Completion, WordsThatAnOptionTakes) {
   EXPECT_EQ(completed(tt + " record --flash-attn ''", 3), (Words{"on", "off", "auto"}));
   EXPECT_EQ(completed(tt + " record --level ''", 3),
             (Words{"off", "minimal", "detailed", "verbose"}));
-  // Of one that takes anything, files.
+  // Files for an option without fixed values.
   EXPECT_EQ(completed(tt + " report --output sess", 3), Words{"session.ttrace"});
 }
 

@@ -1,5 +1,5 @@
-// Damaged sessions on the command line: every verb answers of what is whole, as of a
-// session that ends there, warns and ends with 1.
+// Damaged sessions on the command line: every verb processes the steps before the damage, as
+// if the session ended there, prints a warning and exits with 1.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Damage, EveryVerbAnswersUpToIt) {
+TEST(Damage, EveryVerbProcessesStepsBeforeDamage) {
   const test::TempFolder folder;
   ASSERT_EQ(
       run_tt(folder, "record -p 'Tell me a story' -n 120 -t 1 --ignore-eos -o whole.ttrace").code,
@@ -24,11 +24,11 @@ TEST(Damage, EveryVerbAnswersUpToIt) {
   fs::copy_file(whole, cut);
   fs::resize_file(cut, fs::file_size(whole) * 7 / 10);
 
-  // The first steps of the whole one, by other hands.
+  // The expected session: the same first steps, cut with sqlite3.
   const Result shown = run_tt(folder, "show s.ttrace");
-  const std::size_t at = shown.err.find("this is about the ");
+  const std::size_t at = shown.err.find("covers only the first ");
   ASSERT_NE(at, std::string::npos) << shown.err;
-  const int count = std::stoi(shown.err.substr(at + 18));
+  const int count = std::stoi(shown.err.substr(at + 22));
   EXPECT_GT(count, 10);
   EXPECT_LT(count, 120);
   fs::create_directory(folder / "sound");
@@ -62,7 +62,8 @@ TEST(Damage, EveryVerbAnswersUpToIt) {
     const Result sound = run_tt(folder, sound_verb);
     EXPECT_EQ(sound.code, 0) << sound.err;
     EXPECT_EQ(damaged.code, 1);
-    EXPECT_TRUE(damaged.err.contains(std::format("about the {} steps", count))) << damaged.err;
+    EXPECT_TRUE(damaged.err.contains(std::format("covers only the first {} steps", count)))
+        << damaged.err;
     EXPECT_EQ(damaged.out, sound.out);
   }
   for (const char* verb : {"show s.ttrace", "report s.ttrace --format md",
@@ -70,13 +71,14 @@ TEST(Damage, EveryVerbAnswersUpToIt) {
     SCOPED_TRACE(verb);
     const Result damaged = run_tt(folder, verb);
     EXPECT_EQ(damaged.code, 1);
-    EXPECT_TRUE(damaged.err.contains(std::format("about the {} steps", count))) << damaged.err;
+    EXPECT_TRUE(damaged.err.contains(std::format("covers only the first {} steps", count)))
+        << damaged.err;
     EXPECT_GT(damaged.out.size(), 200u);
   }
   const Result hot = run_tt(folder, "hot s.ttrace");
   EXPECT_EQ(hot.code, 1);
-  EXPECT_TRUE(hot.err.contains("steps are damaged and left out")) << hot.err;
-  // What lies before the damage is there as ever.
+  EXPECT_TRUE(hot.err.contains("damaged steps were skipped")) << hot.err;
+  // Queries that read only steps before the damage succeed.
   EXPECT_EQ(run_tt(folder, "parse s.ttrace --limit 5").code, 0);
   EXPECT_EQ(run_tt(folder, "graph s.ttrace --step 3").code, 0);
   EXPECT_EQ(run_tt(folder, "export s.ttrace --format csv --last-step 5 -o -").code, 0);

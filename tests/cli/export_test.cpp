@@ -1,4 +1,4 @@
-// tt export and tt import as a person uses them.
+// tt export and tt import.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ std::size_t files_in(const test::TempFolder& folder) {
   return n;
 }
 
-TEST(ExportCommand, OutAndInAgain) {
+TEST(ExportCommand, RoundTripsThroughImport) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 6 -t 1 --ignore-eos -o a.ttrace").code, 0);
-  // The extension says the format.
+  // The extension selects the format.
   for (const char* name : {"a.csv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.arrows",
                            "a.trace.json", "a.pftrace", "a.dot"}) {
     const Result result = run_tt(folder, std::string("export a.ttrace -o ") + name);
@@ -48,7 +48,7 @@ TEST(ExportCommand, OutAndInAgain) {
   }
 }
 
-TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
+TEST(ExportCommand, ReportsErrorsAndLeavesNoFiles) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const Result unknown = run_tt(folder, "export a.ttrace -o a.xyz");
@@ -67,15 +67,16 @@ TEST(ExportCommand, SaysWhatIsWrongAndLeavesNothing) {
     const std::string command = std::string("export a.ttrace -o b --format ") + format;
     const Result behind = run_tt(folder, command + " --first-step 500");
     EXPECT_EQ(behind.code, 1);
-    EXPECT_TRUE(behind.err.contains("There is no step 500: the session has 0 to ")) << behind.err;
+    EXPECT_TRUE(behind.err.contains("Step 500 does not exist: the session has steps 0 to "))
+        << behind.err;
     const Result turned = run_tt(folder, command + " --first-step 1 --last-step 0");
     EXPECT_EQ(turned.code, 1);
-    EXPECT_TRUE(turned.err.contains("The first step, 1, comes after the last, 0.")) << turned.err;
+    EXPECT_TRUE(turned.err.contains("The first step 1 is after the last step 0.")) << turned.err;
   }
   EXPECT_EQ(files_in(folder), 4U);  // a.ttrace, a.csv, out, err
 }
 
-TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
+TEST(ImportCommand, ImportsAccessRowsWithoutSteps) {
   const test::TempFolder folder;
   std::ofstream(folder / "bare.log") << R"({"type":"tensor_log","tensor_name":"x"})";
   const Result bare = run_tt(folder, "import bare.log -o n.ttrace");
@@ -95,9 +96,9 @@ TEST(ImportCommand, OfRowsAloneShowsWhatItSays) {
   }
 }
 
-// timeout(1) signals twice, the program and its group: that is one Ctrl+C. It may come when
-// all is written and the program only has to end.
-TEST(ExportCommand, InterruptedItLeavesNoHalfFile) {
+// timeout(1) signals the process and then its group, which must count as one signal. The signal
+// may arrive after the file is complete.
+TEST(ExportCommand, InterruptLeavesNoIncompleteFile) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 200 -t 1 --ignore-eos -o a.ttrace").code, 0);
   ASSERT_EQ(run_tt(folder, "export a.ttrace -o whole.csv").code, 0);

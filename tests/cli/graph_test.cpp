@@ -1,4 +1,4 @@
-// tt graph as a person and as a program use it, drawn by Graphviz.
+// tt graph, as DOT rendered by Graphviz and as JSON.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -42,14 +42,14 @@ void record(const test::TempFolder& folder, const std::string& model) {
 
 class GraphCommand : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(GraphCommand, DrawsWholeGraphsAndParts) {
+TEST_P(GraphCommand, PrintsCompleteGraphsAndSelectedLayers) {
   const test::TempFolder folder;
   record(folder, GetParam());
   const json whole = graph_of(folder, "");
   const auto layers = whole["layers"].get<int>();
   ASSERT_GE(layers, 2);
-  EXPECT_EQ(whole["step"], 2) << "the last";
-  // Each tensor of the graph is of one layer, or outside of them.
+  EXPECT_EQ(whole["step"], 2) << "the last step";
+  // Each tensor of the graph belongs to one layer or is outside all layers.
   std::set<int> tensors;
   for (int layer = 0; layer <= layers; ++layer) {
     const std::string part = layer < layers ? std::to_string(layer) : "outside";
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GraphCommand, ::testing::Values("", "moe", "mam
                            return *param.param == '\0' ? "bundled" : std::string(param.param);
                          });
 
-TEST(GraphCommandMistakes, AreToldApart) {
+TEST(GraphCommandErrors, HaveDistinctExitCodes) {
   const test::TempFolder folder;
   EXPECT_EQ(run_tt(folder, "graph none.ttrace").code, 1);
   EXPECT_EQ(run_tt(folder, "graph none.ttrace --layers 3-1").code, 2);

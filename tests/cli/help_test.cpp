@@ -1,4 +1,4 @@
-// What `tt --help` and each verb's --help promise.
+// The --help output of tt and of each verb.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tt {
 namespace {
 
-TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
+TEST(Help, EveryOptionHasDescriptionAndVariable) {
   const test::TempFolder folder;
   const std::vector<std::string> verbs = verbs_of_tt(folder);
   for (const std::string& verb : verbs) {
@@ -21,7 +21,7 @@ TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
     EXPECT_EQ(help.code, 0);
     const std::vector<HelpOption> options = options_in(help.out);
     EXPECT_FALSE(options.empty());
-    // Of a model to be made, --context is another thing than of one that is run.
+    // Another prefix, because --context has another meaning in other verbs.
     const std::string prefix = verb == "model" ? "TT_MODEL_" : "TT_";
     for (const HelpOption& option : options) {
       EXPECT_EQ(option.variable, variable_of(option.name, prefix));
@@ -30,15 +30,15 @@ TEST(Help, EveryOptionOfEveryVerbIsDocumentedAndHasAVariable) {
   }
 }
 
-// Whatever it is of, what refuses it is in words of ours and names the place.
-TEST(Help, EveryOptionSaysWhatItTakes) {
+// Error messages for invalid values contain no CLI11 texts and name the option or variable.
+TEST(Help, EveryOptionReportsInvalidValues) {
   const test::TempFolder folder;
   std::size_t refused = 0;
   for (const std::string& verb : verbs_of_tt(folder)) {
     for (const HelpOption& option : options_in(run_tt(folder, verb + " --help").out)) {
       if (option.type.empty() || option.type == "TEXT" || option.type == "FILE") continue;
       SCOPED_TRACE(verb + " " + option.name);
-      // Nothing else is given: taken or not, it ends there.
+      // Required arguments are missing, so the command fails even if the value is valid.
       const Result argument = run_tt(folder, verb + " " + option.name + "=@");
       const Result variable = run_tt(folder, verb, option.variable + "=@");
       for (const Result& result : {argument, variable}) {
@@ -57,15 +57,15 @@ TEST(Help, EveryOptionSaysWhatItTakes) {
   EXPECT_GE(refused, 50u);
 }
 
-TEST(Help, UnknownVerbsAndNoneEndInTwo) {
+TEST(Help, UnknownAndMissingVerbsExitWithTwo) {
   const test::TempFolder folder;
   const Result unknown = run_tt(folder, "frobnicate");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_EQ(unknown.err, "tt: there is no verb 'frobnicate'\n`tt --help` says which there are.\n");
+  EXPECT_EQ(unknown.err, "tt: unknown verb 'frobnicate'\nRun `tt --help` for a list of verbs.\n");
   EXPECT_EQ(run_tt(folder, "").code, 2);
 }
 
-TEST(Help, MistakesInAskingForAModelEndInTwo) {
+TEST(Help, InvalidModelArgumentsExitWithTwo) {
   const test::TempFolder folder;
   for (const char* arguments : {"", "nosuch", "small --quant nosuch",
                                 "small --quant-class nosuch=q8_0", "small --heads 7"}) {
@@ -76,11 +76,11 @@ TEST(Help, MistakesInAskingForAModelEndInTwo) {
   EXPECT_EQ(run_tt(folder, "model small -o no/such/folder/x.gguf").code, 1);
 }
 
-TEST(Help, EveryVerbHasAnExampleAndAnswersPrograms) {
+TEST(Help, EveryVerbHasExampleAndJsonOption) {
   const test::TempFolder folder;
   const std::string all = run_tt(folder, "--help").out;
   EXPECT_TRUE(all.contains("\nExample: tt record ")) << all;
-  // These write what programs read, and print no answer.
+  // These verbs write files and have no JSON output.
   const std::set<std::string> writers = {"export", "import", "model", "record"};
   for (const std::string& verb : verbs_of_tt(folder)) {
     SCOPED_TRACE(verb);

@@ -1,4 +1,4 @@
-// tt hot as a person and as a program use it.
+// tt hot, as a table and as JSON.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(HotCommand, SaysWhereTimeAndBytesGo) {
+TEST(HotCommand, RanksRowsByValue) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -35,8 +35,7 @@ TEST(HotCommand, SaysWhereTimeAndBytesGo) {
   EXPECT_EQ(hot["classes"]["hot"]["rows"], (total + 3) / 4);
 }
 
-// What people read of the whole session, programs get, too: figure by figure.
-TEST(HotCommand, JsonHasTheSumsThatTheTableShows) {
+TEST(HotCommand, JsonHasTheSumsOfTheTable) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -64,8 +63,8 @@ TEST(HotCommand, JsonHasTheSumsThatTheTableShows) {
             hot["sums"]["all"]["reads"].get<double>());
 }
 
-// The same part of the session, asked with SQL.
-TEST(HotCommand, OfAPartOfTheSession) {
+// Compares filtered sums with SQL.
+TEST(HotCommand, FiltersAgreeWithSql) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon' -n 8 -t 1 --ignore-eos -o a.ttrace").code, 0);
   const struct {
@@ -106,10 +105,11 @@ TEST(HotCommand, OfAPartOfTheSession) {
   EXPECT_TRUE(missing.err.contains("The model has no layer 99")) << missing.err;
   const Result turned = run_tt(folder, "hot a.ttrace --from-token 5 --to-token 3");
   EXPECT_EQ(turned.code, 1);
-  EXPECT_TRUE(turned.err.contains("ends before it begins")) << turned.err;
+  EXPECT_TRUE(turned.err.contains("--from-token must not be greater than --to-token"))
+      << turned.err;
 }
 
-TEST(HotCommand, MistakesAreToldApart) {
+TEST(HotCommand, ErrorsHaveDistinctExitCodes) {
   const test::TempFolder folder;
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --layers 3-x").code, 2);
   EXPECT_EQ(run_tt(folder, "hot none.ttrace --source moon").code, 2);

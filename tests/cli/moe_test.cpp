@@ -1,4 +1,4 @@
-// tt moe, tt gguf and tt heads as a person and as a program use them.
+// tt moe, tt gguf and tt heads, as tables and as JSON.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ json told(const test::TempFolder& folder, const std::string& question) {
   return json::parse(result.out, nullptr, false);
 }
 
-TEST(MoeCommand, TellsHowExpertsWereUsed) {
+TEST(MoeCommand, ReportsExpertUse) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -o m.gguf").code, 0);
   record(folder, "-m m.gguf");
@@ -38,7 +38,7 @@ TEST(MoeCommand, TellsHowExpertsWereUsed) {
   EXPECT_GT(router["entropy_bits"], 0.0);
   EXPECT_LE(router["entropy_bits"], 3.0);
   ASSERT_EQ(moe["pinning"]["curve"].size(), 10U);
-  // With room for all, all but the first reads.
+  // A cache for all experts saves everything except the first reads.
   EXPECT_EQ(moe["pinning"]["curve"][9]["lru_saved"].get<std::uint64_t>(),
             moe["pinning"]["expert_bytes_read"].get<std::uint64_t>() -
                 moe["pinning"]["expert_bytes_distinct"].get<std::uint64_t>());
@@ -55,22 +55,22 @@ TEST(MoeCommand, TellsHowExpertsWereUsed) {
   EXPECT_TRUE(table.out.contains("Pinning would")) << table.out;
   const Result detail = run_tt(folder, "moe a.ttrace --layer 3");
   EXPECT_EQ(detail.code, 0);
-  EXPECT_TRUE(detail.out.contains("answers to")) << detail.out;
+  EXPECT_TRUE(detail.out.contains("times chosen/times seen")) << detail.out;
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --layer 8").code, 1);
   EXPECT_EQ(run_tt(folder, "moe a.ttrace --phase lunch").code, 2);
 }
 
-TEST(MoeCommand, OfAModelWithoutExpertsSaysSo) {
+TEST(MoeCommand, ReportsModelWithoutExperts) {
   const test::TempFolder folder;
   record(folder, "");
   const Result result = run_tt(folder, "moe a.ttrace");
   EXPECT_EQ(result.code, 0);
-  EXPECT_TRUE(result.out.contains("No choice of experts")) << result.out;
+  EXPECT_TRUE(result.out.contains("has no expert choices")) << result.out;
   EXPECT_TRUE(told(folder, "moe a.ttrace")["routers"].empty());
   EXPECT_EQ(run_tt(folder, "moe none.ttrace").code, 1);
 }
 
-TEST(GgufCommand, ListsTheTensorsOfASplitModel) {
+TEST(GgufCommand, ListsTensorsOfSplitModel) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe --splits 3 -o m.gguf").code, 0);
   const std::string first = "m-00001-of-00003.gguf";
@@ -102,7 +102,7 @@ TEST(GgufCommand, ListsTheTensorsOfASplitModel) {
   EXPECT_EQ(run_tt(folder, "gguf " + first + " --format xml").code, 2);
 }
 
-TEST(HeadsCommand, TellsHeadsAndCaches) {
+TEST(HeadsCommand, ReportsHeadsAndKvCache) {
   const test::TempFolder folder;
   record(folder, "");
   const json heads = told(folder, "heads a.ttrace");
@@ -115,7 +115,7 @@ TEST(HeadsCommand, TellsHeadsAndCaches) {
   EXPECT_GT(of_q, 0U);
   const json kv = told(folder, "heads a.ttrace --kv");
   ASSERT_EQ(kv["steps"].size(), 6U);
-  // Flash attention reads what is attended to: the tokens before, and this one.
+  // Flash attention reads the cells of the previous tokens and of this one.
   const json& last = kv["steps"][5]["layers"][0];
   EXPECT_GT(last["cached"], last["fresh"]);
   EXPECT_EQ(last["other"], 0);

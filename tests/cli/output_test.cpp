@@ -1,5 +1,4 @@
-// What -o names: never what is read, nothing that exists without --force, whole or not
-// at all.
+// Output paths (-o): never an input file, no existing file without --force, no incomplete files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,7 +18,7 @@ fs::path recorded(const test::TempFolder& folder) {
   return folder / "s.ttrace";
 }
 
-TEST(Output, IsNeverWhatIsRead) {
+TEST(Output, RejectsInputFiles) {
   const test::TempFolder folder;
   const fs::path session = recorded(folder);
   ASSERT_EQ(run_tt(folder, "model small --layers 2 --splits 2 -q -o m.gguf").code, 0);
@@ -49,12 +48,13 @@ TEST(Output, IsNeverWhatIsRead) {
     const std::string before = contents(folder / c.input);
     const Result result = run_tt(folder, c.arguments);
     EXPECT_EQ(result.code, 1);
-    EXPECT_TRUE(result.err.contains("which is read. Choose another name")) << result.err;
+    EXPECT_TRUE(result.err.contains("is the same file as the input ")) << result.err;
+    EXPECT_TRUE(result.err.contains(". Choose another name")) << result.err;
     EXPECT_EQ(contents(folder / c.input), before);
   }
 }
 
-TEST(Output, ReplacesAFileOnlyWhenForced) {
+TEST(Output, ReplacesExistingFilesOnlyWithForce) {
   const test::TempFolder folder;
   recorded(folder);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
@@ -64,26 +64,26 @@ TEST(Output, ReplacesAFileOnlyWhenForced) {
       "model small --layers 2 -q -o there"};
   for (const std::string& arguments : replacing) {
     SCOPED_TRACE(arguments);
-    std::ofstream(folder / "there") << "somebody's";
+    std::ofstream(folder / "there") << "existing";
     const Result refused = run_tt(folder, arguments);
     EXPECT_EQ(refused.code, 1);
-    EXPECT_TRUE(refused.err.contains("there exists. Choose another name, or --force"))
+    EXPECT_TRUE(refused.err.contains("there already exists. Choose another name or use --force"))
         << refused.err;
-    EXPECT_EQ(contents(folder / "there"), "somebody's");
+    EXPECT_EQ(contents(folder / "there"), "existing");
     const Result forced = run_tt(folder, arguments + " --force");
     EXPECT_EQ(forced.code, 0) << forced.err;
     EXPECT_GT(fs::file_size(folder / "there"), 300u);
   }
-  // An import replaces nothing.
+  // tt import never replaces files.
   const Result imported = run_tt(folder, "import s.ndjson -o there");
   EXPECT_EQ(imported.code, 1);
-  EXPECT_TRUE(imported.err.contains("there exists")) << imported.err;
+  EXPECT_TRUE(imported.err.contains("there already exists")) << imported.err;
 }
 
-TEST(Output, LeavesAloneWhatIsBesideIt) {
+TEST(Output, DoesNotModifyNeighboringFiles) {
   const test::TempFolder folder;
   const fs::path session = recorded(folder);
-  // These have the names under which a.csv and run are made.
+  // The names of the temporary files for a.csv and run.
   fs::copy_file(session, folder / "a.csv-new");
   fs::create_directory(folder / "run-new");
   fs::copy_file(session, folder / "run-new" / "s.ttrace");
@@ -118,10 +118,10 @@ TEST(Output, FollowsLinksAndWritesPipes) {
   EXPECT_EQ(run_tt(folder, "record -p a -n 1 -t 1 --force -o /dev/null").code, 1);
 }
 
-TEST(Output, ThatCannotBeIsRefusedBeforeAnyWork) {
+TEST(Output, ChecksPathBeforeReadingInput) {
   const test::TempFolder folder;
   fs::create_directory(folder / "here");
-  // There is no session: the output is looked at first.
+  // The session does not exist, but the output error is reported first.
   for (const char* verb : {"report none", "pattern none", "export none --format csv"}) {
     SCOPED_TRACE(verb);
     const Result in_folder = run_tt(folder, std::string(verb) + " -o here");
@@ -133,10 +133,10 @@ TEST(Output, ThatCannotBeIsRefusedBeforeAnyWork) {
   }
 }
 
-TEST(Output, DashIsStandardOutputWhereThatCanBe) {
+TEST(Output, DashIsStandardOutputIfSupported) {
   const test::TempFolder folder;
   recorded(folder);
-  std::ofstream(folder / "-") << "somebody's";  // a file of that name changes nothing
+  std::ofstream(folder / "-") << "existing";  // a file named "-" is ignored
   EXPECT_EQ(run_tt(folder, "report s.ttrace -o -").out, run_tt(folder, "report s.ttrace").out);
   EXPECT_EQ(run_tt(folder, "pattern s.ttrace -o -").out,
             run_tt(folder, "pattern s.ttrace --json").out);
@@ -152,7 +152,7 @@ TEST(Output, DashIsStandardOutputWhereThatCanBe) {
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.err.contains("cannot go to standard output")) << result.err;
   }
-  EXPECT_EQ(contents(folder / "-"), "somebody's");
+  EXPECT_EQ(contents(folder / "-"), "existing");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tt parse and tt show as a person and as a program use them.
+// tt parse and tt show, as text and as JSON.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Parse : public ::testing::Test {
   const test::TempFolder folder;
 };
 
-TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {
+TEST_F(Parse, ListsFirstAccessesOfLayer) {
   const Result people = run_tt(folder, "parse a.ttrace --layer 2 --limit 3");
   ASSERT_EQ(people.code, 0) << people.err;
   EXPECT_TRUE(people.out.contains("blk.2.attn_norm.weight")) << people.out;
@@ -42,8 +42,8 @@ TEST_F(Parse, ShowsTheFirstAccessesOfALayer) {
   for (const json& row : rows) EXPECT_EQ(row["layer"], 2);
 }
 
-// Each filter leaves those rows that a look at all of them finds.
-TEST_F(Parse, RowsAreFilteredByWhatTheySay) {
+// Compares each filter with filtering all rows in the test.
+TEST_F(Parse, FiltersRows) {
   const auto rows_of = [&](const std::string& options) {
     const Result result = run_tt(folder, "parse a.ttrace --json --limit 100000 " + options);
     EXPECT_EQ(result.code, 0) << result.err;
@@ -75,7 +75,7 @@ TEST_F(Parse, RowsAreFilteredByWhatTheySay) {
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --kind kv").code, 2);
 }
 
-TEST_F(Parse, ALayerIsOneThatTheModelHas) {
+TEST_F(Parse, RejectsUnknownLayers) {
   for (const char* none : {"parse a.ttrace --layer 99", "parse a.ttrace --stats --layer 99",
                            "graph a.ttrace --layers 0-99"}) {
     const Result result = run_tt(folder, none);
@@ -89,7 +89,7 @@ TEST_F(Parse, ALayerIsOneThatTheModelHas) {
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --layer x").code, 2);
 }
 
-TEST_F(Parse, ASessionWithoutAccessesIsToldByAllThatAreAboutThem) {
+TEST_F(Parse, AccessVerbsReportSessionWithoutAccesses) {
   ASSERT_EQ(run_tt(folder, "record -p Once -n 4 -t 1 --level minimal -o m.ttrace").code, 0);
   for (const char* verb :
        {"parse", "parse --stats", "hot", "hot --json", "reuse", "heads", "heads --kv"}) {
@@ -117,7 +117,7 @@ Groups groups_of(const json& lines) {
   return groups;
 }
 
-// What rows say, summed up one by one.
+// Sums over the rows.
 struct Counted {
   Sums all;
   Groups phases, layers, components, sources, weights;
@@ -187,20 +187,20 @@ TEST_F(Parse, StatisticsAgreeWithSql) {
                 "access WHERE tensor_kind = 'weight')")[0][0]);
 }
 
-TEST_F(Parse, StatisticsForPeople) {
+TEST_F(Parse, PrintsStatisticsTables) {
   const Result people = run_tt(folder, "parse a.ttrace --stats --limit 2");
   ASSERT_EQ(people.code, 0) << people.err;
   for (const char* text :
        {"steps, ", "tokens evaluated", "distinct tensors: ", "phase", "generate", "layer",
-        "MUL_MAT", "component", "ffn", "source", "disk", "more: --limit"})
+        "MUL_MAT", "component", "ffn", "source", "disk", "more (use --limit N)"})
     EXPECT_TRUE(people.out.contains(text)) << text << " is not in\n" << people.out;
   EXPECT_EQ(run_tt(folder, "parse a.ttrace --stats --validate").code, 2);
 }
 
-TEST_F(Parse, ASoundRecordingPassesEveryCheck) {
+TEST_F(Parse, ValidRecordingPassesEveryCheck) {
   const Result people = run_tt(folder, "parse a.ttrace --validate");
   EXPECT_EQ(people.code, 0) << people.out << people.err;
-  EXPECT_TRUE(people.out.contains("The recording is sound.")) << people.out;
+  EXPECT_TRUE(people.out.contains("The recording is valid.")) << people.out;
   const json checks = json::parse(run_tt(folder, "parse a.ttrace --validate --json").out);
   EXPECT_TRUE(checks["passed"]);
   for (const json& check : checks["checks"]) {
@@ -209,7 +209,7 @@ TEST_F(Parse, ASoundRecordingPassesEveryCheck) {
   }
 }
 
-TEST_F(Parse, ADamagedRecordingFailsLoudly) {
+TEST_F(Parse, DamagedRecordingFailsValidation) {
   {
     std::fstream file(folder / "a.ttrace", std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(0, std::ios::end);
@@ -218,11 +218,11 @@ TEST_F(Parse, ADamagedRecordingFailsLoudly) {
   }
   const Result result = run_tt(folder, "parse a.ttrace --validate");
   EXPECT_EQ(result.code, 1);
-  EXPECT_TRUE(result.out.contains("NOT sound")) << result.out << result.err;
+  EXPECT_TRUE(result.out.contains("NOT valid")) << result.out << result.err;
   EXPECT_TRUE(result.out.contains("file         FAILED")) << result.out;
 }
 
-TEST_F(Parse, ShowSaysWhatWasRecorded) {
+TEST_F(Parse, ShowPrintsSessionSummary) {
   const Result people = run_tt(folder, "show a.ttrace");
   ASSERT_EQ(people.code, 0) << people.err;
   for (const char* text :
@@ -235,7 +235,7 @@ TEST_F(Parse, ShowSaysWhatWasRecorded) {
   EXPECT_EQ(shown["n_layers"], 6);
 }
 
-// The lines of people's text, their words parted by one blank.
+// The lines of a text with runs of spaces replaced by one space.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::istringstream in(text);
@@ -248,7 +248,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(Parse, ShowTellsProgramsWhatItTellsPeople) {
+TEST_F(Parse, ShowJsonMatchesText) {
   const std::string people = run_tt(folder, "show a.ttrace").out;
   const auto lines = lines_of(people);
   const json shown = json::parse(run_tt(folder, "show a.ttrace --json").out);
@@ -273,7 +273,7 @@ TEST_F(Parse, ShowTellsProgramsWhatItTellsPeople) {
   EXPECT_TRUE(people.ends_with("\nanswer\n" + shown["answer"].get<std::string>() + "\n")) << people;
 }
 
-TEST_F(Parse, WhatIsNoSessionIsSaid) {
+TEST_F(Parse, RejectsFilesThatAreNotSessions) {
   std::ofstream(folder / "none.ttrace") << "no session";
   for (const char* command : {"parse", "parse --stats", "parse --validate", "show"}) {
     const Result none = run_tt(folder, std::string(command) + " none.ttrace");

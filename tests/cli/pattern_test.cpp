@@ -1,4 +1,4 @@
-// tt pattern as a person and as a program use it.
+// tt pattern, as text and as JSON.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(PatternCommand, ADenseModelIsToldRight) {
+TEST(PatternCommand, PredictsReadsOfDenseModel) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 24 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -38,7 +38,7 @@ TEST(PatternCommand, ADenseModelIsToldRight) {
   EXPECT_EQ(entries.back()["tensor_name"], "output.weight");
 }
 
-TEST(PatternCommand, AnMoeHasRoutedSlots) {
+TEST(PatternCommand, MoeModelHasRoutedEntries) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
   ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 12 -t 1 --ignore-eos -o a.ttrace").code,
@@ -57,7 +57,7 @@ TEST(PatternCommand, AnMoeHasRoutedSlots) {
   EXPECT_GT(routed, 0U);
 }
 
-TEST(PatternCommand, SaysWhyThereIsNone) {
+TEST(PatternCommand, ReportsWhyThereIsNoPattern) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 4 -t 1 --level minimal -o a.ttrace").code, 0);
   const Result result = run_tt(folder, "pattern a.ttrace");

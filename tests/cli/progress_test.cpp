@@ -1,6 +1,6 @@
-// What a person sees on a terminal while a command works, and what Ctrl+C does to it. So
-// that it takes as long as a test wants on any machine, the command's file is under a
-// lease (fcntl(2)): opening it waits until the test gives the lease back.
+// The status line on a terminal while a command runs, and the effect of Ctrl+C. To make the
+// duration independent of the machine, the test holds a lease (fcntl(2)) on the command's file:
+// opening the file blocks until the test releases the lease.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -45,14 +45,14 @@ bool wait_until(Happened happened) {
   return true;
 }
 
-// Whoever opens the file waits while this stands.
+// A write lease: opening the file blocks while it is held.
 class Lease {
  public:
   explicit Lease(const fs::path& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-    signal(SIGIO, SIG_IGN);  // what the kernel tells the holder by; it is asked instead
+    signal(SIGIO, SIG_IGN);  // the kernel's notification; the test polls instead
     EXPECT_EQ(fcntl(fd_, F_SETLEASE, F_WRLCK), 0) << path;
   }
-  ~Lease() { close(fd_); }  // and gives it back
+  ~Lease() { close(fd_); }  // releases the lease
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   bool somebody_waits() const { return fcntl(fd_, F_GETLEASE) != F_WRLCK; }
@@ -63,7 +63,7 @@ class Lease {
 
 enum class Answer : bool { IntoFile, IntoTerminal };
 
-// A command on a terminal of its own.
+// A command running on its own pseudoterminal.
 class OnTerminal {
  public:
   OnTerminal(const fs::path& folder, const std::string& arguments, Answer answer) {
@@ -78,17 +78,17 @@ class OnTerminal {
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
 
-  // Ctrl+C, and the command has been told: the terminal signals before it echoes.
+  // Sends Ctrl+C and waits until the signal is sent: the terminal signals before it echoes.
   void interrupt() {
-    EXPECT_TRUE(wait_until([&] { return catches_interrupts(); })) << "it does not listen";
+    EXPECT_TRUE(wait_until([&] { return catches_interrupts(); })) << "no SIGINT handler";
     const std::size_t before = shown_.size();
     EXPECT_EQ(write(terminal_, "\x03", 1), 1);
     while (shown_.find("^C", before) == std::string::npos && read_on()) {
     }
-    EXPECT_NE(shown_.find("^C", before), std::string::npos) << "it was not told";
+    EXPECT_NE(shown_.find("^C", before), std::string::npos) << "Ctrl+C was not echoed";
   }
 
-  // All that was shown, once the command has ended.
+  // Waits for the command to end and returns all terminal output.
   std::string shown() {
     while (read_on()) {
     }
@@ -100,7 +100,7 @@ class OnTerminal {
   int code() const { return code_; }
 
  private:
-  // A terminal that nobody has open any more is an error to read.
+  // Returns false at the end: reading fails after the last process has closed the terminal.
   bool read_on() {
     std::array<char, 4096> bytes{};
     const ssize_t n = read(terminal_, bytes.data(), bytes.size());
@@ -121,26 +121,26 @@ class OnTerminal {
 
 struct Verb {
   std::string arguments;  // FILE: the session
-  std::string says;       // on the terminal
+  std::string says;       // expected status line
 };
-// Every verb that asks a session.
+// Every verb that queries a session.
 const std::multimap<std::string, Verb>& verbs() {
   static const std::multimap<std::string, Verb> all = {
-      {"compare", {"FILE a.ttrace", "reading the left, step 1 of 4, "}},
+      {"compare", {"FILE a.ttrace", "reading the left session, step 1 of 4, "}},
       {"export", {"FILE -o FILE.csv", "reading, "}},
-      {"graph", {"FILE", "looking for a graph, "}},
+      {"graph", {"FILE", "searching for a graph, "}},
       {"heads", {"FILE", "counting reads, "}},
-      {"heads", {"FILE --kv", "following the cache, "}},
+      {"heads", {"FILE --kv", "tracking the KV cache, "}},
       {"hot", {"FILE", "reading, step 1 of 4, "}},
       {"moe", {"FILE", "counting choices, "}},
-      {"parse", {"FILE", "looking for accesses, "}},
+      {"parse", {"FILE", "searching for accesses, "}},
       {"parse", {"FILE --stats", "reading, step 1 of 4, "}},
-      {"parse", {"FILE --validate", "checking, "}},
-      {"pattern", {"FILE", "learning the order of reads, "}},
+      {"parse", {"FILE --validate", "validating, "}},
+      {"pattern", {"FILE", "learning the read order, "}},
       {"report", {"FILE -o FILE.html", "reading, step 1 of 4, "}},
       {"reuse", {"FILE", "replaying reads, "}},
       {"show", {"FILE", "counting steps, "}},
-      {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "asking, "}}};
+      {"sql", {"FILE 'SELECT count(*) FROM access a, access b'", "running the query, "}}};
   return all;
 }
 
@@ -157,8 +157,8 @@ class OnATerminal : public ::testing::Test {
     std::unique_ptr<Lease> lease;
     std::unique_ptr<OnTerminal> command;
   };
-  // All of them at once, each waiting for a session of its own: for the file, or for what
-  // SQLite looks into when it has opened it, and whom a signal does not keep from that.
+  // Starts all verbs at once, each blocked on its own session: on the file, or on the journal,
+  // which SQLite opens after the file and retries to open after a signal.
   std::vector<Running> start(Answer answer, const char* waits_for = "s.ttrace") {
     std::vector<Running> running;
     for (const auto& [name, verb] : verbs()) {
@@ -167,7 +167,7 @@ class OnATerminal : public ::testing::Test {
         arguments.replace(at, 4, "s.ttrace");
       const fs::path own = folder_.path() / std::to_string(running.size());
       fs::create_directory(own);
-      std::ofstream(own / kJournal) << std::string(512, '\0');  // of no transaction
+      std::ofstream(own / kJournal) << std::string(512, '\0');  // without a transaction
       for (const char* file : {"a.ttrace", "s.ttrace"})
         fs::copy_file(folder_ / "a.ttrace", own / file);
       Running& it = running.emplace_back(arguments, &verb, own,
@@ -178,7 +178,7 @@ class OnATerminal : public ::testing::Test {
       EXPECT_TRUE(wait_until([&] { return it.lease->somebody_waits(); })) << it.what;
     return running;
   }
-  // A second later.
+  // Releases the leases after one second.
   static void let_go(std::vector<Running>& running) {
     std::this_thread::sleep_for(1100ms);
     for (Running& it : running) it.lease.reset();
@@ -187,7 +187,7 @@ class OnATerminal : public ::testing::Test {
   const test::TempFolder folder_;
 };
 
-TEST_F(OnATerminal, LongWorkSaysWhatItDoesAndLeavesNothing) {
+TEST_F(OnATerminal, ShowsAndClearsStatusLine) {
   auto running = start(Answer::IntoFile);
   let_go(running);
   for (Running& it : running) {
@@ -200,7 +200,7 @@ TEST_F(OnATerminal, LongWorkSaysWhatItDoesAndLeavesNothing) {
   }
 }
 
-TEST_F(OnATerminal, TheAnswerStandsOnALineOfItsOwn) {
+TEST_F(OnATerminal, PrintsResultAfterClearingStatusLine) {
   auto running = start(Answer::IntoTerminal);
   let_go(running);
   for (Running& it : running) {
@@ -216,7 +216,7 @@ TEST_F(OnATerminal, TheAnswerStandsOnALineOfItsOwn) {
   }
 }
 
-TEST_F(OnATerminal, CtrlCEndsTheWork) {
+TEST_F(OnATerminal, CtrlCCancelsTheCommand) {
   auto running = start(Answer::IntoFile, kJournal);
   for (const Running& it : running) it.command->interrupt();
   for (Running& it : running) it.lease.reset();
@@ -230,20 +230,20 @@ TEST_F(OnATerminal, CtrlCEndsTheWork) {
   }
 }
 
-TEST_F(OnATerminal, TheSecondCtrlCEndsItAtOnce) {
+TEST_F(OnATerminal, SecondCtrlCEndsTheProcess) {
   auto running = start(Answer::IntoFile, kJournal);
   for (const Running& it : running) it.command->interrupt();
   std::this_thread::sleep_for(kOneSignal + 50ms);
   for (const Running& it : running) it.command->interrupt();
-  for (Running& it : running) {  // which still waits for its file
+  for (Running& it : running) {  // still blocked on its file
     SCOPED_TRACE(it.what);
     EXPECT_EQ(it.command->shown(), "^C^C");
     EXPECT_EQ(it.command->code(), -1);
   }
 }
 
-// A program that starts tt on somebody's terminal and reads its answer.
-TEST_F(OnATerminal, NothingIsShownWhereAProgramReads) {
+// A program that runs tt on a terminal and reads its output.
+TEST_F(OnATerminal, ShowsNothingWhenAProgramReadsTheOutput) {
   const Lease* lease = nullptr;
   for (const char* arguments : {"hot s.ttrace --json", "export s.ttrace -q -o s.csv",
                                 "report s.ttrace --json", "hot s.ttrace 2>err"}) {
@@ -261,8 +261,8 @@ TEST_F(OnATerminal, NothingIsShownWhereAProgramReads) {
   EXPECT_EQ(contents(folder_ / "err"), "");
 }
 
-// A verb that is not listed above makes no answer of a session.
-TEST(Progress, NoVerbIsForgotten) {
+// All verbs that query a session are listed in verbs().
+TEST(Progress, TestCoversAllVerbs) {
   const test::TempFolder folder;
   std::istringstream help(run_tt(folder, "--help").out);
   std::string line;
@@ -272,7 +272,7 @@ TEST(Progress, NoVerbIsForgotten) {
     std::istringstream words(line);
     std::string verb;
     words >> verb;
-    if (line[2] == ' ') continue;  // more of the line before
+    if (line[2] == ' ') continue;  // continuation of the previous line
     ++found;
     const bool other = verb == "gguf" || verb == "import" || verb == "model" || verb == "record";
     EXPECT_NE(verbs().contains(verb), other) << verb;

@@ -1,4 +1,4 @@
-// tt record as a person uses it.
+// tt record.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ class Record : public ::testing::Test {
   test::TempFolder folder;
 };
 
-TEST_F(Record, WritesASessionAndStreamsTheAnswer) {
+TEST_F(Record, WritesSessionAndStreamsAnswer) {
   const Result result = record("-p 'Once upon a time' -n 12 --temp 0 --ignore-eos -o a.ttrace");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_FALSE(result.out.empty());
@@ -50,7 +50,7 @@ TEST_F(Record, WritesASessionAndStreamsTheAnswer) {
     if (token.generated) text += token.text;
   EXPECT_EQ(result.out, text + "\n");
   EXPECT_TRUE(check_session(folder.path() / "a.ttrace")->empty());
-  EXPECT_EQ(files(), 3u);  // the session, out and err: no file of its own name stays
+  EXPECT_EQ(files(), 3u);  // the session, out and err; no temporary file
 }
 
 TEST_F(Record, ReadsPromptsFromFilesAndTokens) {
@@ -65,8 +65,8 @@ TEST_F(Record, ReadsPromptsFromFilesAndTokens) {
   EXPECT_EQ(open("c.ttrace").info()->level, Level::Minimal);
 }
 
-// The limit that an ordinary user has is below most models; root may lock what it likes.
-TEST_F(Record, SaysWhatCannotBeKeptInMemory) {
+// The mlock limit of normal users is smaller than most models; root has no limit.
+TEST_F(Record, ReportsFailedMemoryLock) {
   const std::string limited =
       std::string("ulimit -l 64 && ") + (geteuid() == 0 ? "setpriv --bounding-set=-ipc_lock" : "");
   for (const bool mmap : {true, false}) {
@@ -79,11 +79,12 @@ TEST_F(Record, SaysWhatCannotBeKeptInMemory) {
     EXPECT_TRUE(result.err.contains("ulimit -l unlimited")) << result.err;
     const auto info = open(mmap ? "true.ttrace" : "false.ttrace").info();
     ASSERT_TRUE(info.has_value());
-    EXPECT_TRUE(info->fact("context.mlock").starts_with("off: of ")) << info->fact("context.mlock");
+    EXPECT_TRUE(info->fact("context.mlock").starts_with("off: only "))
+        << info->fact("context.mlock");
   }
 }
 
-TEST_F(Record, KeepsAFileThatIsThere) {
+TEST_F(Record, KeepsExistingFile) {
   std::ofstream(folder.path() / "a.ttrace") << "mine";
   const Result kept = record("-p x -n 1 -o a.ttrace");
   EXPECT_EQ(kept.code, 1);
@@ -93,15 +94,16 @@ TEST_F(Record, KeepsAFileThatIsThere) {
   EXPECT_TRUE(open("a.ttrace").info().has_value());
 }
 
-TEST_F(Record, AFileOfOtherBytesThanTextIsRefused) {
+TEST_F(Record, RejectsPromptFileThatIsNotUtf8) {
   std::ofstream(folder.path() / "latin1.txt") << "na\xefve";
   const Result result = record("-f latin1.txt -o a.ttrace");
   EXPECT_EQ(result.code, 1);
-  EXPECT_TRUE(result.err.contains("latin1.txt is not UTF-8: byte 2, 0xef")) << result.err;
+  EXPECT_TRUE(result.err.contains("latin1.txt is not valid UTF-8: invalid byte 0xef at offset 2"))
+      << result.err;
   EXPECT_FALSE(fs::exists(folder / "a.ttrace"));
 }
 
-TEST_F(Record, TakesStopTextsAsTheyAreAndLlamaCppsNames) {
+TEST_F(Record, AcceptsAnyStopTextAndLlamaCppNames) {
   const Result result = record(
       "-p Once --stop '[/INST]' --stop '[a,b]' --stop '{}' --temperature 0 --predict 1 -nr "
       "-o a.ttrace");
@@ -112,7 +114,7 @@ TEST_F(Record, TakesStopTextsAsTheyAreAndLlamaCppsNames) {
   EXPECT_EQ(stops, (std::vector<std::string>{"[/INST]", "[a,b]", "{}"}));
 }
 
-TEST_F(Record, AFileNamedOnTheCommandLineWinsOverAPromptInTheEnvironment) {
+TEST_F(Record, PromptFileOptionOverridesPromptVariable) {
   std::ofstream(folder.path() / "p.txt") << "The wind";
   const Result result =
       run_tt(folder, "record -f p.txt -n 1 -o a.ttrace", "TT_PROMPT=x TT_LEVEL=minimal");
@@ -120,7 +122,7 @@ TEST_F(Record, AFileNamedOnTheCommandLineWinsOverAPromptInTheEnvironment) {
   EXPECT_EQ(open("a.ttrace").info()->title, "The wind");
 }
 
-TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
+TEST_F(Record, ReportsErrorsAndLeavesNoFiles) {
   struct Case {
     const char* arguments;
     int code;
@@ -130,11 +132,12 @@ TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
       {"-p x", 2, "--output"},
       {"-p x -o a.ttrace --nope", 2, "--nope"},
       {"-p x --tokens 1 -o a.ttrace", 2, "excludes"},
-      {"-o a.ttrace", 2, "which prompt?"},
+      {"-o a.ttrace", 2, "a prompt is required"},
       {"-p '' -o a.ttrace", 2, "empty"},
       {"--tokens 1 --chat -o a.ttrace", 2, "excludes"},
       {"--tokens -1 -o a.ttrace", 2, "--tokens: must be"},
-      {"-p $(printf 'ab\\377') -o a.ttrace", 2, "is not UTF-8: byte 2, 0xff"},
+      {"-p $(printf 'ab\\377') -o a.ttrace", 2,
+       "is not valid UTF-8: invalid byte 0xff at offset 2"},
       {"-p x --stop '' -o a.ttrace", 2, "--stop: must be"},
       {"-p x --temp nan -o a.ttrace", 2, "--temp: must be a number from 0 to 100"},
       {"-p x -t 513 -o a.ttrace", 2, "--threads: must be a whole number from 0 to 512"},
@@ -142,7 +145,7 @@ TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
       {"-p x -o .", 1, "is a folder"},
       {"-p x -o . --force", 1, "is a folder"},
       {"-p x -o ./ --force", 1, "is a folder"},
-      {"-p x -o /dev/null --force", 1, "is no file"},
+      {"-p x -o /dev/null --force", 1, "is not a regular file"},
       {"-p x -o $(printf '%0300d' 1)", 1, "name too long"},
       {"-f out -o a.ttrace", 1, "out is empty"},
       {"-f . -o a.ttrace", 1, "cannot read ."},
@@ -160,7 +163,7 @@ TEST_F(Record, SaysWhatIsWrongAndLeavesNothing) {
   }
 }
 
-// `tt record -o a.ttrace` at work on a long answer, once it has said some of it.
+// Starts `tt record -o a.ttrace` with a long answer and waits for the first output.
 pid_t start_long_one(const test::TempFolder& folder) {
   const pid_t child = fork();
   if (child == 0) {
@@ -183,7 +186,7 @@ int end_with(pid_t child, int signal) {
   return status;
 }
 
-TEST_F(Record, AnInterruptFinishesTheFile) {
+TEST_F(Record, InterruptFinishesTheFile) {
   const int status = end_with(start_long_one(folder), SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130) << contents(folder / "err");
@@ -191,8 +194,8 @@ TEST_F(Record, AnInterruptFinishesTheFile) {
   EXPECT_TRUE(check_session(folder / "a.ttrace")->empty());
 }
 
-// What is left is a whole session for whoever reads it next, and one file.
-TEST_F(Record, AKilledOnesFileIsRecoveredByTheNextCommand) {
+// The next command turns the remaining files into one valid session file.
+TEST_F(Record, NextCommandRecoversFileOfKilledRecorder) {
   const pid_t child = start_long_one(folder);
   fs::path file;
   for (const auto& entry : fs::directory_iterator(folder.path()))
@@ -206,13 +209,12 @@ TEST_F(Record, AKilledOnesFileIsRecoveredByTheNextCommand) {
   end_with(child, SIGKILL);
   const Result after = run_tt(folder, show);
   EXPECT_EQ(after.code, 0);
-  EXPECT_TRUE(after.err.contains("was left unfinished by what recorded it; recovered, "))
-      << after.err;
+  EXPECT_TRUE(after.err.contains("was not finished; recovered ")) << after.err;
   EXPECT_TRUE(after.out.contains("recovered")) << after.out;
   EXPECT_TRUE(check_session(file)->empty());
   for (const char* beside : {"-wal", "-shm", "-reserve"})
     EXPECT_FALSE(fs::exists(file.string() + beside)) << beside;
-  EXPECT_EQ(run_tt(folder, show).err, "") << "once is enough";
+  EXPECT_EQ(run_tt(folder, show).err, "") << "recovers only once";
 }
 
 }  // namespace

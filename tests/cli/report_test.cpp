@@ -1,4 +1,4 @@
-// tt report and tt compare as a person and as a program use them.
+// tt report and tt compare, as text and as JSON.
 #include <gtest/gtest.h>
 
 #include <format>
@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr const char* kRecord =
     "record -p 'Once upon <b>a time' -n 12 -t 1 --ignore-eos -o a.ttrace";
 
-TEST(ReportCommand, OneFileWithoutOutsideResources) {
+TEST(ReportCommand, HtmlIsSelfContained) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   const Result result = run_tt(folder, "report a.ttrace -o report.html");
@@ -29,13 +29,13 @@ TEST(ReportCommand, OneFileWithoutOutsideResources) {
     EXPECT_FALSE(page.contains(outside)) << outside;
   for (const char* part :
        {"Findings", "Advice", "Time per token", "By kind of op", "By layer", "By tensor",
-        "What memory would save", "Is the recording sound?", "Facts", "<svg", "MUL_MAT"})
+        "Weight cache simulation", "Is the recording valid?", "Metadata", "<svg", "MUL_MAT"})
     EXPECT_TRUE(page.contains(part)) << part;
   EXPECT_EQ(page.find("{{"), std::string::npos);
   EXPECT_EQ(page.find("{%"), std::string::npos);
 }
 
-TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
+TEST(ReportCommand, MarkdownAndJsonHaveTheSameContent) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   const Result markdown = run_tt(folder, "report a.ttrace --format md");
@@ -59,7 +59,7 @@ TEST(ReportCommand, MarkdownAndJsonSayTheSame) {
   EXPECT_TRUE(markdown.out.contains("| --- | ---: |")) << markdown.out;
 }
 
-TEST(CompareCommand, TwoQuantizationsOfOneModel) {
+TEST(CompareCommand, ComparesTwoQuantizations) {
   const test::TempFolder folder;
   for (const std::string quant : {"q4_k", "q8_0"}) {
     ASSERT_EQ(
@@ -80,12 +80,12 @@ TEST(CompareCommand, TwoQuantizationsOfOneModel) {
   EXPECT_GT(both["total"]["ratio"]["bytes_read"], 1.2);
   for (const json& row : both["by"]["tensor"]) {
     if (row["name"] != "blk.0.ffn_down.weight") continue;
-    // 4.5 and 8.5 bits a weight.
+    // 4.5 and 8.5 bits per weight.
     EXPECT_NEAR(row["ratio"]["bytes_read"].get<double>(), 8.5 / 4.5, 0.01);
   }
 }
 
-TEST(CompareCommand, TwoPromptsSideBySide) {
+TEST(CompareCommand, ComparesTwoPrompts) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, kRecord).code, 0);
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a hill' -n 20 -t 1 --ignore-eos -o b.ttrace").code,

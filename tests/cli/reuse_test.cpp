@@ -1,4 +1,4 @@
-// tt reuse as a person and as a program use it.
+// tt reuse, as a table and as JSON.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A dense model reads all of its weights in every step, in the same order.
-TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
+// A dense model reads all weights in every step, in the same order.
+TEST(ReuseCommand, LruSavesNothingForDenseModelUnlessAllFits) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 8 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -21,11 +21,11 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
   const json reuse = json::parse(result.out);
   const auto distinct = reuse["distinct_bytes"].get<std::uint64_t>();
   const auto read = reuse["bytes_read"].get<std::uint64_t>();
-  // 8 steps: the prompt's and seven more.
+  // 8 steps: one for the prompt and seven more.
   EXPECT_EQ(read, 8 * distinct);
   ASSERT_EQ(reuse["curve"].size(), 10U);
   const json& half = reuse["curve"][4];
-  EXPECT_EQ(half["lru"]["bytes_saved"], 0) << "walking around a cache that is too small";
+  EXPECT_EQ(half["lru"]["bytes_saved"], 0) << "LRU thrashes if the cache is too small";
   EXPECT_EQ(half["pin"]["bytes_saved"].get<std::uint64_t>(), 7 * (distinct / 2));
   EXPECT_GE(half["belady"]["bytes_saved"], half["pin"]["bytes_saved"]);
   const json& whole = reuse["curve"][9];
@@ -38,7 +38,7 @@ TEST(ReuseCommand, ADenseModelNeedsAllOrNothing) {
   EXPECT_TRUE(table.out.contains("LRU")) << table.out;
 }
 
-TEST(ReuseCommand, MistakesAreToldApart) {
+TEST(ReuseCommand, ErrorsHaveDistinctExitCodes) {
   const test::TempFolder folder;
   const Result missing = run_tt(folder, "reuse none.ttrace");
   EXPECT_EQ(missing.code, 1);

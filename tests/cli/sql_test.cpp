@@ -1,4 +1,4 @@
-// tt sql as a person and as a program use it.
+// tt sql, as a table, JSON and CSV.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(SqlCommand, AnswersAsTableJsonAndCsv) {
+TEST(SqlCommand, PrintsTableJsonAndCsv) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p 'Once upon a time' -n 6 -t 1 --ignore-eos -o a.ttrace").code,
             0);
@@ -35,16 +35,16 @@ TEST(SqlCommand, AnswersAsTableJsonAndCsv) {
 
   const Result piped = run_tt(folder, "sql a.ttrace --csv - < /dev/null");
   EXPECT_EQ(piped.code, 1);
-  EXPECT_TRUE(piped.err.contains("There is no statement")) << piped.err;
+  EXPECT_TRUE(piped.err.contains("The statement is empty")) << piped.err;
   ASSERT_EQ(std::system(("echo 'SELECT step, phase\nFROM step LIMIT 1' > " +
                          (folder.path() / "ask.sql").string())
                             .c_str()),
             0);
   EXPECT_EQ(run_tt(folder, "sql a.ttrace --csv - < ask.sql").out, "step,phase\n0,prompt\n");
-  EXPECT_EQ(run_tt(folder, "sql a.ttrace 'SELECT * FROM expert'").code, 0) << "no row";
+  EXPECT_EQ(run_tt(folder, "sql a.ttrace 'SELECT * FROM expert'").code, 0) << "no rows";
 }
 
-TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
+TEST(SqlCommand, MarksErrorPosition) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const Result wrong = run_tt(folder, "sql a.ttrace 'SELECT nothing FROM access'");
@@ -60,7 +60,7 @@ TEST(SqlCommand, ShowsWhereAStatementIsWrong) {
   EXPECT_EQ(run_tt(folder, "sql a.ttrace").code, 2);
 }
 
-TEST(SqlCommand, EndsOnInterrupt) {
+TEST(SqlCommand, StopsOnInterrupt) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "record -p Once -n 2 -t 1 -o a.ttrace").code, 0);
   const std::string command =

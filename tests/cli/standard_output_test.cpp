@@ -1,4 +1,4 @@
-// Answers that cannot be written.
+// Write errors on standard output.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace tt {
 namespace {
 
-// Standard output is `to`; Result::out stays empty.
+// Runs tt with standard output redirected by `to`; Result::out is empty.
 Result run_into(const test::TempFolder& folder, const std::string& arguments, const char* to,
                 const char* before = "") {
   const std::string command = std::format("cd {} && {} {} {} 2>err {}", folder.path().string(),
@@ -24,13 +24,13 @@ Result run_into(const test::TempFolder& folder, const std::string& arguments, co
           .err = contents(folder / "err")};
 }
 
-TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
+TEST(StandardOutput, EveryVerbReportsWriteErrors) {
   const test::TempFolder folder;
   ASSERT_EQ(run_tt(folder, "model moe -q -o moe.gguf").code, 0);
   ASSERT_EQ(run_tt(folder, "record -m moe.gguf -p 'a b' -n 6 -t 1 --ignore-eos -o s.ttrace").code,
             0);
   ASSERT_EQ(run_tt(folder, "export s.ttrace -o s.ndjson").code, 0);
-  // Short answers, which are written at the end, and long ones.
+  // Short outputs, which are written at exit, and long ones.
   const std::map<std::string, std::vector<std::string>> questions = {
       {"compare", {"s.ttrace s.ttrace", "s.ttrace s.ttrace --json"}},
       {"export",
@@ -40,7 +40,7 @@ TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
       {"graph", {"s.ttrace", "s.ttrace --json", "s.ttrace --collapse"}},
       {"heads", {"s.ttrace", "s.ttrace --json", "s.ttrace --kv"}},
       {"hot", {"s.ttrace", "s.ttrace --top 9999", "s.ttrace --json"}},
-      {"import", {}},  // it says nothing there
+      {"import", {}},  // no output
       {"model", {"--list", "small --layers 2 --force -o small.gguf"}},
       {"moe", {"s.ttrace", "s.ttrace --layer 0", "s.ttrace --json"}},
       {"parse", {"s.ttrace", "s.ttrace --limit 50000", "s.ttrace --stats", "s.ttrace --validate"}},
@@ -53,7 +53,7 @@ TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
        {"s.ttrace 'select count(*) from step'", "s.ttrace 'select * from access'",
         "s.ttrace 'select * from access' --csv", "s.ttrace 'select * from access' --json"}}};
   for (const std::string& verb : verbs_of_tt(folder)) {
-    ASSERT_TRUE(questions.contains(verb)) << "what does tt " << verb << " answer?";
+    ASSERT_TRUE(questions.contains(verb)) << "no commands listed for tt " << verb;
     for (const std::string& question : questions.at(verb)) {
       SCOPED_TRACE(verb + " " + question);
       const std::string arguments = verb + " " + question;
@@ -63,12 +63,12 @@ TEST(StandardOutput, ThatIsFullIsToldByEveryVerb) {
       EXPECT_EQ(full.err, std::format("tt {}: standard output cannot be written: No space left on "
                                       "device\n",
                                       verb));
-      // Whoever reads has gone, and SIGPIPE does not say so.
+      // The reader has closed the pipe and SIGPIPE is ignored.
       const Result gone = run_into(folder, arguments, "| true", "trap '' PIPE;");
       EXPECT_EQ(gone.err, "");
     }
   }
-  // What the recording is for is there all the same.
+  // The session was recorded despite the write error.
   EXPECT_EQ(run_tt(folder, "show r.ttrace").code, 0);
   EXPECT_EQ(run_into(folder, "--help", ">/dev/full").code, 1);
 }

@@ -25,7 +25,7 @@ Parsed parsed(std::vector<std::string> arguments) {
   return out;
 }
 
-TEST(TracerOptions, EveryOneReachesItsField) {
+TEST(TracerOptions, EveryOptionSetsItsField) {
   const Parsed p =
       parsed({"-m", "a b.gguf", "-ngl", "3",    "--no-mmap", "--mlock", "-nr", "--rpc", "h1:1,h2:2",
               "-c", "0",        "-b",   "64",   "-ub",       "32",      "-t",  "3",     "-tb",
@@ -47,7 +47,7 @@ TEST(TracerOptions, EveryOneReachesItsField) {
   EXPECT_EQ(p.context.cache_type_v, "bf16");
 }
 
-TEST(TracerOptions, MistakesAreExitCodeTwo) {
+TEST(TracerOptions, InvalidOptionsExitWithTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--nope"},
                                              {"-c"},

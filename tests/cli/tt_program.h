@@ -1,4 +1,4 @@
-// Runs the program tt in a folder, by a shell, as a person would.
+// Runs the program tt in a folder through a shell.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace tt {
 
 struct Result {
-  int code = 0;  // -1: a signal ended it
+  int code = 0;  // -1: ended by a signal
   std::string out, err;
 };
 
@@ -29,7 +29,7 @@ inline std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// `environment`: assignments before the program, as a shell takes them.
+// `environment`: shell text before the program, usually variable assignments.
 inline Result run_tt(const test::TempFolder& folder, const std::string& arguments,
                      const std::string& environment = "") {
   const std::string command = std::format("cd {} && {} {} {} >out 2>err", folder.path().string(),
@@ -40,7 +40,7 @@ inline Result run_tt(const test::TempFolder& folder, const std::string& argument
           .err = contents(folder / "err")};
 }
 
-// As `tt --help` lists them.
+// All verbs in the order of `tt --help`.
 inline std::vector<std::string> verbs_of_tt(const test::TempFolder& folder) {
   const std::string help = run_tt(folder, "--help").out;
   std::vector<std::string> verbs;

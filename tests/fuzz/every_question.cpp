@@ -53,8 +53,8 @@ constexpr bool kAll = true;
 
 constexpr std::uint32_t kEverything = std::numeric_limits<std::uint32_t>::max();
 
-// Few bytes can tell, and soundly, of lists of millions of numbers: a question then takes
-// the time of a session that large, which no limit of a small one fits.
+// A few bytes can validly encode lists of millions of numbers. A query then takes as long as
+// for a session of that size, and no limit for small sessions applies.
 constexpr std::size_t kMostNumbers = std::size_t{1} << 20;
 
 bool is_small(const SessionReader& reader) {
@@ -74,7 +74,7 @@ class Questions {
   Questions(const std::filesystem::path& file, const SessionReader& reader)
       : file_(file), reader_(reader) {}
 
-  // `input` chooses which part, where they are not all asked.
+  // Where not all parts run (TT_FUZZ), `input` selects which one does.
   std::uint32_t ask_of(std::span<const std::uint8_t> input) {
     constexpr std::array kParts{&Questions::rows,       &Questions::graphs,  &Questions::weights,
                                 &Questions::experts,    &Questions::exports, &Questions::run_folder,
@@ -88,7 +88,7 @@ class Questions {
   }
 
  private:
-  // Each within its own limits.
+  // Runs one query within its own limits.
   template <class Question>
   std::invoke_result_t<Question> answer(const char* name, Question question) {
     const Limits limits(name);
@@ -185,7 +185,7 @@ class Questions {
     }
   }
 
-  // The run folder with its statistics and pictures, too.
+  // Writes the run folder, including its statistics and images.
   void run_folder() {
     std::filesystem::path folder = file_;
     folder += "-folder";
@@ -194,7 +194,7 @@ class Questions {
     std::filesystem::remove_all(folder, ignored);
   }
 
-  // The first rows of every table and view.
+  // Reads the first rows of every table and view.
   void sql_tables() {
     for (const auto names : {sql::trace_table_names(), sql::trace_view_names()})
       for (const std::string_view name : names)

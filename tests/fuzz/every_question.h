@@ -1,10 +1,9 @@
-// Every question of analysis/ and every export, asked of a session whoever wrote
-// it. Answers and errors are both fine; what they have to be is what the tests of
-// each question say.
+// Runs every query of analysis/ and every export on an untrusted session. A result and an error
+// are both allowed; the tests of each query check their content.
 //
-// All of them take a third of a second under the sanitizers, hundreds of times an
-// import's own: while a target is fuzzed (TT_FUZZ) an input is asked one of eight parts
-// of them, which its bytes choose, so that a finding comes again. A replay asks all.
+// All of them together take a third of a second under the sanitizers, hundreds of times as long
+// as an import. While a target is fuzzed (TT_FUZZ), an input therefore runs one of eight parts.
+// A hash of the input selects it, so a finding is reproducible. A replay runs all parts.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@
 
 namespace tt::fuzz {
 
-// Of the session in `file`, which came of `input`. Returns how many of the questions
-// were answered; none is asked of a session whose lists have more than a million numbers.
+// Queries the session in `file`, which was made from `input`. Returns how many queries
+// succeeded; 0 for a session whose lists have more than a million numbers: it is skipped.
 std::uint32_t ask_every_question(std::span<const std::uint8_t> input,
                                  const std::filesystem::path& file, const SessionReader& reader);
 

@@ -1,4 +1,4 @@
-// What every import owes: a sound session, or nothing and a reason.
+// Checks the contract of every import: a valid session, or no file and an error message.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tt::fuzz {
 
-// `import` writes into `session` what it makes of `input`.
+// `import` converts `input` and writes the result to `session`.
 template <class Import>
 void expect_sound(std::span<const std::uint8_t> input, Import import,
                   const std::filesystem::path& session) {
@@ -21,14 +21,14 @@ void expect_sound(std::span<const std::uint8_t> input, Import import,
     return import();
   }();
   if (!imported) {
-    if (imported.error().message.empty()) finding("an import failed without a word");
-    if (std::filesystem::exists(session)) finding("an import failed, and left a session");
+    if (imported.error().message.empty()) finding("an import failed without an error message");
+    if (std::filesystem::exists(session)) finding("an import failed but left a session file");
     return;
   }
   const auto problems = check_session(session);
-  if (!problems || !problems->empty()) finding("an import made a session that is not sound");
+  if (!problems || !problems->empty()) finding("an import wrote an invalid session");
   const auto reader = SessionReader::open(session);
-  if (!reader) finding("an import made a session that cannot be opened");
+  if (!reader) finding("an import wrote a session that cannot be opened");
   ask_every_question(input, session, *reader);
 }
 

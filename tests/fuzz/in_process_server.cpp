@@ -19,7 +19,7 @@ namespace tt::fuzz {
 
 namespace {
 
-// A connection whose client sent everything and reads everything.
+// A connection whose client has sent its whole request and reads the whole response.
 class RequestBytes final : public httplib::Stream {
  public:
   RequestBytes(std::string request, int descriptor)
@@ -106,7 +106,7 @@ class Routes final : public httplib::Server {
   }
 
  private:
-  std::array<int, 2> ends_{};  // handlers look whether the client is still there
+  std::array<int, 2> ends_{};  // handlers check whether the client is still connected
 };
 
 struct InProcessServer::Impl {

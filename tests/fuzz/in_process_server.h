@@ -1,6 +1,5 @@
-// The routes about sessions as the server has them, without a socket: a request's
-// bytes go in, its answer comes out. Two sessions are there, "plausible" and
-// "other". One thread.
+// The server's session routes without a socket: takes a request's bytes, returns its response.
+// Serves two sessions, "plausible" and "other". Single-threaded.
 #pragma once
 
 #include <memory>
@@ -16,8 +15,7 @@ class InProcessServer {
   InProcessServer();
   ~InProcessServer();
 
-  // The answer to one whole request. Of a long one only the status and the head are
-  // kept: `body` ends after kMostBody bytes.
+  // Returns the response to one complete request. A long body is truncated after kMostBody bytes.
   static constexpr std::size_t kMostBody = 64 << 10;
   test::RawResponse answer(std::string request);
 

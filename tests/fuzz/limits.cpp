@@ -32,14 +32,14 @@ constexpr bool kTimed = false;
 
 std::atomic<const char*> asked = "";
 
-// The stack is then that of what takes so long.
+// The stack trace of the abort then shows the slow code.
 void on_time_over(int) {
   for (const char* part : {"finding: ", asked.load(), ": more than a second\n"})
     static_cast<void>(!write(STDERR_FILENO, part, std::strlen(part)));
   std::abort();
 }
 
-// The time of all threads: what the machine gives to others does not count.
+// Counts the CPU time of all threads of this process, not the time of other processes.
 void set_alarm(std::chrono::milliseconds in) {
   itimerval when{};
   when.it_value.tv_sec = in.count() / 1000;
@@ -48,11 +48,11 @@ void set_alarm(std::chrono::milliseconds in) {
 }
 
 #ifdef TT_MEMORY_IS_COUNTED
-// What the hooks see: they have no argument of ours.
-std::atomic<std::size_t> held_before = 0;  // 0: no input is looked at
+// Globals, because the allocation hooks have no user argument.
+std::atomic<std::size_t> held_before = 0;  // 0: no input is being measured
 std::atomic<unsigned> allocations = 0;
 
-// Counting is slow, so only what is large, and now and then one that is not.
+// Reading the counter is slow: done for each large allocation and for a sample of the others.
 void on_allocation(const volatile void*, std::size_t bytes) {
   constexpr std::size_t kLarge = 256 << 10;
   constexpr unsigned kOneOf = 4096;

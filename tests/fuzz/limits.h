@@ -1,9 +1,9 @@
-// What one question about an input may take: kMostTime of this process' time, and
-// kMostGrowth bytes more than were held before. Whoever takes more ends the program
-// with a word about it, which the fuzzer counts as a finding.
+// Limits for one query on an input: kMostTime of this process' CPU time, and kMostGrowth bytes
+// of memory beyond what was allocated before. Exceeding a limit prints a message and aborts the
+// program; the fuzzer counts this as a finding.
 //
-// Memory is looked at where AddressSanitizer counts it, time where the program is
-// built to fuzz (TT_FUZZ): a replay of the corpus may share its machine.
+// Memory is measured where AddressSanitizer counts it. Time is measured only in fuzzing builds
+// (TT_FUZZ), as a replay of the corpus may share its machine.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace tt::fuzz {
 inline constexpr std::chrono::milliseconds kMostTime{1000};
 inline constexpr std::size_t kMostGrowth = std::size_t{256} << 20;
 
-// Lives as long as a question is answered; one at a time. `what` is said of it.
+// Applies the limits during its lifetime; one at a time. `what` names the query in a finding.
 class Limits {
  public:
   explicit Limits(const char* what);
@@ -24,7 +24,7 @@ class Limits {
   Limits& operator=(const Limits&) = delete;
 };
 
-// Ends the program: what is never to happen did.
+// Prints the message and aborts: an invariant was violated.
 [[noreturn]] void finding(const std::string& what);
 
 }  // namespace tt::fuzz

@@ -1,4 +1,4 @@
-// A log of any bytes: it becomes a sound session, or there is none.
+// Imports a log of arbitrary bytes: the result is a valid session, or no file.
 #include "api/exchange/import/import.h"
 #include "tests/fuzz/imported.h"
 

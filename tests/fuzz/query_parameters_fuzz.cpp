@@ -1,8 +1,8 @@
-// A GET of any path below /api/v1/sessions and any query: the answer is one that the contract
-// allows.
+// GET requests with any path below /api/v1/sessions and any query: the response must be one
+// that the API contract allows.
 //
-// An input is a request's target. query_parameters_mutator.cpp makes new ones of
-// the operations and parameters of api/openapi.yaml.
+// An input is a request target. query_parameters_mutator.cpp generates new ones from the
+// operations and parameters of api/openapi.yaml.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Of what the in-process server has.
+// Whether `text` is a target of a session that the in-process server has.
 bool is_a_target(std::string_view text) {
   return text.starts_with("/api/v1/sessions") &&
          std::ranges::none_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
@@ -27,14 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static fuzz::InProcessServer server;
   static const test::ContractTable contract{openapi_json()};
   const std::string target(reinterpret_cast<const char*>(data), size);
-  constexpr std::size_t kMostTarget = 4000;  // what the library refuses by itself is its own
+  constexpr std::size_t kMostTarget = 4000;  // the HTTP library itself rejects longer ones
   if (size > kMostTarget || !is_a_target(target)) return 0;
   const auto* operation = contract.named_by("GET", target);
   const fuzz::Limits limits("request");
   test::RawResponse answer =
       server.answer("GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-  answer.headers["x-request-id"] = "1";  // the door's
-  // A long body is cut off by us.
+  answer.headers["x-request-id"] = "1";  // set by the HTTP front end
+  // InProcessServer truncates a long body.
   if (answer.body.size() >= fuzz::InProcessServer::kMostBody ||
       answer.headers.contains("transfer-encoding"))
     answer.headers["content-encoding"] = "cut";

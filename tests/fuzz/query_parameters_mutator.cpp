@@ -1,6 +1,6 @@
-// New targets for query_parameters_fuzz.cpp: half of them any operation with any of
-// its parameters, each with a value that it may have or with none of these; the
-// other half libFuzzer's own changes.
+// Generates new targets for query_parameters_fuzz.cpp. Half of them are a random operation with
+// random parameters, each with a valid or an invalid value; the other half are libFuzzer's own
+// mutations.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Runs a fuzz target over files and folders of them: what libFuzzer's own main does
-// with files, for builds without it.
+// Runs a fuzz target over files and folders of files, like libFuzzer's own main() does. For
+// builds without libFuzzer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ int main(int count, char** arguments) {
       std::fprintf(stderr, "%s cannot be read, or is empty\n", file.c_str());
       return 1;
     }
-    // A finding ends the program: say before which it is.
+    // A finding ends the program: print the file name first.
     std::fprintf(stderr, "%s\n", file.c_str());
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   }

@@ -1,4 +1,4 @@
-// A tar archive of any bytes: its run folder becomes a sound session, or there is none.
+// Imports a tar archive of arbitrary bytes: the result is a valid session, or no file.
 #include <array>
 #include <cstddef>
 #include <cstdint>

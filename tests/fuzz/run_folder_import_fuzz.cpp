@@ -1,7 +1,7 @@
-// A run folder of any files: it becomes a sound session, or there is none.
+// Imports a run folder of arbitrary files: the result is a valid session, or no file.
 //
-// An input is the files one after the other, each behind a line "==> NAME <==" as
-// `head` writes it; the line break before such a line is not the file's.
+// An input is a concatenation of the files, each after a line "==> NAME <==" as `head` writes
+// it. The line break before such a line is not part of the file.
 #include <array>
 #include <cstddef>
 #include <fstream>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Those that the import reads.
+// The files that the import reads.
 constexpr std::array<std::string_view, 5> kFiles = {"trace_metadata.json", "accesses.csv",
                                                     "tensor_access.bin", "tensor_names.txt",
                                                     "gguf_structure.csv"};

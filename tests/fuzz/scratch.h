@@ -1,5 +1,4 @@
-// A folder for the files of one input at a time, in memory where there is such a
-// place.
+// A folder for the files of one input at a time, in /dev/shm if it exists.
 #pragma once
 
 #include <stdlib.h>

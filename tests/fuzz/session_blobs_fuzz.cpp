@@ -1,8 +1,8 @@
-// A graph and steps as their blobs have them, in a file that is sound in all else:
-// what no damage of a file's bytes would get past its checksums.
+// An arbitrary graph and steps as blobs in an otherwise valid file: reaches the decoders that
+// random damage does not reach because of the file's checksums.
 //
-// An input: 4 bytes that say how long the template is, little-endian, the template
-// (unpacked), then a step's blob, or that of its page faults.
+// Input: 4 bytes little-endian, the length of the template; the template (uncompressed); then a
+// step blob or a page-fault blob.
 #include <zstd.h>
 
 #include <cstring>
@@ -48,13 +48,13 @@ std::vector<Step> steps_of(const GraphTemplate& graph, std::span<const std::uint
   return steps;
 }
 
-// Of a step, if the blob is one of page faults.
+// Adds the page faults of a step if the blob decodes as page faults.
 bool add_faults(SessionWriter& writer, const Step& step, std::span<const std::uint8_t> blob) {
   const auto faults = unpack_faults(std::as_bytes(blob), step.begin);
   if (!faults || faults->empty()) return true;
   const StepFaults of{.step = step.id, .count = faults->size(), .faults = *faults};
   const auto again = unpack_faults(pack_faults(of, step.begin).value(), step.begin);
-  if (!again || *again != *faults) fuzz::finding("faults do not come back as they were packed");
+  if (!again || *again != *faults) fuzz::finding("page faults differ after packing and unpacking");
   return writer.add_faults(of, step.begin).has_value();
 }
 
@@ -84,7 +84,7 @@ bool write(const std::filesystem::path& file, const GraphTemplate& graph,
   return (*writer)->finish(info, {}).has_value();
 }
 
-// Whether a session came of it.
+// Writes a session made from `input`. Returns false if the input does not encode one.
 bool made_of(std::span<const std::uint8_t> input, const std::filesystem::path& file) {
   const fuzz::Limits limits("blobs");
   std::uint32_t length = 0;
@@ -95,10 +95,10 @@ bool made_of(std::span<const std::uint8_t> input, const std::filesystem::path& f
   const auto graph = unpack_template(compressed(input.first(length)));
   if (!graph) return false;
   const auto again = unpack_template(pack_template(*graph).value());
-  if (!again || *again != *graph) fuzz::finding("a template does not come back as it was packed");
+  if (!again || *again != *graph) fuzz::finding("a template differs after packing and unpacking");
   if (!write(file, *graph, input.subspan(length))) return false;
   const auto problems = check_session(file);
-  if (!problems || !problems->empty()) fuzz::finding("the writer wrote what is not sound");
+  if (!problems || !problems->empty()) fuzz::finding("the writer wrote an invalid session");
   return true;
 }
 
@@ -111,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = scratch / "s.ttrace";
   if (made_of({data, size}, file)) {
     const auto reader = SessionReader::open(file);
-    if (!reader) fuzz::finding("the writer wrote what cannot be opened");
+    if (!reader) fuzz::finding("the writer wrote a session that cannot be opened");
     fuzz::ask_every_question({data, size}, file, *reader);
   }
   scratch.clear();

@@ -1,5 +1,5 @@
-// The bytes of a .ttrace, whoever wrote them: a file that the check calls sound is
-// read to its end, of any other what can be read is; every question is asked.
+// A .ttrace file of arbitrary bytes. A file that passes the check is read to its end; of any
+// other file, the readable part is read. Every query runs on it.
 #include "tests/fuzz/every_question.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/scratch.h"

@@ -1,5 +1,5 @@
-// A statement of any bytes to the SQL endpoint: rows, or a problem that says why
-// not, within its time.
+// A statement of arbitrary bytes, sent to the SQL endpoint: the response is rows or a problem
+// with a reason, within the time limit.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static fuzz::InProcessServer server;
   constexpr std::array<const char*, 3> kFormats = {"json", "ndjson", "csv"};
   const std::string sql(reinterpret_cast<const char*>(data), size);
-  // The sanitizers take their share of the second.
+  // The sanitizers slow the query down: part of the one-second limit is left to them.
   const nlohmann::json body = {{"sql", sql},
                                {"limit", 1000},
                                {"timeout_ms", 200},

@@ -1,9 +1,10 @@
-// Every architecture that the installed libllama can build a model of, and ours
-// for the ones its generator leaves out: prompt and three decodes, through the
-// engine, the recorder and the file. And of what was recorded every question of
-// analysis/ against its second way (tests/analysis/*_check.h), every layer cut out of its
-// graph, each kind of layer laid out by Graphviz, every export with the ways back, every row of
-// SQL, and the same totals by every way to them (tests/exchange; as a server says: tests/server).
+// Every architecture that the installed libllama can build a test model of, plus our generated
+// models for those that its generator lacks. Each runs a prompt and three decodes through the
+// engine, the recorder and the file. The recorded session is then checked: every query of
+// analysis/ against its reference implementation (tests/analysis/*_check.h), every layer
+// extracted from its graph, each kind of layer laid out by Graphviz, every export and
+// re-import, every row of SQL, and equal totals from all sources (tests/api/exchange; by HTTP:
+// tests/server).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,17 +54,17 @@ namespace {
 
 struct Counts {
   int models = 0, layers = 0;
-  // By their best timing: fast ones were learned before.
+  // By their best timing: a template that is timed fast was learned first.
   std::map<Timing, int> templates, steps;
-  int anew = 0;                  // models that lay a known graph out at other addresses
-  int mixtures = 0;              // models that chose experts
-  int divided = 0;               // weights that are divided by heads
-  int undivided = 0;             // of layers without attention
-  int caching = 0;               // models that read what earlier steps left in a cache
+  int anew = 0;                  // models that allocate a known graph at new addresses
+  int mixtures = 0;              // models that routed experts
+  int divided = 0;               // weights that are divided into heads
+  int undivided = 0;             // weights of layers without attention
+  int caching = 0;               // models that read data of earlier steps from a cache
   std::vector<std::string> dot;  // of each model's last graph, and the first one collapsed
-  // A layer of each kind that some model has, by the kinds of its ops.
+  // One layer of each kind, keyed by the set of its ops.
   std::map<std::set<std::string>, std::string> kinds_of_layers;
-  TempFolder sessions;  // a copy of each
+  TempFolder sessions;  // a copy of each session
 };
 
 void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
@@ -86,20 +87,20 @@ void expect_sound_accesses(const TracedModel::Run& run, const Step& step,
     ASSERT_FALSE(access.range.empty()) << tensor.name << " has no file range";
     ASSERT_LE(access.range.offset + access.range.length,
               run.info.model_files[access.range.file].size)
-        << tensor.name << " ends behind the file";
+        << tensor.name << " ends beyond the end of the file";
     if (tensor.layer != kNoLayer) layers.insert(tensor.layer.v);
   });
 }
 
-// A graph is learned once: every later evaluation of it in the same memory is recognised
-// and timed fast. (At other addresses it is learned again: recognition compares memory.)
+// A graph is learned once: each later evaluation at the same addresses is recognized and timed
+// fast. At other addresses it is learned again, as recognition compares addresses.
 class Learned {
  public:
   void add(const SessionReader& reader, const Step& step) {
     const std::uint64_t graph = graph_of(reader, step)->fingerprint;
     const auto allocation = reader.allocation(step.allocation);
     ASSERT_TRUE(allocation.has_value()) << allocation.error().message;
-    EXPECT_NE(step.timing, Timing::Exact) << "counts differed from what was learned";
+    EXPECT_NE(step.timing, Timing::Exact) << "op counts differ from the learned graph";
     const bool same_memory = !seen_.emplace(graph, allocation->addresses).second;
     EXPECT_EQ(step.timing, same_memory ? Timing::Fast : Timing::Learned)
         << "step " << step.id.v << ", template " << step.graph.v;
@@ -137,8 +138,8 @@ void print(const Counts& counts) {
       of(counts.steps).c_str(), counts.anew);
 }
 
-// Each question once, against its second way; of pictures and breakdowns others for
-// every model.
+// Runs each query once against its reference implementation; the axes of rasters and breakdowns
+// vary from model to model.
 void expect_questions_answered(const TracedModel::Run& run, const SessionReader& reader,
                                int model) {
   const auto index = SessionIndex::build(reader);
@@ -164,7 +165,7 @@ void expect_questions_answered(const TracedModel::Run& run, const SessionReader&
   EXPECT_GT(expect_views(run.file), 0U);
 }
 
-// The layers of a graph that are made of other ops than all seen so far.
+// Keeps a drawing of each layer whose set of ops has not been seen before.
 void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) {
   const auto graph = reader.graph(id).value();
   std::map<LayerId, std::set<std::string>> kinds;
@@ -179,13 +180,13 @@ void keep_new_kinds(const SessionReader& reader, TemplateId id, Counts& counts) 
   }
 }
 
-// What the byte rules say about them was held against the kernels (op_cases.h).
+// The byte rules of all ops in the graph are verified against the kernels (op_cases.h).
 void expect_ops_have_cases(const SessionReader& reader) {
   for (const TemplateId id : reader.template_ids().value())
     EXPECT_EQ(ops_without_a_case(**reader.graph(id)), std::set<std::string>{});
 }
 
-// Attention made of single ops has others.
+// Attention without flash attention uses other ops.
 void expect_ops_without_flash_attention_have_cases(const std::filesystem::path& model) {
   ContextOptions context = TracedModel::small_context();
   context.flash_attention = FlashAttention::Off;
@@ -195,7 +196,8 @@ void expect_ops_without_flash_attention_have_cases(const std::filesystem::path& 
   expect_ops_have_cases(run.reader());
 }
 
-// What the model's file says under the key: a number for all layers, or one for each.
+// The value of the key in the model's metadata: one number for all layers, or an array with one
+// per layer.
 std::optional<std::uint32_t> number_of_layer(const gguf_context* file, const std::string& key,
                                              LayerId layer) {
   const std::int64_t id = gguf_find_key(file, key.c_str());
@@ -204,12 +206,12 @@ std::optional<std::uint32_t> number_of_layer(const gguf_context* file, const std
   if (gguf_get_kv_type(file, id) != GGUF_TYPE_ARRAY ||
       std::cmp_greater_equal(layer.v, gguf_get_arr_n(file, id)))
     return std::nullopt;
-  // Of 32 bits, whether signed or not.
+  // 32-bit, signed or unsigned.
   return static_cast<const std::uint32_t*>(gguf_get_arr_data(file, id))[layer.v];
 }
 
-// Heads are counted by the shapes in the graph; the file says it in numbers. How many weights
-// of layers without attention there were: none of them is divided.
+// Compares the head counts derived from graph shapes with the model's metadata. Returns the
+// number of weights in layers without attention; none of them is divided.
 int expect_heads_as_the_file_says(const std::filesystem::path& model, const ModelFacts& facts,
                                   const SessionReader& reader) {
   const GgufContext file(gguf_init_from_file(model.c_str(), {.no_alloc = true, .ctx = nullptr}));
@@ -217,7 +219,7 @@ int expect_heads_as_the_file_says(const std::filesystem::path& model, const Mode
   int undivided = 0;
   for (const HeadWeight& weight : head_table(reader).value().weights) {
     const bool keys = weight.role == Role::K || weight.role == Role::V;
-    // MLA's slices (attn_k_b) are as many as the queries' heads.
+    // MLA's slices (attn_k_b) have as many heads as the queries.
     if (weight.name.contains("_b.")) continue;
     const auto told =
         number_of_layer(file.get(), prefix + (keys ? "head_count_kv" : "head_count"), weight.layer);
@@ -231,10 +233,10 @@ int expect_heads_as_the_file_says(const std::filesystem::path& model, const Mode
 void trace(const std::filesystem::path& model, std::size_t prompt, Counts& counts) {
   SCOPED_TRACE(model.filename().string());
   ContextOptions context = TracedModel::small_context();
-  context.threads = 2;  // the clock ticks on one of them
+  context.threads = 2;  // one of them delivers the ticks
   TracedModel traced(model, context);
   const ModelFacts& facts = traced.engine().facts();
-  // Models without memory (BERT, diffusion) evaluate everything anew each time.
+  // Models without memory (BERT, diffusion) evaluate the whole input each time.
   const int runs = facts.embedding_only ? 4 : 1;
   std::set<std::int32_t> layers;
   std::vector<Step> steps;
@@ -261,7 +263,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
     if (i == 0) {
       const bool chose = expect_experts_counted(reader) > 0;
       EXPECT_TRUE(!chose ||
-                  facts.n_experts > 0);  // some begin with dense layers, and have only those
+                  facts.n_experts > 0);  // some start with dense layers, and have only those here
       counts.mixtures += chose;
       expect_compression(reader, weights_of(traced.engine().gguf()));
       counts.divided += expect_heads(reader);
@@ -282,7 +284,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
       counts.dot.push_back(collapsed_dot(*part));
     }
     for (const auto& [name, value] : run.info.facts) {
-      // Mapped weights are found by address, too, and both ways agree.
+      // Mapped weights are also found by address; both methods agree.
       if (name == "trace.offsets_agree" || name == "trace.offsets_by_address") {
         EXPECT_NE(value, "0") << name;
       }
@@ -301,7 +303,7 @@ void trace(const std::filesystem::path& model, std::size_t prompt, Counts& count
   ++counts.models;
 }
 
-// Graphviz reads each of them and says nothing. (Several at once end 14.1 with a signal.)
+// Graphviz parses each graph without a warning. (Graphviz 14.1 crashes on several in one run.)
 void expect_drawable(const TempFolder& folder, const std::vector<std::string>& graphs) {
   for (std::size_t i = 0; i < graphs.size(); ++i)
     std::ofstream(folder.path() / std::format("{}.dot", i)) << graphs[i];
@@ -317,7 +319,7 @@ void expect_drawable(const TempFolder& folder, const std::vector<std::string>& g
   EXPECT_EQ(drawn, graphs.size());
 }
 
-// Graphviz places every box and edge of each, one process a graph, and says nothing.
+// Graphviz lays out every node and edge of each graph, one process per graph, without a warning.
 void expect_laid_out(const TempFolder& folder,
                      const std::map<std::set<std::string>, std::string>& layers) {
   const auto count = [](const std::string& text, std::string_view what) {
@@ -343,7 +345,7 @@ void expect_laid_out(const TempFolder& folder,
   }
 }
 
-TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
+TEST(Architectures, TracesEveryModelWithVerifiedCounts) {
   const TempFolder folder;
   const std::string command = std::format("{} -o {} > {}/log 2>&1", kPlaces.llama_archs,
                                           folder.path().string(), folder.path().string());
@@ -353,7 +355,7 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
     if (entry.path().extension() == ".gguf") models.push_back(entry.path());
   }
   std::ranges::sort(models);
-  ASSERT_GE(models.size(), 131U);  // Debian's program writes so many
+  ASSERT_GE(models.size(), 131U);  // the number of models that Debian's program writes
   Counts counts;
   for (const auto& model : models) {
     trace(model, 17, counts);
@@ -371,13 +373,13 @@ TEST(Architectures, EveryModelIsTracedWithVerifiedCounts) {
   EXPECT_GT(counts.divided, 4 * counts.models);
   EXPECT_GT(counts.undivided, 10);
   EXPECT_GT(counts.caching, counts.models / 2);
-  // Of three decodes the first shows the graph, but in models that lay it out anew.
+  // The first of three decodes is learned, except in models that reallocate the graph each time.
   EXPECT_GE(counts.steps[Timing::Fast], 2 * (counts.models - counts.anew));
   EXPECT_EQ(counts.steps[Timing::Exact] + counts.steps[Timing::None], 0);
   EXPECT_LT(counts.anew, counts.models / 4);
 }
 
-TEST(Architectures, OurShapesThatTheSetLacks) {
+TEST(Architectures, TracesGeneratedShapesMissingFromTheSet) {
   Counts counts;
   for (const char* shape : {"t5", "bert", "rwkv"}) {
     trace(generated_model({.shape = shape}), 17, counts);

@@ -1,5 +1,5 @@
-// One model with two settings, really recorded: what a comparison says of flash
-// attention, of batches and of threads.
+// Compares recordings of one model with different settings: flash attention, batch size, number
+// of threads.
 #include "analysis/report/comparison.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::map<std::string, ComparedRow> rows_by(const Comparison& comparison, Axis ax
   return rows;
 }
 
-TEST(RecordedComparison, FlashAttentionOnAndOff) {
+TEST(RecordedComparison, ComparesFlashAttentionOnAndOff) {
   const Recorded off([](ContextOptions& c) { c.flash_attention = FlashAttention::Off; });
   const Recorded on([](ContextOptions& c) { c.flash_attention = FlashAttention::On; });
   const Comparison comparison = compared(off, on);
@@ -63,7 +63,7 @@ TEST(RecordedComparison, FlashAttentionOnAndOff) {
   EXPECT_GE(comparison.tokens.common, 21U);
   const ComparedFact switched{.name = "context.flash_attention", .left = "off", .right = "on"};
   EXPECT_EQ(std::ranges::count(comparison.facts, switched), 1);
-  // The weights of the layers are read as often.
+  // The weights of the layers are read equally often.
   int weights = 0;
   for (const auto& [name, row] : rows_by(comparison, Axis::Tensor)) {
     if (!name.starts_with("blk.")) continue;
@@ -74,7 +74,7 @@ TEST(RecordedComparison, FlashAttentionOnAndOff) {
   EXPECT_GT(weights, 10);
 }
 
-TEST(RecordedComparison, APromptInOneBatchAndInTwo) {
+TEST(RecordedComparison, ComparesPromptInOneAndTwoBatches) {
   const Recorded two([](ContextOptions& c) { c.ubatch = 16; });
   const Recorded one([](ContextOptions& c) { c.ubatch = 64; });
   const Comparison comparison = compared(two, one);
@@ -88,7 +88,7 @@ TEST(RecordedComparison, APromptInOneBatchAndInTwo) {
     EXPECT_EQ(token.left_ns.has_value(), token.right_ns.has_value()) << token.index;
 }
 
-TEST(RecordedComparison, ThreadsChangeTimesAndNothingElse) {
+TEST(RecordedComparison, ThreadCountChangesOnlyTimes) {
   const Recorded one([](ContextOptions& c) { c.threads = c.threads_batch = 1; });
   const Recorded more([](ContextOptions& c) { c.threads = c.threads_batch = 2; });
   const Comparison comparison = compared(one, more);

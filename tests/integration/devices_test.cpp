@@ -1,5 +1,5 @@
-// A graph on more than one device. Without a GPU the second one is an RPC server
-// of llama.cpp's own on this machine: its ops do not tick, so they are timed exactly.
+// A graph on more than one device. The second device is llama.cpp's own RPC server on this
+// machine, so no GPU is required. Its ops do not tick, so they are timed exactly.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-// The system's choice. It is free again before the server takes it: good enough for a test.
+// A port chosen by the system. It is released before the server binds it: good enough for a test.
 std::uint16_t free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = loopback(0);
@@ -83,7 +83,7 @@ class RpcServer {
   pid_t pid_;
 };
 
-// One server for all tests: a registered device stays until the process ends.
+// One server for all tests: a registered device persists until the process ends.
 class Devices : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { server = std::make_unique<RpcServer>(); }
@@ -121,7 +121,7 @@ void expect_complete(const TracedModel::Run& run, std::size_t steps) {
   }
 }
 
-TEST_F(Devices, AWholeModelOnAnotherDevice) {
+TEST_F(Devices, RunsWholeModelOnAnotherDevice) {
   TracedModel traced = on_rpc("small", 99);
   TracedModel on_cpu(generated_model({.shape = "small"}));
   const auto request = greedy_tokens(20, 6);
@@ -134,7 +134,7 @@ TEST_F(Devices, AWholeModelOnAnotherDevice) {
     if (device.starts_with("RPC")) remote += count;
   }
   EXPECT_GT(remote, 150);
-  // The weights' place in the file is known, though their memory is elsewhere.
+  // The weights' file offsets are known although their memory is on the other device.
   std::map<Source, int> sources;
   for (const Tensor& tensor : graph->tensors) {
     if (tensor.kind != TensorKind::Weight || tensor.view_of != kNoTensor) continue;
@@ -142,7 +142,8 @@ TEST_F(Devices, AWholeModelOnAnotherDevice) {
     EXPECT_EQ(tensor.file, traced.engine().gguf().find(tensor.name)->file);
   }
   EXPECT_GT(sources[Source::Device], 100);
-  // The same kernels on the same numbers; a repack may round differently, so only the work counts.
+  // Both run the same kernels on the same numbers, but a repacked weight may round differently:
+  // only the amounts of work are compared.
   const auto cpu = on_cpu.run(request);
   const auto cpu_graph = graph_of(cpu.reader(), cpu.steps().at(3));
   EXPECT_EQ(graph->nodes.size(), cpu_graph->nodes.size());
@@ -151,7 +152,7 @@ TEST_F(Devices, AWholeModelOnAnotherDevice) {
     std::printf("whole: %d ops on %s\n", count, device.c_str());
 }
 
-TEST_F(Devices, AModelSpreadOverTwo) {
+TEST_F(Devices, SplitsModelOverTwoDevices) {
   TracedModel traced = on_rpc("small", 6);
   const auto run = traced.run(greedy_tokens(20, 6));
   expect_complete(run, 6);
@@ -164,22 +165,22 @@ TEST_F(Devices, AModelSpreadOverTwo) {
     EXPECT_GT(count, 50) << device;
     std::printf("spread: %d ops on %s\n", count, device.c_str());
   }
-  // Layers run where their weights are.
+  // A layer runs on the device that has its weights.
   std::map<std::int32_t, std::string> device_of_layer;
   for (const Op& op : graph->ops) {
     if (op.layer != kNoLayer) device_of_layer[op.layer.v] = op.device;
   }
   EXPECT_EQ(device_of_layer[0], "CPU");
   EXPECT_TRUE(device_of_layer[11].starts_with("RPC")) << device_of_layer[11];
-  // Positions are those of the step, on whichever side they were read.
+  // Positions match the step on whichever device they were read.
   for (std::size_t i = 0; i < graph->slots.size(); ++i) {
     if (graph->slots[i].kind != SlotKind::Positions) continue;
     EXPECT_EQ(decode.slots[i].ints, (std::vector<std::int64_t>{22}));
   }
 }
 
-// The report says what the CPU did beside the device, or that the device did nothing.
-TEST_F(Devices, TheReportAdvisesByWhoComputed) {
+// The report names the CPU's share beside the device's, or says that the device did no work.
+TEST_F(Devices, ReportAdvisesByComputingDevice) {
   for (const int layers : {0, 6, 99}) {
     SCOPED_TRACE(layers);
     TracedModel traced = on_rpc("small", layers);
@@ -190,7 +191,7 @@ TEST_F(Devices, TheReportAdvisesByWhoComputed) {
     ASSERT_TRUE(index.has_value());
     auto figures = report_figures(run.file, *index, reader);
     ASSERT_TRUE(figures.has_value()) << figures.error().message;
-    expect_figures(*figures, reader);  // whatever share the CPU had of the time
+    expect_figures(*figures, reader);  // for any CPU share of the time
     EXPECT_EQ(figures->devices.size(), layers == 0 ? 1U : 2U);
     const auto advises = [&](const char* what) {
       return std::ranges::any_of(advice_of(*figures),
@@ -198,7 +199,7 @@ TEST_F(Devices, TheReportAdvisesByWhoComputed) {
     };
     EXPECT_EQ(advises("Let the device compute"), layers == 0);
     if (layers != 6) continue;
-    // What took how long is the load's of this machine: here with times that are given.
+    // Measured times depend on the load of this machine, so these are set by the test.
     for (const double of_cpu : {0.0, 4.0, 6.0, 60.0}) {
       SCOPED_TRACE(of_cpu);
       for (DeviceTime& device : figures->devices)
@@ -208,7 +209,7 @@ TEST_F(Devices, TheReportAdvisesByWhoComputed) {
   }
 }
 
-TEST_F(Devices, RoutedExpertsAreReadFromTheOtherDevice) {
+TEST_F(Devices, ReadsRoutedExpertsFromOtherDevice) {
   TracedModel traced = on_rpc("moe", 99);
   const auto run = traced.run(greedy_tokens(9, 4));
   expect_complete(run, 4);
@@ -228,7 +229,7 @@ TEST_F(Devices, RoutedExpertsAreReadFromTheOtherDevice) {
   EXPECT_EQ(slots[SlotKind::ExpertScores], 8);
 }
 
-TEST_F(Devices, CancelWorksThereToo) {
+TEST_F(Devices, CancelsOnOtherDevice) {
   for (const int layers : {6, 99}) {
     SCOPED_TRACE(layers);
     TracedModel traced = on_rpc("small", layers);
@@ -260,7 +261,7 @@ TEST_F(Devices, CancelWorksThereToo) {
   }
 }
 
-TEST(DevicesErrors, AServerThatIsNotThereIsNamed) {
+TEST(DevicesErrors, NamesUnreachableServer) {
   need_backends();
   const std::string endpoint = std::format("127.0.0.1:{}", free_port());
   auto engine = Engine::load(

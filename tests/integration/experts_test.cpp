@@ -1,6 +1,6 @@
-// Routed experts are read while the graph runs, without a cut. Here the same
-// generation is read three times: like that, in exact mode, and by a plain
-// cb_eval that stops at the router's own nodes and shares no code with the probe.
+// Routed experts are read while the graph runs, without splitting it. The same generation is
+// read in three ways: like that, in exact mode, and by a plain cb_eval that stops at the
+// router's own nodes and shares no code with the probe.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ LayerRouting recorded(const GraphTemplate& graph, const Step& step) {
   return layers;
 }
 
-// Reads the router's nodes by their names: "ffn_moe_topk-3", and of the
-// "ffn_moe_weights...-3" the last one that has a weight per expert.
+// Reads the router's nodes by name: "ffn_moe_topk-3", and of the "ffn_moe_weights...-3" the
+// last one that has one weight per expert.
 class NamedReading {
  public:
   bool watch(const ggml_tensor& node, bool ask) {
@@ -68,7 +68,7 @@ class NamedReading {
 struct RoutedCase {
   const char* shape;
   int threads;
-  bool scores_fall;  // deepseek chooses by score plus bias: its ranks are not those of the weight
+  bool scores_fall;  // deepseek selects by score plus bias, so its ranks do not follow the weight
   friend std::ostream& operator<<(std::ostream& out, const RoutedCase& c) {
     return out << c.shape << ", " << c.threads << " threads";
   }
@@ -76,7 +76,7 @@ struct RoutedCase {
 
 class Experts : public ::testing::TestWithParam<RoutedCase> {};
 
-TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
+TEST_P(Experts, MatchInFastExactAndPlainReadings) {
   const auto model = generated_model({.shape = GetParam().shape});
   ContextOptions options = TracedModel::small_context();
   options.threads = GetParam().threads;
@@ -122,7 +122,7 @@ TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
       EXPECT_EQ(routing.experts, theirs.at(layer).experts);
       EXPECT_EQ(routing.scores, theirs.at(layer).scores);
 
-      // The last layer of a prompt works on the tokens whose logits are asked for only.
+      // The last layer of a prompt computes only the tokens whose logits are requested.
       const std::size_t tokens = layer + 1 == static_cast<int>(facts.n_layers) ? 1 : step.n_tokens;
       ASSERT_EQ(routing.experts.size(), tokens * facts.n_experts_used);
       for (std::size_t token = 0; token < tokens; ++token) {
@@ -133,19 +133,19 @@ TEST_P(Experts, AreTheSameInFastExactAndPlainReadings) {
         std::ranges::sort(chosen);
         EXPECT_GE(chosen.front(), 0);
         EXPECT_LT(chosen.back(), std::int64_t{facts.n_experts});
-        EXPECT_TRUE(std::ranges::adjacent_find(chosen) == chosen.end()) << "an expert twice";
+        EXPECT_TRUE(std::ranges::adjacent_find(chosen) == chosen.end()) << "duplicate expert";
         if (GetParam().scores_fall) {
           EXPECT_TRUE(std::is_sorted(routing.scores.begin() + first, routing.scores.begin() + last,
                                      std::greater<>()))
-              << "the first choice weighs most";
+              << "the first expert must have the highest weight";
         }
       }
     }
   }
 }
 
-// What a user sees: one row per expert, with its slice of the file, best rank and score.
-TEST(ExpertAccesses, OneRowPerRoutedExpertOfADecode) {
+// The rows that users see: one per expert, with its file range, best rank and score.
+TEST(ExpertAccesses, OneRowPerRoutedExpertOfDecode) {
   TracedModel traced(generated_model({.shape = "moe"}));
   const ModelFacts& facts = traced.engine().facts();
   const auto run = traced.run(greedy_tokens(9, 2));

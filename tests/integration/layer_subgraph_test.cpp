@@ -1,32 +1,31 @@
-// Layers 0, 5 and 21 of the tinyllama shape as text, from a graph that the real
-// engine ran. The model is narrower than TinyLlama 1.1B, with its 22 layers: the
-// full width was run once, and the texts differed in nothing but shapes.
+// Layers 0, 5 and 21 of the tinyllama shape as text, from a graph that the real engine ran. The
+// model is narrower than TinyLlama 1.1B but has its 22 layers. The full width was run once: the
+// texts differed only in shapes.
 //
-// UPDATE_GOLDEN=1 rewrites the files; whoever reads the diff checks it by hand.
-// They were, line by line against the graph that llama.cpp builds (the loop of
-// src/models/llama.cpp, build_qkv, build_attn and build_ffn of llama-graph.cpp,
-// cpy_k, cpy_v, get_k and get_v of the cache):
+// UPDATE_GOLDEN=1 rewrites the files; check the diff by hand. The current files were checked
+// line by line against the graph that llama.cpp builds (the loop of src/models/llama.cpp;
+// build_qkv, build_attn and build_ffn of llama-graph.cpp; cpy_k, cpy_v, get_k and get_v of the
+// cache):
 //   - Input norm: RMS_NORM of the layer's input, times attn_norm.
-//   - Q, K, V: a product with one weight each, reshaped to heads; Q and K turned
-//     by ROPE with inp_pos, V not. No rope factors: this shape has none. In the
-//     order in which build_attn expands them: Q, V, K.
-//   - Cache: K and V, viewed as rows, are set into cache_k and cache_v at the
-//     positions of their own index inputs. What attention reads are views of the
-//     caches, permuted, each behind the SET_ROWS that fills it: edges from both.
-//   - Attention: FLASH_ATTN_EXT of permuted Q, K, V and the mask, reshaped, times
-//     attn_output.
-//   - Residual: ffn_inp adds the layer's input, past everything between.
-//   - Feed-forward: norm times ffn_norm; gate and up from it; SWIGLU of both;
-//     down; l_out adds ffn_inp.
-//   - Layer 0 takes embd from outside (the embedding), twice: norm and residual.
-//     Its neighbours behind are the norm and the residual sum of layer 1.
-//   - Layer 5 takes l_out-4, twice, and gives l_out-5 to norm and residual sum of
-//     layer 6. All edges to other layers carry their mark.
-//   - Layer 21, the last, picks the rows of out_ids: of its attention's output
-//     and of its input (which skips to there), so l_out-20 is read twice, and
-//     ffn_inp adds the picked ones. Behind it is the output's norm alone.
-//   - 49, 49 and 51 nodes, 56, 56 and 59 edges; the sum of all sources, and two
-//     more for the caches.
+//   - Q, K, V: one matrix product each, reshaped to heads. ROPE with inp_pos is applied to Q
+//     and K, not to V. This shape has no rope factors. Order, as build_attn expands them: Q, V,
+//     K.
+//   - Cache: K and V, viewed as rows, are written to cache_k and cache_v at the positions of
+//     their own index inputs. Attention reads permuted views of the caches, each after the
+//     SET_ROWS that fills it: edges from both.
+//   - Attention: FLASH_ATTN_EXT of permuted Q, K, V and the mask, reshaped, times attn_output.
+//   - Residual: ffn_inp adds the layer's input directly.
+//   - Feed-forward: norm times ffn_norm; gate and up from it; SWIGLU of both; down; l_out adds
+//     ffn_inp.
+//   - Layer 0 reads embd (the embedding) from outside twice: for norm and residual. Its
+//     successors are the norm and the residual sum of layer 1.
+//   - Layer 5 reads l_out-4 twice, and passes l_out-5 to the norm and residual sum of layer 6.
+//     All edges to other layers are marked.
+//   - Layer 21, the last, selects the rows of out_ids from its attention's output and from its
+//     input (the residual). So l_out-20 is read twice, and ffn_inp adds the selected rows. Its
+//     only successor is the output norm.
+//   - 49, 49 and 51 nodes; 56, 56 and 59 edges: the sum of all sources, and two more for the
+//     caches.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -55,8 +54,8 @@ std::string shape_text(const Tensor& tensor) {
   return text;
 }
 
-// One line per node: number, category, op, name, type, shape, what the input
-// means; and the numbers of what it needs, with * where another layer is involved.
+// One line per node: number, category, op, name, type, shape and label of an input; then the
+// numbers of its sources, with * for those in another layer.
 std::string to_text(const GraphTemplate& graph, LayerId layer, const LayerSubgraph& subgraph) {
   std::map<TensorId, std::size_t> numbers;
   for (const LayerNode& node : subgraph.nodes) numbers.emplace(node.tensor, numbers.size() + 1);
@@ -79,7 +78,7 @@ std::string to_text(const GraphTemplate& graph, LayerId layer, const LayerSubgra
   return text;
 }
 
-TEST(LayerSubgraph, OfTinyLlamaIsAsCheckedByHand) {
+TEST(LayerSubgraph, MatchesGoldenFilesOfTinyLlama) {
   modelgen::ModelSpec spec;
   spec.shape = "tinyllama-1.1b";
   spec.dims = {.layers = 22, .embd = 512, .heads = 8, .kv_heads = 2, .ff = 768, .vocab = 1000};

@@ -1,6 +1,5 @@
-// Every question of analysis/ about what the real engine recorded, against its
-// second, naive way: dense, mixture of experts, state space, and both kinds of
-// model split over files.
+// Every query of analysis/ on real recordings, against its naive reference implementation:
+// dense, mixture of experts, state space, and both kinds of split model files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class Questions : public ::testing::TestWithParam<Shape> {
   }
   static ContextOptions context() {
     ContextOptions context = TracedModel::small_context();
-    context.ubatch = 16;  // a prompt in two steps
+    context.ubatch = 16;  // two steps for a prompt
     return context;
   }
 
@@ -50,7 +49,7 @@ class Questions : public ::testing::TestWithParam<Shape> {
   const SessionIndex index_ = SessionIndex::build(reader_).value();
 };
 
-TEST_P(Questions, SumsOverSteps) {
+TEST_P(Questions, AggregatesOverSteps) {
   Dice dice(1);
   for (int i = 0; i < 60; ++i) expect_picture(reader_, index_, random_picture(dice, index_));
   expect_parts_shared(reader_, index_, {});
@@ -99,7 +98,7 @@ TEST_P(Questions, AccessesAndGraphs) {
     EXPECT_EQ(expect_whole_layers(**reader_.graph(id)), 2);
 }
 
-TEST_P(Questions, SessionsAsAWhole) {
+TEST_P(Questions, WholeSessions) {
   const auto validation = validate(run_.file);
   ASSERT_TRUE(validation.has_value());
   EXPECT_TRUE(validation->passed());
@@ -112,9 +111,9 @@ TEST_P(Questions, SessionsAsAWhole) {
   expect_compared(left, left);
 }
 
-// The same session as machines of little memory would have recorded it: what to pin are
-// weights that every token reads, and of a mixture the experts that most tokens choose.
-TEST_P(Questions, ReportOfAMachineWithLessMemoryThanWeights) {
+// The same session as if recorded on machines with less memory. The weights to pin are those
+// that every token reads and, in a mixture of experts, the experts that most tokens select.
+TEST_P(Questions, ReportWithLessMemoryThanWeights) {
   const std::uint64_t distinct =
       report_figures(run_.file, index_, reader_).value().weights_distinct.v;
   RandomSession session = read_session(run_.file).value();

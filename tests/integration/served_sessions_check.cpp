@@ -74,7 +74,7 @@ FiveTotals totals_of_csv(const std::string& text) {
   return totals;
 }
 
-// Shares of a step add up to it but for the rounding of doubles.
+// The parts of a step add up to its total, except for the rounding of doubles.
 void expect_about(double served, std::uint64_t walked, const std::string& of) {
   const auto expected = static_cast<double>(walked);
   EXPECT_NEAR(served, expected, 1e-9 * expected) << of;

@@ -1,5 +1,5 @@
-// SQL over what the real engine recorded, against the naive way to every row
-// (sql_check.h): dense, mixture of experts, state space, split over files.
+// SQL over real recordings, compared row by row with a naive reference implementation
+// (sql_check.h): dense, mixture of experts, state space, split model files.
 #include <gtest/gtest.h>
 
 #include "tests/analysis/sql/sql_check.h"
@@ -8,7 +8,7 @@
 namespace tt::test {
 namespace {
 
-TEST(SqlTables, OfRecordedSessionsAreTheNaiveRows) {
+TEST(SqlTables, MatchReferenceRowsOfRecordedSessions) {
   struct Shape {
     const char* name;
     int splits;

@@ -1,4 +1,4 @@
-// How much memory C++ code asks for: the test program replaces operator new.
+// Measures the memory that C++ code allocates: the test program replaces operator new.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@ namespace tt::test {
 
 // Starts a new measurement.
 void reset_allocation_peak();
-// The most bytes that were held at once since then, beyond those held at its start.
+// The peak of allocated bytes since the reset, above the level at the reset.
 std::size_t allocation_peak();
 
 }  // namespace tt::test

@@ -1,4 +1,4 @@
-// A function run in a process of its own, which a test may kill.
+// A function run in a child process, which a test may kill.
 #pragma once
 
 #include <signal.h>
@@ -13,7 +13,7 @@ namespace tt::test {
 
 class ChildProcess {
  public:
-  // `body` gives the exit status. It must not use gtest: the child ends with _exit().
+  // `body` returns the exit status. It must not use gtest: the child ends with _exit().
   template <class Body>
   explicit ChildProcess(Body body) : pid_(fork()) {
     if (pid_ < 0) std::abort();
@@ -29,7 +29,7 @@ class ChildProcess {
     ::kill(pid_, SIGKILL);
     wait();
   }
-  // Its exit status; -1 if a signal ended it.
+  // Returns the exit status; -1 if a signal ended the process.
   int wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -41,7 +41,7 @@ class ChildProcess {
   pid_t pid_;
 };
 
-// A T that children made afterwards share with this process: what they tell outlives them.
+// A T in memory shared with child processes forked later: their writes remain after they die.
 template <class T>
 class Shared {
  public:

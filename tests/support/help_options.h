@@ -1,4 +1,4 @@
-// The options that a program of ours lists in its --help.
+// Parses the options that a program lists in its --help.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace tt {
 
 struct HelpOption {
   std::string name;      // the first long one, "--ctx-size"
-  std::string variable;  // of the environment; empty: none is named
+  std::string variable;  // environment variable; empty: none is listed
   std::string type;      // of its value; empty: a flag
-  std::string text;      // what people are told
+  std::string text;      // the description
 };
 
-// Behind an option's other names.
+// The value type, which follows the option's other names.
 inline std::string type_in(const std::string& text) {
   static const std::regex kType(R"((?:, +--[a-z0-9-]+(?:\{false\})?)* *([^ ]*).*)");
   return std::regex_replace(text, kType, "$1");
 }
 
-// Each but --help and --version, which are about the program itself.
+// All options except --help and --version.
 inline std::vector<HelpOption> options_in(const std::string& help) {
   static const std::regex kHead(R"(^ +(?:-\w, +)?(--[a-z0-9-]+)(.*)$)");
   static const std::regex kVariable(R"(\(Env:([A-Z0-9_]+)\)(?: (?:Excludes|Needs):[ -z]*)?)");

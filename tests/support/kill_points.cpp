@@ -39,8 +39,9 @@ Function* real(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Preloaded into tt-server with TT_TEST_DIE_IN_FINISH=n it dies before the nth change of the
-// end of a session that it began: an end begins by giving up the room kept for it.
+// When preloaded into tt-server with TT_TEST_DIE_IN_FINISH=n, the process dies before the nth
+// file change of finishing a session that it began. Finishing starts by removing the file that
+// reserves disk space for it.
 void look_for_the_end(const char* removed) {
   const char* nth = std::getenv("TT_TEST_DIE_IN_FINISH");
   if (nth == nullptr || !session_began || deadly != 0) return;
@@ -81,7 +82,7 @@ ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
   return libc(fd, bytes, size, at);
 }
 
-// What was written survives a kill, flushed or not: the tests need not wait for the disk.
+// Written data survives a kill whether it was flushed or not: tests need not wait for the disk.
 int fdatasync(int) { return 0; }
 int fsync(int) { return 0; }
 

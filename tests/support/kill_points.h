@@ -1,8 +1,8 @@
-// Where a process may die: right before a call by which a file or a folder changes. All the
-// files that a kill can leave are those before some such call, or in the middle of one that
-// writes. The functions of kill_points.cpp stand before libc's in the program that they are
-// linked into (or loaded before, LD_PRELOAD), and do what those do until somebody asks for more;
-// but nothing is flushed to the disk.
+// Kill points: a process can be killed right before each call that changes a file or folder.
+// The file states that a kill can leave behind are those before such a call, or within a write.
+// The functions of kill_points.cpp override libc's in the program that links them (or preloads
+// them with LD_PRELOAD). They only forward to libc until die_before_change() is called, but
+// nothing is flushed to the disk.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace tt::test {
 
 enum class Torn : bool { No, Half };
 
-// Such calls of this process so far, of all its threads.
+// The number of such calls of this process so far, in all its threads.
 std::uint64_t changes();
 
-// Before the nth from now on (1: the next) this process ends as by SIGKILL; of a torn write
-// the first half reached the file.
+// Kills this process (SIGKILL) before the nth such call from now on (1: the next). With
+// Torn::Half, the first half of a torn write reaches the file.
 void die_before_change(std::uint64_t nth, Torn torn = Torn::No);
 
 }  // namespace tt::test

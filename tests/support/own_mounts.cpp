@@ -15,14 +15,14 @@ bool own_mounts() {
   const auto user = geteuid();
   const auto group = getegid();
   if (unshare(CLONE_NEWNS) != 0) {
-    // Who is not root may where users have namespaces. Files made there need an owner.
+    // A non-root user may mount where user namespaces are enabled. Files made there need an owner.
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
     std::ofstream("/proc/self/setgroups") << "deny";
     std::ofstream("/proc/self/uid_map") << std::format("{0} {0} 1", user);
     std::ofstream("/proc/self/gid_map") << std::format("{0} {0} 1", group);
   }
-  // Nothing of this is to reach other processes. Not through "/", which is no
-  // mount point in a chroot.
+  // Mounts must not propagate to other processes. Not set through "/", which is not a mount
+  // point in a chroot.
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream fields(line);

@@ -1,11 +1,11 @@
-// Mounts that other processes do not see.
+// Mounts that are invisible to other processes.
 #pragma once
 
 namespace tt::test {
 
-// From here on what this thread mounts is seen by it and by the threads and processes that it
-// starts, and goes with them. False: this machine does not allow it, as in a container without
-// CAP_SYS_ADMIN.
+// From now on, mounts of this thread are visible only to it and to the threads and processes
+// that it starts, and end with them. Returns false if the system does not allow it, for example
+// in a container without CAP_SYS_ADMIN.
 bool own_mounts();
 
 }  // namespace tt::test

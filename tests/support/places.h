@@ -1,6 +1,6 @@
-// Where what tests need lies. These absolute paths stand in one object, which CMake
-// writes (CMakeLists.txt): all others are the same in every clone, so that a new one
-// finds them in the compiler cache.
+// Absolute paths that tests need. They are in one object file that CMake generates
+// (CMakeLists.txt): all others are the same in every clone, so that the compiler cache works
+// for a new clone.
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ bool obey_permissions() {
   __user_cap_data_struct held[2]{};
   if (syscall(SYS_capget, &header, held) != 0) return false;
   for (const int power : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}) {
-    // A program that root starts gets all that is in the bounding set.
+    // A program that root starts gets all capabilities of the bounding set.
     if (geteuid() == 0 && prctl(PR_CAPBSET_READ, power) == 1 &&
         prctl(PR_CAPBSET_DROP, power) != 0) {
       return false;
@@ -55,13 +55,13 @@ ReadOnlyFolder::ReadOnlyFolder(const fs::path& folder)
       fs::permissions(path, kWrite, fs::perm_options::remove);
     if (!obey_permissions()) {
       problem_ =
-          "This process may neither mount nor give up root's power over permissions. For a "
+          "This process can neither mount nor drop root's capability to bypass permissions. For a "
           "container: docker run --cap-add SETPCAP, or --privileged";
       return;
     }
     std::printf("read-only folder: by permissions\n");
   }
-  if (access(folder.c_str(), W_OK) == 0) problem_ = "It can be written still.";
+  if (access(folder.c_str(), W_OK) == 0) problem_ = "The folder is still writable.";
 }
 
 ReadOnlyFolder::~ReadOnlyFolder() {

@@ -1,4 +1,4 @@
-// What cannot be written or read, also by root.
+// Folders that cannot be written, and files that cannot be read, also by root.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace tt::test {
 
-// Root reads and writes in spite of permissions. Takes that power from this thread for good, and
-// from the threads and programs that it starts. False: it cannot be given up.
+// Drops root's capability to bypass file permissions, permanently, for this thread and for the
+// threads and programs that it starts. Returns false if it cannot be dropped.
 bool obey_permissions();
 
-// As long as this lives, nothing in `folder` can be written by this thread and by what it starts.
-// The folder is mounted read-only over itself (EROFS) where this process may mount
-// (own_mounts.h); else it and what is in it lose the permission to be written, and this thread
-// obeys permissions from then on (EACCES).
+// While this object lives, this thread and what it starts cannot write in `folder`. The folder
+// is mounted read-only over itself (EROFS) if this process may mount (own_mounts.h). Otherwise
+// the write permissions of the folder and its content are removed, and this thread obeys
+// permissions from then on (EACCES).
 class ReadOnlyFolder {
  public:
   explicit ReadOnlyFolder(const std::filesystem::path& folder);
@@ -23,7 +23,7 @@ class ReadOnlyFolder {
   ReadOnlyFolder(const ReadOnlyFolder&) = delete;
   ReadOnlyFolder& operator=(const ReadOnlyFolder&) = delete;
 
-  // Why it can be written still; empty: it cannot.
+  // Why the folder is still writable; empty: it is not.
   const std::string& problem() const { return problem_; }
 
  private:

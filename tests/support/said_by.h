@@ -1,4 +1,4 @@
-// What another program says, stdout and stderr, which has to end well.
+// Runs another program, which must exit with 0, and returns its stdout and stderr.
 #pragma once
 
 #include <gtest/gtest.h>

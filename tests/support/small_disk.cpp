@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMebibyte = 1 << 20;
-constexpr std::int64_t kMostToFill = 256 * kMebibyte;  // it is memory
+constexpr std::int64_t kMostToFill = 256 * kMebibyte;  // a tmpfs uses memory
 
-// Of those that this process may write, the ones small enough to be filled up.
+// Writable tmpfs mounts that are small enough to fill.
 std::vector<fs::path> small_tmpfs() {
   std::vector<fs::path> found;
   std::ifstream mounts("/proc/self/mountinfo");
@@ -58,7 +58,7 @@ SmallDisk::SmallDisk(int mebibytes) {
     if (take_rest_of(tmpfs, mebibytes)) return;
   }
   problem_ =
-      "This process may not mount, and there is no tmpfs of at most 256 MiB that it may fill "
+      "This process cannot mount, and found no tmpfs of at most 256 MiB to fill "
       "instead. For a container: docker run --tmpfs /small:size=64m,mode=1777, or --privileged";
 }
 

@@ -1,4 +1,4 @@
-// A file system of a few MiB that a test may fill to the last byte.
+// A file system of a few MiB that a test may fill completely.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,12 @@
 
 namespace tt::test {
 
-// A tmpfs that only this process and its children see (own_mounts.h). Where nothing can be
-// mounted: a folder in a small tmpfs that the container has anyway (Docker's /dev has 64 MiB),
-// which is filled up but for so many MiB; other such tests then wait until this object goes.
-// Not /dev/shm, where browsers of other tests work.
-// Either way the kernel says ENOSPC and statvfs() how much is left. What is in it goes with the
-// object, or else with the next one.
+// A tmpfs that is visible only to this process and its children (own_mounts.h). Where mounting
+// is not possible: a folder in a small existing tmpfs of the container (Docker's /dev has 64
+// MiB), which is filled until `mebibytes` are left; other such tests wait until this object is
+// destroyed. Not /dev/shm, which the browsers of other tests use. In both cases writes fail
+// with ENOSPC and statvfs() returns the free space. The content is removed with the object or,
+// after a crash, by the next one.
 class SmallDisk {
  public:
   explicit SmallDisk(int mebibytes);
@@ -21,7 +21,7 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  // Why there is none, and what would help; empty: there is one.
+  // Why there is no disk, and how to get one; empty: there is one.
   const std::string& problem() const { return problem_; }
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
@@ -34,7 +34,7 @@ class SmallDisk {
   std::string problem_;
   bool mounted_ = false;
   int lock_ = -1;
-  int filler_ = -1;  // a file without a name: it goes with the process, however that ends
+  int filler_ = -1;  // an unnamed file: it is removed when the process ends, however that ends
 };
 
 }  // namespace tt::test

@@ -1,4 +1,4 @@
-// A folder of its own for a test, removed with everything in it at the end.
+// A temporary folder for a test, removed with its content at the end.
 #pragma once
 
 #include <stdlib.h>

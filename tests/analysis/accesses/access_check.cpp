@@ -19,7 +19,7 @@
 namespace tt::test {
 namespace {
 
-// What the rows of one access of a template have in common.
+// Properties shared by all rows of one access of a template.
 struct Named {
   Tensor tensor;
   std::string kind, output;                          // of the op
@@ -99,7 +99,7 @@ bool passes(const Row& row, const AccessQuery& query) {
          (of.lower_kind.contains(op) || of.lower_output.contains(op));
 }
 
-// From rows in time order.
+// `rows` must be in time order.
 void sort(std::vector<Row>& rows, Order<AccessSort> order) {
   if (order.by == AccessSort::ByTime) {
     if (order.descending) std::ranges::reverse(rows);
@@ -116,7 +116,7 @@ void sort(std::vector<Row>& rows, Order<AccessSort> order) {
   if (order.by == AccessSort::ByOffset) {
     by([](const Row& r) { return std::pair(r.access.range.file, r.access.range.offset); });
     std::ranges::stable_partition(rows, [](const Row& r) { return !r.access.range.empty(); });
-    // Those without a place in a file come last, in time order.
+    // Rows without a file range come last, in time order.
     const auto lacking =
         std::ranges::find_if(rows, [](const Row& r) { return r.access.range.empty(); });
     std::ranges::sort(lacking, rows.end(), {}, &Row::place);
@@ -149,7 +149,7 @@ constexpr Order<AccessSort> kOrders[] = {
     {AccessSort::ByBytes, true},   {AccessSort::ByOffset, false}, {AccessSort::ByOffset, true},
     {AccessSort::ByTensor, false}, {AccessSort::ByTensor, true}};
 
-// A question that `model`, some row, is an answer to.
+// A query that matches the row `model`.
 AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
   AccessQuery query;
   const Tensor& tensor = model.of->tensor;
@@ -173,7 +173,7 @@ AccessQuery random_question(Dice& dice, const Row& model, std::uint32_t steps) {
   return query;
 }
 
-// From page to page, by what an index knows where there is one.
+// Reads all pages, with the index if not null.
 std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
                    const std::vector<Row>& expected, std::size_t limit, const SessionIndex* index) {
   std::size_t at = 0;
@@ -197,7 +197,7 @@ std::uint64_t walk(const SessionReader& reader, const AccessQuery& query,
   return at;
 }
 
-// A few rows behind any one: on a page that is full early most steps need not be looked at.
+// Reads a few rows after a random row: most steps are not needed for a page that is full early.
 std::uint64_t expect_page_behind(const SessionReader& reader, const AccessQuery& query,
                                  const std::vector<Row>& expected, Dice& dice,
                                  const SessionIndex& index) {
@@ -219,7 +219,7 @@ std::uint64_t expect_page_behind(const SessionReader& reader, const AccessQuery&
   return page->rows.size();
 }
 
-// Those that have a row that passes, and no other.
+// MatchingSteps must contain exactly the steps with matching rows.
 void expect_steps(const SessionIndex& index, const AccessQuery& query,
                   const std::vector<Row>& passing) {
   const MatchingSteps matching(index, query.filter, query.phase);
@@ -257,10 +257,10 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
     passing.clear();
     std::ranges::copy_if(all, std::back_inserter(passing),
                          [&](const Row& row) { return passes(row, query); });
-    // Few pages: each is a pass over the session.
+    // Few pages, because each page walks the session.
     const std::size_t limit = 1 + passing.size() / (1 + dice.size(5)) + dice.size(2);
     for (const Order<AccessSort> order : kOrders) {
-      SCOPED_TRACE(::testing::Message() << "question " << i << " by " << static_cast<int>(order.by)
+      SCOPED_TRACE(::testing::Message() << "query " << i << " by " << static_cast<int>(order.by)
                                         << (order.descending ? " down" : " up"));
       query.order = order;
       std::vector<Row> expected = passing;
@@ -269,7 +269,7 @@ std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, i
       for (int k = 0; k < 2; ++k)
         compared += expect_page_behind(reader, query, expected, dice, *index);
 
-      // The same of one step, by number.
+      // The same query on one step, by row offset.
       const StepId step{static_cast<std::uint32_t>(dice.below(steps))};
       const PageRange range{.from = dice.size(8), .limit = dice.size(40)};
       AccessQuery of_step{.first_step = step, .last_step = step, .filter = query.filter};

@@ -1,5 +1,5 @@
-// The second way to lists of accesses: collect every access of the session, leave
-// out what does not pass, sort, cut.
+// Compares access lists with a reference implementation that collects all accesses of the
+// session, filters, sorts and truncates.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace tt::test {
 
-// `questions` random ones about all steps, in every order, each walked by cursor
-// to its end, with or without the session's index, which knows which steps have a row;
-// and as many about one step. Returns how many rows were compared.
+// Checks `questions` random queries over all steps in every order, paged by cursor to the end,
+// with and without the session's index (it knows which steps have matching rows), and as many
+// queries over one step. Returns the number of compared rows.
 std::uint64_t expect_accesses(const SessionReader& reader, std::uint64_t seed, int questions);
 
 }  // namespace tt::test

@@ -15,7 +15,7 @@ namespace {
 using test::small_step;
 using test::SmallSession;
 
-TEST(AccessPage, IsTheNaiveListOnRandomSessions) {
+TEST(AccessPage, MatchesReferenceOnRandomSessions) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -30,9 +30,9 @@ TEST(AccessPage, IsTheNaiveListOnRandomSessions) {
   EXPECT_GT(compared, 10'000u);
 }
 
-// Long enough that steps are passed over: experts of one word, of two, of too many; rows of
-// an embedding; caches. Every filter that finds few, from any row, both ways.
-TEST(AccessPage, PassesOverStepsThatHoldNothing) {
+// Sessions long enough to skip steps: experts in one 64-bit word, in two, and too many for the
+// index; rows of an embedding; caches. Selective filters, from any row, in both directions.
+TEST(AccessPage, SkipsStepsWithoutMatches) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
@@ -55,7 +55,7 @@ std::vector<Step> steps(std::uint32_t count) {
 
 constexpr std::uint32_t kRowsPerStep = 16;
 
-TEST(AccessPage, ByTimeDerivesNoStepThatIsNotOnIt) {
+TEST(AccessPage, TimeOrderDerivesOnlyStepsOnThePage) {
   const SmallSession session(steps(2000));
   const SessionReader reader = session.reader();
   for (const bool descending : {false, true}) {
@@ -64,7 +64,8 @@ TEST(AccessPage, ByTimeDerivesNoStepThatIsNotOnIt) {
     const auto first = access_page(reader, query, std::nullopt, 40);
     ASSERT_TRUE(first.has_value());
     EXPECT_LE(first->steps_derived, 3u);
-    // 40 rows deep in the session: those on the page, that of the cursor, one for its `next`.
+    // 40 rows deep in the session need the steps of the page, the step of the cursor and one step
+    // for the next cursor.
     const auto deep = access_page(reader, query, AccessPlace{.step = StepId{1500}}, 40);
     ASSERT_TRUE(deep.has_value()) << deep.error().message;
     EXPECT_EQ(deep->rows.size(), 40u);
@@ -72,7 +73,7 @@ TEST(AccessPage, ByTimeDerivesNoStepThatIsNotOnIt) {
   }
 }
 
-TEST(AccessPage, DerivesNothingWhereNothingCanMatch) {
+TEST(AccessPage, DerivesNoStepWhenNothingCanMatch) {
   const SmallSession session(steps(100));
   const SessionReader reader = session.reader();
   for (const auto by : {AccessSort::ByTime, AccessSort::ByBytes}) {
@@ -85,8 +86,8 @@ TEST(AccessPage, DerivesNothingWhereNothingCanMatch) {
   }
 }
 
-// What is asked for is in one step of many; or in none, though the template has it.
-TEST(AccessPage, WithAnIndexReadsFewStepsInVain) {
+// One of many steps has matching rows; or none has, although the template has such accesses.
+TEST(AccessPage, IndexSkipsStepsWithoutMatches) {
   std::vector<Step> many = steps(2000);
   for (Step& step : many) {
     if (step.id.v != 1500) step.slots = {SlotValues{.ints = {99}, .floats = {}}};
@@ -118,8 +119,8 @@ TEST(AccessPage, WithAnIndexReadsFewStepsInVain) {
   EXPECT_EQ(asked, 1);
 }
 
-// In an order that all steps have rows in, a page behind one of them reads those on it.
-TEST(AccessPage, WithAnIndexReadsStepsThatCanBeOnIt) {
+// All steps have matching rows: a page after a cursor reads only the steps on it.
+TEST(AccessPage, IndexReadsOnlyStepsOnThePage) {
   const SmallSession session(steps(2000));
   const SessionReader reader = session.reader();
   const auto index = SessionIndex::build(reader);
@@ -138,7 +139,7 @@ TEST(AccessPage, WithAnIndexReadsStepsThatCanBeOnIt) {
   }
 }
 
-TEST(AccessPage, WithoutAnIndexEndsWhereNoTemplateCanMatch) {
+TEST(AccessPage, StopsWithoutIndexWhenNoTemplateMatches) {
   const SmallSession session(steps(2000));
   const auto page = access_page(
       session.reader(), {.filter = {.tensor = {.name = "no such tensor"}}}, std::nullopt, 40);
@@ -147,8 +148,8 @@ TEST(AccessPage, WithoutAnIndexEndsWhereNoTemplateCanMatch) {
   EXPECT_EQ(page->steps_read, kMostReadInVain);
 }
 
-// A session has grown since its index was made: what that does not know is read.
-TEST(AccessPage, AnIndexMayLagBehind) {
+// The session has grown since the index was built: steps that are not in the index are read.
+TEST(AccessPage, AcceptsOutdatedIndex) {
   const test::TempFolder folder;
   const auto path = folder.path() / "running.ttrace";
   test::RandomSession whole = test::plausible_session(5, 400), part = whole;
@@ -180,8 +181,8 @@ TEST(AccessPage, AnIndexMayLagBehind) {
   }
 }
 
-// Nobody knows what was in it: an error, and not a page that lacks rows.
-TEST(AccessPage, ADamagedStepIsNotPassedOver) {
+// A damaged step may have had matching rows: the page is an error, not incomplete.
+TEST(AccessPage, DamagedStepIsAnError) {
   const SmallSession session(steps(400));
   {
     auto db = Database::open(session.path, Database::Mode::ReadWrite);
@@ -203,7 +204,7 @@ TEST(AccessPage, ADamagedStepIsNotPassedOver) {
   }
 }
 
-TEST(AccessPage, EndsWhenNobodyWantsItAnyMore) {
+TEST(AccessPage, CanBeCancelled) {
   const SmallSession session(steps(100));
   const SessionReader reader = session.reader();
   for (const auto by : {AccessSort::ByTime, AccessSort::ByBytes}) {
@@ -216,7 +217,7 @@ TEST(AccessPage, EndsWhenNobodyWantsItAnyMore) {
   }
 }
 
-TEST(AccessPage, OfACursorThatNamesNoRowIsNotFound) {
+TEST(AccessPage, UnknownCursorIsNotFound) {
   const SmallSession session(steps(2));
   const SessionReader reader = session.reader();
   for (const AccessPlace place :
@@ -228,7 +229,7 @@ TEST(AccessPage, OfACursorThatNamesNoRowIsNotFound) {
   }
 }
 
-TEST(AccessPage, OfNoRowsIsEmpty) {
+TEST(AccessPage, LimitZeroIsEmpty) {
   const SmallSession session(steps(2));
   const auto page = access_page(session.reader(), {}, std::nullopt, 0);
   ASSERT_TRUE(page.has_value());
@@ -236,8 +237,8 @@ TEST(AccessPage, OfNoRowsIsEmpty) {
   EXPECT_FALSE(page->next.has_value());
 }
 
-// A session that is being recorded: steps come while a client goes from page to page.
-TEST(AccessPage, AWalkReturnsEveryRowOnceWhileTheSessionGrows) {
+// The session is being recorded: steps are added while a client reads pages.
+TEST(AccessPage, PagingReturnsEachRowOnceWhileTheSessionGrows) {
   for (const auto by :
        {AccessSort::ByTime, AccessSort::ByBytes, AccessSort::ByOffset, AccessSort::ByTensor}) {
     for (const bool descending : {false, true}) {
@@ -265,7 +266,7 @@ TEST(AccessPage, AWalkReturnsEveryRowOnceWhileTheSessionGrows) {
         const auto page = access_page(*reader, {.order = {by, descending}}, after, 7);
         ASSERT_TRUE(page.has_value()) << page.error().message;
         for (const AccessRow& row : page->rows)
-          EXPECT_TRUE(seen.insert(row.place).second) << "step " << row.place.step.v << " twice";
+          EXPECT_TRUE(seen.insert(row.place).second) << "duplicate in step " << row.place.step.v;
         after = page->next;
         if (written < 12) add();
       } while (after);

@@ -1,4 +1,4 @@
-// What passes a filter of ops and accesses, looked up by its words alone.
+// Reference implementation of the op and access filters.
 #pragma once
 
 #include <cstdint>

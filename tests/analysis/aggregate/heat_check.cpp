@@ -74,7 +74,7 @@ TraceFilter random_cut(Dice& dice, const SessionIndex& index) {
   const std::size_t count = index.steps().size();
   std::size_t first = dice.below(count), last = dice.below(count);
   if (last < first) std::swap(first, last);
-  // Somewhere in a step, but where it begins.
+  // A position within a step, not at its begin.
   const auto within = [&](auto begin, auto end) {
     return begin + 1 +
            static_cast<decltype(begin)>(dice.below(
@@ -104,7 +104,7 @@ void expect_parts_shared(const SessionReader& reader, const SessionIndex& index,
   expect_breakdown(reader, index, Axis::Tensor, filter);
 }
 
-// Of each row what a picture with that row alone has of it.
+// Compares each row with a raster filtered to that row.
 void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,
                       const TraceFilter& filter) {
   SCOPED_TRACE(to_text(by));
@@ -146,7 +146,7 @@ void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Ax
         EXPECT_NEAR(of(row), left[row.key], tolerance) << row.name;
         left.erase(row.key);
       }
-      for (const auto& [key, amount] : left) EXPECT_EQ(amount, 0) << "no row for " << key;
+      for (const auto& [key, amount] : left) EXPECT_EQ(amount, 0) << "missing row for " << key;
       EXPECT_NEAR(of(found->total), slow.total, tolerance);
     }
   }
@@ -162,7 +162,7 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
   for (const BreakdownRow& row : whole->rows) amounts.push_back(row.all.of(query.value));
   std::ranges::sort(amounts, std::greater());
   const std::size_t n = amounts.size();
-  // Of whole percents, in whole numbers.
+  // Integer arithmetic on whole percents.
   const auto hot_percent = static_cast<std::size_t>(std::lround(100 * query.hot_share));
   const auto cold_percent = static_cast<std::size_t>(std::lround(100 * query.cold_share));
   const std::size_t hot = (n * hot_percent + 99) / 100, cold = n * cold_percent / 100;
@@ -185,7 +185,7 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
     EXPECT_EQ(of.size.v, classes[heat].second);
     EXPECT_NEAR(of.sums.of(query.value), sums[heat], 1e-9 * std::max(1.0, sums[heat]));
   }
-  // A page is a stretch of the whole, and what is about all rows stays so.
+  // A page is a range of the full table; totals and counts are those of all rows.
   for (const PageRange page :
        {PageRange{.from = 0, .limit = 3}, {.from = n / 2, .limit = 2}, {.from = n, .limit = 5}}) {
     HotQuery part = query;
@@ -211,7 +211,7 @@ void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query) {
   }
 }
 
-// Every read of a file, one after the other.
+// Walks every file read in order.
 std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,
                                 const TraceFilter& filter, std::uint64_t gap) {
   ReadOrder total;

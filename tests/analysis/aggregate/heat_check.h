@@ -1,6 +1,5 @@
-// The second way to what is summed over steps (analysis/aggregate/raster.h, breakdown.h,
-// sequentiality.h): every access of every step, one by one, into the cell or the row
-// that it belongs to.
+// Compares sums over steps (analysis/aggregate/raster.h, breakdown.h, sequentiality.h) with a
+// reference implementation that adds each access of each step to its cell or row.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +11,26 @@
 
 namespace tt::test {
 
-// Every cell of a picture, and its totals.
+// Compares all cells of a raster and its totals.
 void expect_picture(const SessionReader& reader, const SessionIndex& index,
                     const RasterQuery& query);
-// Any question about any session.
+// A random query for any session.
 RasterQuery random_picture(Dice& dice, const SessionIndex& index);
 
-// A stretch of time, of tokens, or both, whose edges lie within steps where they can.
+// A random range of time, tokens or both, with edges within steps where possible.
 TraceFilter random_cut(Dice& dice, const SessionIndex& index);
-// How often ops ran, and their time, by the parts of what they read: on the axes that
-// divide them, over time and steps and at once, and in breakdowns.
+// Compares op counts and times divided among the parts that ops read: on the axes that divide
+// them, by time, by step and in total, and in breakdowns.
 void expect_parts_shared(const SessionReader& reader, const SessionIndex& index,
                          const TraceFilter& filter);
 
-// Every row and column of a breakdown, of each phase, by a walk for each.
+// Compares each row and column of a breakdown, in each phase.
 void expect_breakdown(const SessionReader& reader, const SessionIndex& index, Axis by,
                       const TraceFilter& filter = {});
-// Against the breakdown, sorted.
+// Compares with the sorted breakdown.
 void expect_hot_and_cold(const SessionIndex& index, const HotQuery& query);
 
-// Returns how many reads there were.
+// Returns the number of reads.
 std::uint64_t expect_read_order(const SessionReader& reader, const SessionIndex& index,
                                 const TraceFilter& filter, std::uint64_t gap);
 

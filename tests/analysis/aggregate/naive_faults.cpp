@@ -19,13 +19,13 @@ class Finding {
   void find() {
     const std::size_t ran = of_.step.op_ends.size();
     if (ran > 0 && of_.fault.at >= of_.step.first_op) {
-      // An op runs until it and all before it have ended.
+      // An op runs until it and all ops before it have ended.
       std::uint32_t op = 0;
       for (Ns end{INT64_MIN}; op < ran; ++op)
         if (end = std::max(end, of_.step.op_ends[op]); end > of_.fault.at) break;
       if (op < ran) of_.op = op;
       if (op == ran || !find_access(op)) {
-        // Another thread may have been at the one before still.
+        // Another thread may still have run the previous op.
         if (op > 0 && find_access(op - 1)) of_.op = op - 1;
       }
     }
@@ -69,7 +69,7 @@ class Finding {
   const Allocation& allocation_;
 };
 
-// Leaves of [from, to) what is in the stretch; returns which part of it that is.
+// Clips `of` to `in`; returns the share that remains.
 double clip(Stretch<std::int64_t>& of, const Stretch<std::int64_t>& in) {
   const auto all = static_cast<double>(of.to - of.from);
   of = {std::max(of.from, in.from), std::min(of.to, in.to)};
@@ -82,7 +82,7 @@ bool passes(const TraceFilter& filter, const NaiveFault& of) {
   return !filter.about_accesses() || (of.access && access_passes(filter, *of.graph, of.of_access));
 }
 
-// Of a fault with a graph, on an axis that says where.
+// The pixels of a fault on an axis other than step, token and time.
 PixelShares pixels(const SessionIndex& index, const RasterAxis& axis, const NaiveFault& of) {
   if (axis.axis == Axis::All) return spread(axis, 0, 1);
   if (of.graph == nullptr) return {};

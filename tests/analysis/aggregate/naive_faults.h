@@ -1,4 +1,5 @@
-// What page faults were for, looked up one by one (analysis/index/fault_places.h, fault_walk.h).
+// Reference lookup of the op and access of each page fault (analysis/index/fault_places.h,
+// fault_walk.h).
 #pragma once
 
 #include <memory>
@@ -15,12 +16,12 @@ struct NaiveFault {
   std::uint64_t count = 1;
   bool told = true;
   PageFault fault{};
-  std::shared_ptr<const GraphTemplate> graph;  // null: the step has none
+  std::shared_ptr<const GraphTemplate> graph;  // null: the step has no template
   std::optional<std::uint32_t> op{};
-  std::optional<std::uint32_t> access{};  // in accesses_of()
-  Access of_access{};                     // that one
+  std::optional<std::uint32_t> access{};  // index in accesses_of()
+  Access of_access{};                     // the access at that index
   std::int32_t expert = -1;
-  FileRange file{};  // of the byte, where it is mapped
+  FileRange file{};  // the faulting byte, if file-backed
 };
 std::vector<NaiveFault> naive_faults(const SessionReader& reader);
 

@@ -24,7 +24,7 @@ double overlap(double begin, double end, double from, double to) {
   return std::max(0.0, std::min(end, to) - std::max(begin, from)) / (end - begin);
 }
 
-// What a step takes of an axis that says when.
+// The range of a step on a step, token or time axis.
 Stretch<std::int64_t> extent(Axis axis, const Step& step) {
   if (axis == Axis::Step) return {step.id.v, std::int64_t{step.id.v} + 1};
   if (axis == Axis::Token)
@@ -32,7 +32,7 @@ Stretch<std::int64_t> extent(Axis axis, const Step& step) {
   return {step.begin.v, std::max(step.end.v, step.begin.v + 1)};
 }
 
-// How much of an op of a step lies in a stretch of an axis that says when.
+// The share of an op of a step within a range of a step, token or time axis.
 double share_in(Axis axis, const Step& step, std::uint32_t op, Stretch<std::int64_t> in) {
   const auto from = static_cast<double>(in.from), to = static_cast<double>(in.to);
   const Stretch<std::int64_t> all = extent(axis, step);
@@ -45,7 +45,7 @@ double share_in(Axis axis, const Step& step, std::uint32_t op, Stretch<std::int6
   return overlap(static_cast<double>(all.from), static_cast<double>(all.to), from, to);
 }
 
-// Whether steps follow one another on an axis: begins and ends never go back.
+// Whether steps are ordered on an axis: begins and ends never decrease.
 bool in_order(const SessionReader& reader, Axis axis) {
   bool ordered = true;
   Stretch<std::int64_t> last{INT64_MIN, INT64_MIN};
@@ -106,9 +106,9 @@ class Painter {
     Allocation allocation;
     std::map<const Access*, std::vector<StepAccess>> rows;
   };
-  // Parts of an access, and how often each was touched.
+  // Parts of an access and the number of touches of each.
   using Parts = std::map<std::uint64_t, std::pair<StepAccess, double>>;
-  // Whole steps of one graph that are summed up: their parts share as one.
+  // Complete steps of one template that are added together: the parts divide the summed amount.
   struct Together {
     std::shared_ptr<OfStep> first;
     struct Sum {
@@ -117,17 +117,18 @@ class Painter {
     };
     std::map<std::uint32_t, Sum> ops;
   };
-  // What is the same in all of them, their pixel of the axis that says when among it.
+  // The properties that such steps have in common, including their pixel on the step, token or
+  // time axis.
   using TogetherKey = std::tuple<TemplateId, AllocationId, Phase, std::size_t, std::uint32_t>;
 
-  // The axis that says when, if one does.
+  // The step, token or time axis; null: the raster has none.
   const RasterAxis* when() const {
     for (const RasterAxis* axis : {&like_.x, &like_.y})
       if (says_when(axis->axis)) return axis;
     return nullptr;
   }
 
-  // What the filter leaves of a stretch of an axis that says when.
+  // Intersects a range of a step, token or time axis with the filter.
   Stretch<std::int64_t> cut(Axis axis, Stretch<std::int64_t> in) const {
     const auto by = [&](const auto& stretch) {
       if (!stretch) return;
@@ -158,8 +159,8 @@ class Painter {
     return shares;
   }
 
-  // The pixel in which the whole of a step counts, 0 where no axis says when. None:
-  // the edge of a pixel, or of the filter, cuts into it, or it is outside.
+  // The pixel that contains the whole step; 0 without a step, token or time axis. nullopt: the
+  // step crosses the edge of a pixel or of the filter, or is outside.
   std::optional<std::uint32_t> whole_in(const Step& step) const {
     if (!sums_up_) return std::nullopt;
     const auto holds = [&](Axis axis, Stretch<std::int64_t> in) {
@@ -261,8 +262,8 @@ class Painter {
     }
   }
 
-  // What an op did goes to its parts as often as they were touched; without any, to the
-  // whole that it may have touched.
+  // Divides the amount of an op among its touched parts in proportion to their touches. Without
+  // touched parts, it goes to the whole range that the op may touch.
   void add_shared(const OfStep& of, std::uint32_t op, const Access* main, double amount,
                   const Parts& parts) {
     const bool of_ops = is_of_ops(query_.x.axis) && is_of_ops(query_.y.axis);
@@ -279,7 +280,7 @@ class Painter {
   const RasterQuery& query_;
   const Raster& like_;
   const TraceFilter& filter_;
-  // Steps that do not follow one another on the axes asked about count one by one.
+  // Steps that are not ordered on the queried axes are added one by one.
   bool sums_up_ = true;
   NaivePicture out_;
   std::map<TogetherKey, Together> together_;

@@ -1,5 +1,5 @@
-// The second way to a picture (analysis/aggregate/raster.h): every op and every access of every
-// step, one by one, into the cells that docs/heat.md says it belongs to.
+// Reference implementation of analysis/aggregate/raster.h: adds each op and each access of each
+// step to its cells, as docs/heat.md defines them.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct NaivePicture {
   double total = 0;
 };
 
-// On the axes of `like`, which answers the same question.
+// Uses the axes of `like`, the result of the same query.
 NaivePicture naive_picture(const SessionReader& reader, const SessionIndex& index,
                            const RasterQuery& query, const Raster& like);
 

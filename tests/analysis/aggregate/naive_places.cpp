@@ -15,7 +15,7 @@ std::string layer_name(LayerId layer) {
   return layer == kNoLayer ? "none" : std::to_string(layer.v);
 }
 
-// The row of an axis of names; empty: on none.
+// The row name on a categorical axis; empty: no row.
 std::string name_on(Axis axis, const Fact& fact) {
   const GraphTemplate& graph = *fact.graph;
   const Op& op = graph.ops[fact.op];
@@ -41,7 +41,7 @@ std::string name_on(Axis axis, const Fact& fact) {
   }
 }
 
-// Whether a row of that name is the fact's: another tensor may have the same name.
+// Whether the row belongs to the fact. Different tensors may have the same name.
 bool is_row(const SessionIndex& index, const RasterAxis& axis, std::size_t row, const Fact& fact) {
   if (axis.rows[row] != name_on(axis.axis, fact)) return false;
   const auto key = static_cast<std::size_t>(axis.keys[row]);
@@ -91,7 +91,7 @@ PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact&
           section.range.from + static_cast<std::int64_t>(fact.address - section.origin);
       return spread(axis, from, from + static_cast<std::int64_t>(fact.span));
     }
-    ADD_FAILURE() << "an address in no buffer";
+    ADD_FAILURE() << "address outside of all buffers";
     return {};
   }
   if (name_on(axis.axis, fact).empty()) return {};

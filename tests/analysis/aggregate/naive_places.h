@@ -1,5 +1,5 @@
-// Where on an axis that says where (analysis/aggregate/trace_axis.h) what a step did lies: looked
-// up row by row and pixel by pixel.
+// Reference lookup of the pixels of an access or op on an axis (analysis/aggregate/trace_axis.h)
+// other than step, token and time.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace tt::test {
 
-// One access of a step, or one of its ops by its main access.
+// One access of a step, or an op with its main access.
 struct Fact {
   const GraphTemplate* graph;
   const Step* step;
   std::uint32_t op;
-  const Access* access = nullptr;  // null: the op has none
+  const Access* access = nullptr;  // null: the op has no access
   FileRange file;
   std::uint64_t address = 0, span = 0;
   std::int32_t expert = -1;
 };
 
-// The pixels that a fact lies on, each with its share of it.
+// The pixels of a fact with the share of each.
 using PixelShares = std::map<std::uint32_t, double>;
 PixelShares spread(const RasterAxis& axis, std::int64_t begin, std::int64_t end);
 PixelShares where(const SessionIndex& index, const RasterAxis& axis, const Fact& fact);

@@ -51,7 +51,7 @@ NaiveSums naive_sums(const SessionReader& reader, Axis axis, std::optional<Phase
     if (step.graph.v == 0 || (phase && step.phase != *phase)) return true;
     const auto graph = reader.graph(step.graph).value();
     const auto accesses = accesses_of(*graph);
-    // A step that lost its times ran all of its ops.
+    // A step without op times that was not cancelled ran all of its ops.
     const bool whole = step.op_ends.empty() && !step.aborted;
     const std::size_t ran = whole ? graph->ops.size() : step.op_ends.size();
     for (std::uint32_t i = 0; i < ran; ++i) {

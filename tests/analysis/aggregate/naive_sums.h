@@ -1,5 +1,5 @@
-// Sums of a session by the names of one axis: every op and every access of every step,
-// one after the other, as docs/heat.md says what counts where.
+// Reference sums of a session by the row names of one axis: walks each op and each access of
+// each step, with the rules of docs/heat.md.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@
 
 namespace tt::test {
 
-// The access that an op's time counts for; null: it makes none.
+// The access that an op's time is attributed to; null: the op has no access.
 const Access* main_access(const GraphTemplate& graph, const std::vector<Access>& accesses,
                           std::uint32_t op);
 
-// By phase, component, layer, op kind or tensor; what has the same name is added up. An op
-// of which no tensor has the time is under "" where tensors are asked for.
+// By phase, component, layer, op kind or tensor; rows of the same name are added. On the tensor
+// axis, an op whose time belongs to no tensor is under "".
 using NaiveSums = std::map<std::string, TraceSums>;
 NaiveSums naive_sums(const SessionReader& reader, Axis axis,
                      std::optional<Phase> phase = std::nullopt);
 
-// `seen` is `expected`, but for the rounding of shares of times.
+// Expects equal sums, except for rounding of time shares.
 void expect_equal_sums(const TraceSums& seen, const TraceSums& expected);
 
 }  // namespace tt::test

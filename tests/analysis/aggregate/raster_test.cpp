@@ -1,4 +1,4 @@
-// Rasters and breakdowns against a walk over every access of every step.
+// Compares rasters and breakdowns with reference implementations that walk every access.
 #include "analysis/aggregate/raster.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::unique_ptr<Opened> opened(const RandomSession& session) {
   return out;
 }
 
-TEST(Raster, EveryPictureIsTheSumOfItsAccesses) {
+TEST(Raster, MatchesReferenceOnRandomSessions) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -50,7 +50,7 @@ TEST(Raster, EveryPictureIsTheSumOfItsAccesses) {
   }
 }
 
-TEST(SessionStatistics, AreTheSumsOfTheAccesses) {
+TEST(SessionStatistics, MatchReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -67,8 +67,8 @@ TEST(SessionStatistics, AreTheSumsOfTheAccesses) {
   }
 }
 
-// Parts are counted in bytes, and these in numbers: more steps than a byte can count.
-TEST(Raster, APixelOfManySteps) {
+// More steps than the 8-bit counters of parts can count.
+TEST(Raster, PixelCoversManySteps) {
   std::uint32_t with_experts = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
@@ -87,9 +87,9 @@ TEST(Raster, APixelOfManySteps) {
   EXPECT_GE(with_experts, 1U);
 }
 
-// What ops did, shared out among experts, files' and buffers' bytes: over all steps, and
-// over stretches that begin and end within steps.
-TEST(Raster, TimeOfParts) {
+// Op counts and times divided among experts and bytes of files and buffers, over all steps and
+// over ranges that begin and end within steps.
+TEST(Raster, DividesOpTimeAmongParts) {
   for (std::uint64_t seed = 0; seed < 7; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -101,8 +101,8 @@ TEST(Raster, TimeOfParts) {
   }
 }
 
-// Lists of ops say that such an op took a negative time: so do sums.
-TEST(Raster, TimesThatGoBack) {
+// Op tables report a negative duration for such an op; sums use the same value.
+TEST(Raster, AcceptsDecreasingTimes) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(with_times_that_go_back(plausible_session(seed, 30), seed));
@@ -119,8 +119,8 @@ TEST(Raster, TimesThatGoBack) {
   }
 }
 
-// As no recorder writes them, but any program can: each step counts by itself.
-TEST(Raster, StepsThatDoNotFollowOneAnother) {
+// No recorder writes unordered steps, but other programs can. Each step is added separately.
+TEST(Raster, AcceptsUnorderedSteps) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     RandomSession shuffled = plausible_session(seed, 20);
@@ -137,7 +137,7 @@ TEST(Raster, StepsThatDoNotFollowOneAnother) {
   }
 }
 
-TEST(Raster, EveryTwoAxesOfADenseSession) {
+TEST(Raster, EveryPairOfAxesMatchesReference) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = small.reader();
   const auto index = SessionIndex::build(reader);
@@ -145,7 +145,7 @@ TEST(Raster, EveryTwoAxesOfADenseSession) {
   for (int x = 0; x <= static_cast<int>(Axis::All); ++x) {
     for (int y = 0; y <= static_cast<int>(Axis::All); ++y) {
       if (says_when(static_cast<Axis>(x)) && says_when(static_cast<Axis>(y))) continue;
-      // Its steps lie at the same time.
+      // All of its steps have the same time.
       for (const Value value : {Value::Touched, Value::Accesses})
         expect_picture(reader, *index,
                        {.x = {.axis = static_cast<Axis>(x), .pixels = 7},
@@ -155,7 +155,7 @@ TEST(Raster, EveryTwoAxesOfADenseSession) {
   }
 }
 
-TEST(Raster, APromptIsSpreadEvenlyOverItsTokens) {
+TEST(Raster, SpreadsPromptEvenlyOverItsTokens) {
   const SmallSession small({small_step(0)});
   const SessionReader reader = small.reader();
   const auto index = SessionIndex::build(reader);
@@ -170,7 +170,7 @@ TEST(Raster, APromptIsSpreadEvenlyOverItsTokens) {
   EXPECT_EQ(found->total, 150);
 }
 
-TEST(SessionIndex, GrowsWithItsSession) {
+TEST(SessionIndex, CanBeExtended) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     RandomSession whole = plausible_session(seed, 50);
@@ -195,8 +195,8 @@ TEST(SessionIndex, GrowsWithItsSession) {
   }
 }
 
-// Whatever a file holds: an answer, and the same number of accesses.
-TEST(SessionIndex, TakesAnySession) {
+// Any file contents: queries succeed and count the same number of accesses.
+TEST(SessionIndex, AcceptsAnySession) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(random_session(seed));
@@ -224,7 +224,7 @@ TEST(SessionIndex, TakesAnySession) {
   }
 }
 
-TEST(SessionIndex, ADamagedStepIsLeftOutAndSaid) {
+TEST(SessionIndex, SkipsAndReportsDamagedSteps) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   {
     auto db = Database::open(small.path, Database::Mode::ReadWrite);
@@ -243,7 +243,7 @@ TEST(SessionIndex, ADamagedStepIsLeftOutAndSaid) {
   EXPECT_EQ(found->damaged_steps, 1U);
 }
 
-TEST(SessionIndex, BuildingItCanBeCalledOff) {
+TEST(SessionIndex, BuildCanBeCancelled) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = small.reader();
   int asked = 0;
@@ -252,7 +252,7 @@ TEST(SessionIndex, BuildingItCanBeCalledOff) {
   EXPECT_EQ(index.error().kind, TraceError::Kind::Cancelled);
 }
 
-TEST(SessionIndex, StepsKnowTheirTotals) {
+TEST(SessionIndex, StoresTotalsOfEachStep) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -273,7 +273,7 @@ TEST(SessionIndex, StepsKnowTheirTotals) {
   }
 }
 
-TEST(Breakdown, EveryRowOfWhatPassesAFilterIsThatOfItsAccesses) {
+TEST(Breakdown, FilteredRowsMatchReference) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -292,8 +292,8 @@ TEST(Breakdown, EveryRowOfWhatPassesAFilterIsThatOfItsAccesses) {
   }
 }
 
-// As only an invented file has it: no row of each, and no memory for them.
-TEST(Breakdown, AStepOfTooManyTokensIsRefused) {
+// Only a crafted file has such a step. Must not allocate a row per token.
+TEST(Breakdown, RejectsStepWithTooManyTokens) {
   Step step = small_step(0);
   step.n_tokens = 4'000'000'000;
   const SmallSession small({step});
@@ -304,7 +304,7 @@ TEST(Breakdown, AStepOfTooManyTokensIsRefused) {
   EXPECT_EQ(breakdown(*index, {.by = Axis::Step})->rows.size(), 1U);
 }
 
-TEST(Breakdown, RowsAddUpToTheTotalWhateverTheyAreGroupedBy) {
+TEST(Breakdown, RowsAddUpToTheTotalOnEveryAxis) {
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));
@@ -335,7 +335,7 @@ TEST(Breakdown, RowsAddUpToTheTotalWhateverTheyAreGroupedBy) {
   }
 }
 
-TEST(Breakdown, EveryRowIsTheSumOfItsAccesses) {
+TEST(Breakdown, RowsMatchReferenceOnEveryAxis) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed, 25));
@@ -351,7 +351,7 @@ TEST(Breakdown, EveryRowIsTheSumOfItsAccesses) {
   }
 }
 
-TEST(Breakdown, HotIsTheFirstTenthAndColdTheLastHalf) {
+TEST(Breakdown, DefaultSharesAre10PercentHotAnd50PercentCold) {
   const auto session = opened(plausible_session(3));
   const auto found = hot_cold(*session->index, {.value = Value::Touched});
   ASSERT_TRUE(found.has_value());
@@ -370,8 +370,8 @@ TEST(Breakdown, HotIsTheFirstTenthAndColdTheLastHalf) {
   EXPECT_EQ(rows, n);
 }
 
-// 0.07 * 100 is 7 and a little more, 0.29 * 100 a little less than 29.
-TEST(Breakdown, SharesOfRowsAreThoseOfThePercentAsked) {
+// In floating point 0.07 * 100 is slightly above 7 and 0.29 * 100 slightly below 29.
+TEST(Breakdown, HotAndColdRowCountsAreExact) {
   const auto session = opened(plausible_session(3, 110));
   std::set<std::size_t> sizes;
   for (std::uint64_t steps = 100; steps <= 110; ++steps) {
@@ -396,7 +396,7 @@ TEST(Breakdown, SharesOfRowsAreThoseOfThePercentAsked) {
   EXPECT_TRUE(sizes.contains(100));
 }
 
-TEST(Sequentiality, IsThatOfTheReadsOneAfterTheOther) {
+TEST(Sequentiality, MatchesReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const auto session = opened(plausible_session(seed));

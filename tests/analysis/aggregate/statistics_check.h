@@ -1,5 +1,5 @@
-// The second way to a session's accesses counted (analysis/aggregate/session_statistics.h): every
-// access of every step, one by one.
+// Compares analysis/aggregate/session_statistics.h with a reference implementation that walks
+// every access of every step.
 #pragma once
 
 #include "analysis/aggregate/session_statistics.h"

@@ -18,12 +18,12 @@ namespace {
 
 using RouterId = std::pair<LayerId, std::uint32_t>;
 
-// A router's choice for one token, as it stands in a slot.
+// A router's selection for one token, as stored in a slot.
 struct Chosen {
   RouterId router;
   Phase phase = Phase::Other;
-  std::int64_t experts = 0;            // to choose from
-  std::int64_t token = -1;             // in the session; -1: unknown
+  std::int64_t experts = 0;            // number of experts
+  std::int64_t token = -1;             // index in the session; -1: unknown
   std::vector<std::int64_t> ranked{};  // valid numbers only
   std::vector<std::pair<std::int64_t, float>> scores{};
   bool first_is_valid = false;
@@ -156,7 +156,7 @@ void expect_pairs(const RouterDetail& detail, const std::vector<Chosen>& choices
     EXPECT_EQ(pair.together, (together[{pair.a, pair.b}]));
     EXPECT_LE(pair.together, before);
     before = pair.together;
-    // Share of tokens with both over what it is when one says nothing of the other.
+    // Lift: share of tokens with both experts, relative to independent experts.
     const double all = static_cast<double>(choices.size());
     const double chance =
         static_cast<double>(times[pair.a]) / all * static_cast<double>(times[pair.b]) / all;
@@ -197,7 +197,7 @@ void expect_tokens(const SessionReader& reader, const RouterDetail& detail,
           static_cast<double>(token.choices * known) / static_cast<double>(token.times * all),
           1e-9 * token.lift);
     }
-    // Rounding may put a lift of exactly 1 on either side.
+    // A lift of exactly 1 may be rounded to either side.
     EXPECT_GE(detail.tokens[i].size() + 1, above);
   }
 }
@@ -222,7 +222,7 @@ struct SliceRead {
   std::uint64_t size;
 };
 
-// Reads of experts, from the accesses one by one.
+// All reads of expert slices, in order.
 std::vector<SliceRead> slice_reads(const SessionReader& reader) {
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> slices;
   std::vector<SliceRead> reads;
@@ -242,7 +242,7 @@ std::vector<SliceRead> slice_reads(const SessionReader& reader) {
   return reads;
 }
 
-// Bytes that an LRU cache saves of the reads from `half` on, by running one.
+// Bytes that a simulated LRU cache saves of the reads from `half` on.
 std::uint64_t simulated_lru(const std::vector<SliceRead>& reads, std::size_t half,
                             std::uint64_t capacity) {
   std::deque<SliceRead> recent;  // newest first
@@ -282,7 +282,7 @@ void expect_pinning(const SessionReader& reader) {
   EXPECT_EQ(found->tried.v, tried);
   EXPECT_EQ(found->slices, sizes.size());
   EXPECT_EQ(found->curve.size(), reads.empty() ? 0U : 10U);
-  // The same reads as a sequence, for memories that are simulated.
+  // The same reads as a ReadSequence for the simulations.
   ReadSequence sequence;
   std::map<std::uint32_t, std::uint32_t> items;
   for (const auto& [slice, size] : reads) {
@@ -298,7 +298,7 @@ void expect_pinning(const SessionReader& reader) {
     EXPECT_EQ(point.best, simulated_belady(sequence, point.capacity).bytes);
     EXPECT_GE(point.best, point.lru);
     EXPECT_GE(point.best, point.pinned);
-    // Most read in the first half first; of equals the one that was read first.
+    // By reads in the first half, descending; ties by first read.
     std::set<std::uint32_t> left, pinned;
     for (const auto& [slice, size] : sizes) left.insert(slice);
     for (std::uint64_t free = point.capacity.v; !left.empty();) {

@@ -1,5 +1,4 @@
-// Experts of sessions written by hand and at random; of real models in
-// tests/tracer/.
+// Expert use of small and random sessions. tests/tracer/ has the tests with real models.
 #include "analysis/experts/experts.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kExperts = 8, kUsed = 2;
 
-// Layers with one router each, the last of which has two; each has a matrix of
-// its experts, 32 bytes a slice.
+// Layers with one router each, except two in the last layer. Each router has an expert weight
+// with slices of 32 bytes.
 GraphTemplate routed_graph(std::uint32_t layers, std::int64_t tokens) {
   GraphMaker m;
   const TensorId x = m.input("inp", {2, 1, tokens}, kF32);
@@ -40,7 +39,7 @@ GraphTemplate routed_graph(std::uint32_t layers, std::int64_t tokens) {
   return std::move(m.graph);
 }
 
-// A prompt and then one token after the other.
+// A prompt and then single-token steps.
 RandomSession random_routing(std::uint64_t seed) {
   Dice dice(seed);
   RandomSession s;
@@ -69,7 +68,7 @@ RandomSession random_routing(std::uint64_t seed) {
         values.ints = {step.n_tokens - 1};
         continue;
       }
-      // The last router of a prompt computes the last token only, now and then none knows which.
+      // The last router of a prompt computes the last token only; sometimes its index is unknown.
       const bool last_only = k + 2 >= step.slots.size() && step.n_tokens > 1;
       const std::size_t tokens = last_only ? 1 + dice.below(2) : step.n_tokens;
       for (std::size_t n = tokens * kUsed; n > 0; --n) {
@@ -93,14 +92,14 @@ RandomSession random_routing(std::uint64_t seed) {
   return s;
 }
 
-TEST(Experts, AreCountedAsOneWouldByHand) {
+TEST(Experts, CountsMatchManualResult) {
   TempFolder folder;
   RandomSession s;
   s.info.id = "hand";
   s.info.n_experts = kExperts;
   s.info.state = SessionState::Done;
   s.templates = {routed_graph(1, 1)};
-  // One layer with two routers; the first takes 3 and 1, 3 and 2, 3 and 1.
+  // One layer with two routers; the first selects 3 and 1, 3 and 2, 3 and 1.
   const std::vector<std::vector<std::int64_t>> chosen = {{3, 1}, {3, 2}, {3, 1}};
   for (std::uint32_t i = 0; i < 3; ++i) {
     Step step;
@@ -143,14 +142,14 @@ TEST(Experts, AreCountedAsOneWouldByHand) {
   ASSERT_TRUE(detail.has_value());
   ASSERT_EQ(detail->pairs.size(), 2U);
   EXPECT_EQ(detail->pairs[0], (ExpertPair{.a = 1, .b = 3, .together = 2, .lift = 1}));
-  // Expert 1 was chosen for the two "a" of three tokens.
+  // Expert 1 was selected for the two "a" of three tokens.
   ASSERT_EQ(detail->tokens[0].size(), 1U);
   EXPECT_EQ(detail->tokens[0][0].text, "a");
   EXPECT_DOUBLE_EQ(detail->tokens[0][0].lift, 1.5);
-  EXPECT_TRUE(detail->tokens[2].empty()) << "expert 3 answers to any token alike";
+  EXPECT_TRUE(detail->tokens[2].empty()) << "expert 3 is selected for all tokens alike";
 }
 
-TEST(Experts, AreWhatTheListsSayInAnySession) {
+TEST(Experts, MatchReferenceOnAnySession) {
   std::uint64_t choices = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -164,7 +163,7 @@ TEST(Experts, AreWhatTheListsSayInAnySession) {
   EXPECT_GT(choices, 2000U);
 }
 
-TEST(Experts, TakeAnyTemplate) {
+TEST(Experts, AcceptAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
@@ -183,7 +182,7 @@ TEST(Experts, TakeAnyTemplate) {
   }
 }
 
-TEST(Experts, AModelWithoutHasNoneAndThatIsNoError) {
+TEST(Experts, ModelWithoutExpertsIsNotAnError) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   EXPECT_EQ(expect_experts_counted(reader), 0U);
@@ -198,7 +197,7 @@ TEST(Experts, AModelWithoutHasNoneAndThatIsNoError) {
   EXPECT_TRUE(detail.error().message.contains("no experts")) << detail.error().message;
 }
 
-TEST(Experts, AQuestionThatNobodyAsksAnyMoreEnds) {
+TEST(Experts, CanBeCancelled) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   const auto gone = [] { return false; };
@@ -206,9 +205,9 @@ TEST(Experts, AQuestionThatNobodyAsksAnyMoreEnds) {
   EXPECT_EQ(expert_pinning(reader, {}, gone).error().kind, TraceError::Kind::Cancelled);
 }
 
-// Half of the reads take slice 0 between ever new ones: a cache of one slice
-// never has it, pinning does.
-TEST(ExpertPinning, HelpsWhereOneExpertComesBackBetweenOthers) {
+// Every other read is of slice 0, the others are of new slices: an LRU cache of one slice never
+// hits, a pinned slice does.
+TEST(ExpertPinning, BeatsLruWhenOneExpertAlternatesWithNewOnes) {
   ReadSequence sequence;
   for (std::uint32_t i = 0; i < 40; ++i) {
     sequence.items.push_back({.tensor = "exps",

@@ -1,4 +1,4 @@
-// Expert lists of a step as rows.
+// Routing rows of a step.
 #include "analysis/experts/routing.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +10,7 @@
 namespace tt::test {
 namespace {
 
-// Two layers that choose two of their experts per token; the last computes only
-// the rows that are asked for.
+// Two layers that select two experts per token; the last layer computes the output tokens only.
 struct Routed {
   GraphMaker m;
   Step step;
@@ -33,7 +32,7 @@ struct Routed {
   }
 };
 
-TEST(Routing, IsARowPerLayerTokenAndRank) {
+TEST(Routing, HasOneRowPerLayerTokenAndRank) {
   const Routed routed;
   const auto rows = routing_rows(routed.m.graph, routed.step);
   ASSERT_EQ(rows.size(), 8u);
@@ -41,13 +40,13 @@ TEST(Routing, IsARowPerLayerTokenAndRank) {
   EXPECT_EQ(rows[1], (RoutingRow{LayerId{0}, 10, 1, 1, .4F}));
   EXPECT_EQ(rows[4], (RoutingRow{LayerId{0}, 12, 1, 0, .5F}));
   EXPECT_EQ(rows[6].layer, LayerId{1});
-  EXPECT_EQ(rows[6].token, 12u);  // the one whose output is asked for
+  EXPECT_EQ(rows[6].token, 12u);  // the output token
   EXPECT_EQ(rows[7].expert, 5u);
   EXPECT_EQ(rows[7].rank, 1u);
   EXPECT_TRUE(std::isnan(rows[7].score));  // not recorded for this layer
 }
 
-TEST(Routing, SaysWhenItDoesNotKnowTheToken) {
+TEST(Routing, ReportsUnknownTokens) {
   Routed routed;
   for (const std::vector<std::int64_t>& outputs :
        {std::vector<std::int64_t>{}, {0, 1}, {3}, {-1}}) {
@@ -56,7 +55,7 @@ TEST(Routing, SaysWhenItDoesNotKnowTheToken) {
   }
 }
 
-TEST(Routing, OfAStepWithoutSlotsIsNothing) {
+TEST(Routing, StepWithoutSlotsIsEmpty) {
   Routed routed;
   routed.step.slots.clear();
   EXPECT_TRUE(routing_rows(routed.m.graph, routed.step).empty());

@@ -17,7 +17,7 @@ namespace {
 using Tensors = std::set<TensorId>;
 using Edges = std::set<std::pair<TensorId, TensorId>>;
 
-// A graph and the questions that the definition asks of it, each answered by looking at all of it.
+// A graph with the predicates of the definition, each computed by a scan of the whole graph.
 class Naive {
  public:
   explicit Naive(const GraphTemplate& graph) : graph_(graph), layers_(layers_of_nodes(graph)) {
@@ -63,7 +63,7 @@ class Naive {
     }
     return out;
   }
-  // Inputs, caches, constants of no layer, and what is computed from such things alone.
+  // Inputs, caches, constants outside of layers, and nodes computed from these only.
   bool is_infrastructure(TensorId t) const {
     if (is_external(t)) return true;
     if (layer(t) != kNoLayer) return false;
@@ -71,7 +71,7 @@ class Naive {
   }
 
  private:
-  // Sources, the memory that a view shows, and the last write into each of these.
+  // Sources, the memory that a view refers to, and the last write into each of these.
   Tensors reads_of(std::uint32_t n) const {
     const TensorId out = graph_.nodes[n].output;
     Tensors named;
@@ -116,7 +116,7 @@ Tensors own_members(const GraphTemplate& graph, const Naive& naive, const LayerS
 
 Expected expected_members(const GraphTemplate& graph, const Naive& naive, const LayerSet& layers) {
   Expected members{.own = own_members(graph, naive, layers), .inputs = {}, .outputs = {}};
-  // Whatever grows no more is complete.
+  // Repeat until nothing is added.
   for (std::size_t before = 0; before != members.inputs.size() + 1;) {
     before = members.inputs.size() + 1;
     Tensors reading = members.own;
@@ -144,7 +144,7 @@ Expected expected_members(const GraphTemplate& graph, const Naive& naive, const 
   return members;
 }
 
-// What a tensor of a chosen layer, or of none, is in as.
+// The category of a tensor in a selected layer or outside of layers.
 Category own_category(const GraphTemplate& graph, const Naive& naive, TensorId t) {
   if (naive.is_external(t)) return Category::Infrastructure;
   return naive.layer(t) == kNoLayer ? categories_of(graph)[t.v] : Category::Layer;
@@ -161,8 +161,8 @@ void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet
   std::uint32_t last = 0;
   for (const LayerNode& node : found.nodes) {
     const std::string& name = graph.tensor(node.tensor).name;
-    EXPECT_TRUE(members.emplace(node.tensor, node.category).second) << name << " is in twice";
-    EXPECT_TRUE(all.contains(node.tensor)) << name << " should not be in";
+    EXPECT_TRUE(members.emplace(node.tensor, node.category).second) << name << " is a duplicate";
+    EXPECT_TRUE(all.contains(node.tensor)) << name << " is unexpected";
     EXPECT_EQ(node.node.v, naive.maker(node.tensor)) << name;
     EXPECT_EQ(node.op != kNoOp, naive.is_executed(node.tensor)) << name;
     if (node.node != kNoNode) {
@@ -190,7 +190,8 @@ void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet
   Edges edges;
   for (const LayerEdge& edge : found.edges) {
     EXPECT_TRUE(edges.emplace(edge.from, edge.to).second)
-        << graph.tensor(edge.from).name << " -> " << graph.tensor(edge.to).name << " twice";
+        << graph.tensor(edge.from).name << " -> " << graph.tensor(edge.to).name
+        << " is a duplicate";
     std::set<LayerId> ends = {naive.layer(edge.from), naive.layer(edge.to)};
     ends.erase(kNoLayer);
     bool crosses = ends.size() == 2;
@@ -204,7 +205,7 @@ void expect_whole(const GraphTemplate& graph, const Naive& naive, const LayerSet
   EXPECT_EQ(edges, inside);
 }
 
-// Everything is in one of the layers or outside, once, and all of it in the whole.
+// Each tensor is in exactly one layer or outside, and the subgraph of all layers has all of them.
 void expect_parts_make_whole(const GraphTemplate& graph, const Naive& naive,
                              const std::set<LayerId>& layers) {
   std::map<TensorId, int> times;
@@ -247,7 +248,7 @@ void expect_collapsed(const GraphTemplate& graph, const LayerSet& layers) {
   EXPECT_EQ(weights, 0U);
   EXPECT_EQ(bytes, 0U);
 
-  // The layers of both ends of an edge between two layers are in two groups.
+  // The ends of an edge between two layers are in two groups.
   std::set<std::pair<LayerId, LayerId>> between, found;
   std::map<TensorId, LayerId> layer_of;
   for (const LayerNode& node : subgraph.nodes) layer_of[node.tensor] = node.layer;
@@ -261,11 +262,11 @@ void expect_collapsed(const GraphTemplate& graph, const LayerSet& layers) {
     const LayerId from = groups.groups[edge.from].layer, to = groups.groups[edge.to].layer;
     if (from != to) found.emplace(from, to);
   }
-  EXPECT_EQ(found, between) << "edges that span layers are kept";
+  EXPECT_EQ(found, between) << "edges between layers are kept";
   EXPECT_LE(edges, subgraph.edges.size());
 }
 
-// What the naive way takes from node_places.h is held against what the graph itself says.
+// Checks the values that the reference takes from node_places.h against the graph.
 void expect_places(const GraphTemplate& graph, const Naive& naive, LayerId layer) {
   for (const Op& op : graph.ops) {
     for (std::uint32_t n = op.first.v; op.layer == layer && n <= op.last().v; ++n)
@@ -294,7 +295,7 @@ int expect_whole_layers(const GraphTemplate& graph, Layers given) {
   }
   for (std::size_t i = first; i <= last && i < graph.ops.size(); ++i) {
     EXPECT_TRUE(given == Layers::AsGiven || graph.ops[i].layer != kNoLayer)
-        << "op " << i << ", inside the layers, belongs to none: "
+        << "op " << i << " is between ops of layers but has no layer: "
         << graph.tensor(graph.node(graph.ops[i].last()).output).name;
   }
   const Naive naive(graph);

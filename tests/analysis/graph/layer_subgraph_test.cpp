@@ -16,7 +16,7 @@ namespace {
 
 using test::GraphMaker;
 
-// Names say the layers, as in llama.cpp.
+// Derives layers from tensor names, as llama.cpp names them.
 GraphTemplate with_layers(GraphMaker& m) {
   for (Tensor& t : m.graph.tensors) {
     t.layer = layer_of(t.view_of == kNoTensor || layer_of(t.name) != kNoLayer
@@ -28,7 +28,7 @@ GraphTemplate with_layers(GraphMaker& m) {
   return std::move(m.graph);
 }
 
-// "category name <- sources", a line per node; * where another layer is involved.
+// One line "category name <- sources" per node; * marks an edge to another layer.
 std::string text_of(const GraphTemplate& graph, std::int32_t layer) {
   const LayerSubgraph subgraph = layer_subgraph(graph, LayerSet::one(LayerId{layer}));
   std::string text;
@@ -44,7 +44,7 @@ std::string text_of(const GraphTemplate& graph, std::int32_t layer) {
   return text;
 }
 
-TEST(LayerSubgraph, KeepsTheResidualEdgeThatSkips) {
+TEST(LayerSubgraph, KeepsResidualEdges) {
   GraphMaker m;
   const TensorId embd = m.node("GET_ROWS", "embd", {8},
                                {m.weight("token_embd.weight", {8, 9}), m.input("inp_tokens", {1})});
@@ -72,9 +72,9 @@ TEST(LayerSubgraph, KeepsTheResidualEdgeThatSkips) {
   test::expect_whole_layers(graph);
 }
 
-// Layer 1 attends to what layer 0 wrote into its cache. ggml names the cache as
-// the source of the view, not the SET_ROWS that must have run before.
-TEST(LayerSubgraph, FollowsWhatALayerWritesIntoACacheThatAnotherReads) {
+// Layer 1 attends to cells that layer 0 wrote. In ggml the source of the view is the cache, not
+// the SET_ROWS that must run before.
+TEST(LayerSubgraph, FollowsCacheWrittenByAnotherLayer) {
   GraphMaker m;
   const TensorId x = m.input("inp", {8}, test::kF32);
   const TensorId cells = m.input("k_idxs", {1});
@@ -97,7 +97,7 @@ TEST(LayerSubgraph, FollowsWhatALayerWritesIntoACacheThatAnotherReads) {
   test::expect_whole_layers(graph);
 }
 
-TEST(LayerSubgraph, LooksBehindAViewOnBothSides) {
+TEST(LayerSubgraph, ResolvesViewsOfInputsAndOutputs) {
   GraphMaker m;
   const TensorId x = m.input("inp", {8}, test::kF32);
   const TensorId out = m.node("ADD", "l_out-0", {8}, {x, x});
@@ -113,7 +113,7 @@ TEST(LayerSubgraph, LooksBehindAViewOnBothSides) {
   test::expect_whole_layers(graph);
 }
 
-TEST(LayerSubgraph, WhatIsComputedForAllLayersIsInfrastructureBackToItsInput) {
+TEST(LayerSubgraph, SharedInputsAreInfrastructure) {
   GraphMaker m;
   const TensorId x = m.input("inp", {8}, test::kF32);
   const TensorId mask = m.input("mask", {8}, test::kF32);
@@ -132,13 +132,13 @@ TEST(LayerSubgraph, WhatIsComputedForAllLayersIsInfrastructureBackToItsInput) {
   test::expect_whole_layers(graph, test::Layers::AsGiven);
 }
 
-TEST(LayerSubgraph, OfALayerThatTheGraphHasNotIsEmpty) {
+TEST(LayerSubgraph, UnknownLayerIsEmpty) {
   const GraphTemplate graph = test::small_graph();
   EXPECT_EQ(layer_subgraph(graph, LayerSet::one(LayerId{7})), LayerSubgraph{});
 }
 
-// Graphs as ggml makes them, of no model: every tensor made once, sources before
-// readers, views of anything, writes into leaves, ops and layers at random.
+// Random graphs that are valid in ggml but of no real model: each tensor is computed once, sources
+// precede readers; views, writes into leaves, ops and layers are random.
 GraphTemplate random_graph(test::Dice& dice) {
   GraphMaker m;
   const auto any = [&] {
@@ -173,7 +173,7 @@ GraphTemplate random_graph(test::Dice& dice) {
   return with_layers(m);
 }
 
-TEST(LayerSubgraph, IsItsDefinitionOnGraphsOfNoModel) {
+TEST(LayerSubgraph, MatchesReferenceOnRandomGraphs) {
   int layers = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
@@ -184,8 +184,8 @@ TEST(LayerSubgraph, IsItsDefinitionOnGraphsOfNoModel) {
   EXPECT_GT(layers, 1000);
 }
 
-// A file may hold anything whose indices are in range.
-TEST(LayerSubgraph, TakesAnyTemplate) {
+// A file may contain any template whose indices are in range.
+TEST(LayerSubgraph, AcceptsAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     test::Dice dice(seed);
@@ -201,7 +201,7 @@ TEST(LayerSubgraph, TakesAnyTemplate) {
   }
 }
 
-TEST(GraphPart, OfAStepIsThatOfItsGraph) {
+TEST(GraphPart, StepUsesItsTemplate) {
   Step unrecorded = test::small_step(1);
   unrecorded.graph = {};
   unrecorded.allocation = {};
@@ -225,7 +225,7 @@ TEST(GraphPart, OfAStepIsThatOfItsGraph) {
   }
 }
 
-TEST(GraphPart, OfATemplateTakesAnyLayersThatThereAre) {
+TEST(GraphPart, TemplateAcceptsExistingLayers) {
   const test::SmallSession session({test::small_step(0)});
   const SessionReader reader = session.reader();
   const auto part = [&](const char* layers) {
@@ -242,7 +242,7 @@ TEST(GraphPart, OfATemplateTakesAnyLayersThatThereAre) {
   EXPECT_FALSE(part_of_template(reader, TemplateId{2}, LayerSet::all()).has_value());
 }
 
-TEST(LayerSet, IsWrittenAsPeopleDo) {
+TEST(LayerSet, ParsesListsAndRanges) {
   const auto has = [](const char* text) {
     const auto set = parse_layers(text);
     EXPECT_TRUE(set.has_value()) << text;

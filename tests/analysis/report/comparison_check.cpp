@@ -17,7 +17,7 @@ namespace {
 
 bool is_empty(const TraceSums& sums) { return sums == TraceSums{}; }
 
-// One side of the rows of an axis; rows of one name are added up.
+// Checks one side of the rows of an axis; rows of the same name are added.
 void expect_side(const ComparedBy& by, std::optional<TraceSums> ComparedRow::* side,
                  const SessionReader& reader) {
   SCOPED_TRACE(to_text(by.by));
@@ -29,15 +29,15 @@ void expect_side(const ComparedBy& by, std::optional<TraceSums> ComparedRow::* s
     expect_equal_sums(sums, left[name]);
     left.erase(name);
   }
-  if (by.by == Axis::Tensor) left.erase("");  // ops of which no tensor has the time
-  for (const auto& [name, sums] : left) EXPECT_TRUE(is_empty(sums)) << "no row for " << name;
+  if (by.by == Axis::Tensor) left.erase("");  // ops whose time belongs to no tensor
+  for (const auto& [name, sums] : left) EXPECT_TRUE(is_empty(sums)) << "missing row for " << name;
 }
 
 std::vector<Token> tokens_of(const SessionReader& reader) {
   return reader.tokens(0, UINT32_MAX).value();
 }
 
-// Of each token the share of its step, of which each token has as much.
+// The time of each token: an equal share of its step.
 std::map<std::uint32_t, Ns> times_of(const SessionReader& reader) {
   std::map<std::uint32_t, Ns> times;
   const auto walk = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
@@ -74,8 +74,7 @@ void expect_tokens(const TokenAlignment& aligned, const SessionReader& left,
   expect_side(right, &ComparedToken::right, &ComparedToken::right_ns);
 }
 
-// What a template does, in words: of each op the words and the names of its nodes that
-// compute something.
+// A template as text: the op and the name of each node that computes something.
 std::string words_of(const GraphTemplate& graph) {
   std::ostringstream words;
   for (const Op& op : graph.ops) {
@@ -90,8 +89,8 @@ std::string words_of(const GraphTemplate& graph) {
   return words.str();
 }
 
-// Each verdict from the two graphs; and of those that are only in one, that none of the
-// other side would have done.
+// Checks the match of each pair against the two graphs, and that a template without a partner
+// matches none of the other side.
 void expect_verdicts(const std::vector<ComparedTemplate>& pairs, const SessionReader& left,
                      const SessionReader& right) {
   const auto alike = [&](TemplateId a, TemplateId b) {
@@ -116,7 +115,7 @@ void expect_verdicts(const std::vector<ComparedTemplate>& pairs, const SessionRe
     for (const ComparedTemplate& other : pairs) {
       if (pair.left.v == 0 || other.right.v == 0) continue;
       const TemplateMatch match = alike(pair.left, other.right);
-      // The same graph is nobody else's partner but of another that is the same.
+      // An identical template is paired with an identical one.
       if (match == TemplateMatch::Identical) {
         EXPECT_TRUE(pair.match == match || other.match == match);
       }

@@ -1,13 +1,13 @@
-// The second way to a comparison of two sessions (analysis/report/comparison.h): one access
-// after the other, by the names of what they belong to.
+// Compares analysis/report/comparison.h with a reference implementation that walks every access
+// of both sessions and sums by name.
 #pragma once
 
 #include "analysis/report/comparison.h"
 
 namespace tt::test {
 
-// Sums by every axis that is compared; the tokens, each with its time, and how many both
-// begin with; that each step's template is paired once, with the best there is.
+// Checks the sums on each compared axis; the tokens with their times and the length of the common
+// prefix; and that each template is paired once, with its best match.
 void expect_compared(const ComparedSession& left, const ComparedSession& right);
 
 }  // namespace tt::test

@@ -1,4 +1,4 @@
-// Two sessions side by side, against a walk over every access of both.
+// Compares the comparison of two sessions with a walk over every access of both.
 #include "analysis/report/comparison.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ Comparison compared(const OpenedSide& left, const OpenedSide& right,
   return *std::move(comparison);
 }
 
-TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
+TEST(Comparison, MatchesReference) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -43,7 +43,7 @@ TEST(Comparison, SumsOfBothSidesAreThoseOfAWalk) {
   }
 }
 
-TEST(Comparison, ASessionIsWhatItIs) {
+TEST(Comparison, SessionEqualsItself) {
   const SmallSession session({small_step(0)});
   const OpenedSide one(session.path);
   const Comparison comparison = compared(one, one);
@@ -57,7 +57,7 @@ TEST(Comparison, ASessionIsWhatItIs) {
   EXPECT_EQ(comparison.tokens.rows.rows[0].left_ns, Ns{85});  // half of a step of 170 ns
 }
 
-TEST(Comparison, AnotherQuantizationHasTheSameOps) {
+TEST(Comparison, DifferentQuantizationHasTheSameOps) {
   GraphTemplate other = small_graph();
   other.fingerprint = 1;
   for (Tensor& tensor : other.tensors)
@@ -76,7 +76,7 @@ TEST(Comparison, AnotherQuantizationHasTheSameOps) {
   EXPECT_DOUBLE_EQ(comparison.right.executions, 2 * comparison.left.executions);
 }
 
-TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
+TEST(Comparison, RowsOfOneSideHaveNoCounterpart) {
   GraphTemplate other = small_graph();
   other.fingerprint = 2;
   other.nodes.back().op = "SCALE";
@@ -96,12 +96,12 @@ TEST(Comparison, WhatIsOnlyInOneHasNoOtherSide) {
   EXPECT_EQ(sides.at("lm_head.weight"), std::pair(false, true));
   EXPECT_EQ(sides.at("SCALE"), std::pair(false, true));
   EXPECT_EQ(sides.at("MUL_MAT"), std::pair(true, true));
-  ASSERT_EQ(comparison.tokens.rows.rows.size(), 1U);  // the page that was asked for
+  ASSERT_EQ(comparison.tokens.rows.rows.size(), 1U);  // the requested page
   EXPECT_EQ(comparison.tokens.rows.rows[0].index, 1U);
   EXPECT_EQ(comparison.tokens.rows.total, 2U);
 }
 
-TEST(Comparison, CanBeWithdrawn) {
+TEST(Comparison, CanBeCancelled) {
   const SmallSession session({small_step(0)});
   const OpenedSide one(session.path);
   EXPECT_EQ(compare(one.side(), one.side(), kAllTokens, [] { return false; }).error().kind,

@@ -20,7 +20,7 @@
 namespace tt::test {
 namespace {
 
-// A part of a weight that ops read by itself.
+// A part of a weight that ops read separately.
 struct Item {
   std::string tensor;
   std::int32_t expert = -1;
@@ -28,15 +28,15 @@ struct Item {
   std::uint64_t bytes = 0, reads = 0;
 };
 
-// What a walk finds.
+// Results of a walk over all accesses.
 struct WalkedSession {
   std::vector<Item> items;         // in order of their first read
-  std::vector<std::size_t> reads;  // of items
+  std::vector<std::size_t> reads;  // item indices, in read order
   std::uint64_t read = 0, distinct = 0;
   std::uint32_t prompt = 0, generated = 0;
   Ns prompt_time{}, generate_time{};
   std::vector<double> token_ms;
-  std::map<std::string, std::map<std::string, double>> devices;  // and their kinds of op: ns
+  std::map<std::string, std::map<std::string, double>> devices;  // ns by device and op kind
 };
 
 double sum_of(const std::map<std::string, double>& of) {
@@ -91,8 +91,7 @@ WalkedSession walked(const SessionReader& reader) {
   return out;
 }
 
-// Memory that holds bytes of items for good, from their first read on: what it saves of
-// every read, one after the other.
+// Pinned memory that keeps bytes of items from their first read on, and the bytes it saves.
 struct Held {
   std::vector<std::uint64_t> bytes;  // per item
   std::uint64_t saved = 0;
@@ -101,7 +100,7 @@ struct Held {
 
 Held held_in(const WalkedSession& session, std::uint64_t memory) {
   Held held{.bytes = std::vector<std::uint64_t>(session.items.size()), .by_tensor = {}};
-  // The item whose bytes are read most often of those that are left, again and again.
+  // Pin the remaining item with the most reads, repeatedly.
   for (std::uint64_t most = session.reads.size(); most > 1; --most) {
     for (std::size_t i = 0; i < session.items.size(); ++i) {
       if (session.items[i].reads != most) continue;
@@ -153,7 +152,7 @@ void expect_pins(const ReportFigures& figures, const WalkedSession& session) {
 
 bool starts(const Advice& advice, std::string_view text) { return advice.advice.starts_with(text); }
 
-// Each advice and its reason, told from sums of every access and from the facts.
+// Each advice and its condition, computed from sums over all accesses and from the metadata.
 void expect_advice(const ReportFigures& figures, const SessionReader& reader,
                    const WalkedSession& session) {
   const auto fact = [&](const char* name) {
@@ -216,7 +215,7 @@ void expect_advice(const ReportFigures& figures, const SessionReader& reader,
     expected += reason.is_there;
   }
   EXPECT_EQ(given.size(), expected);
-  // What is to be pinned is named, tensors and experts, as far as there is room to.
+  // The advice names the first pinned tensors and experts.
   const auto names = names_of(figures.room.pins);
   for (const Advice& one : given) {
     if (!starts(one, "Pin ") && !starts(one, "Have ")) continue;
@@ -261,7 +260,8 @@ void expect_figures(const ReportFigures& figures, const SessionReader& reader) {
       expected.erase(name);
     }
     if (axis == Axis::Tensor) expected.erase("");
-    for (const auto& [name, sums] : expected) EXPECT_EQ(sums, TraceSums{}) << "no row for " << name;
+    for (const auto& [name, sums] : expected)
+      EXPECT_EQ(sums, TraceSums{}) << "missing row for " << name;
   }
   expect_pins(figures, session);
   expect_advice(figures, reader, session);

@@ -1,5 +1,5 @@
-// The second way to a report (analysis/report/report.h): its figures from a walk over every
-// access, its advice from these.
+// Compares analysis/report/report.h with a reference implementation: figures from a walk over
+// every access, advice from these figures.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,12 @@
 
 namespace tt::test {
 
-// The figures of a session; that what is to be pinned are the tensors and experts that are
-// read most, and save what a walk through the reads says; that there is advice exactly
-// where its reason is, and that it names what to pin.
+// Checks the figures of a session; that the pin plan has the most-read tensors and experts and
+// saves the simulated number of bytes; and that each advice appears exactly when its condition
+// holds and names the tensors to pin.
 void expect_figures(const ReportFigures& figures, const SessionReader& reader);
 
-// That, and that the report is told: as HTML, Markdown, JSON.
+// Also checks that the report renders as HTML, Markdown and JSON.
 void expect_report(const std::filesystem::path& file, const SessionIndex& index,
                    const SessionReader& reader);
 

@@ -1,4 +1,4 @@
-// What a report says of figures: each advice when its reason is there, and not else.
+// Report text for given figures: each advice appears exactly when its condition holds.
 #include "analysis/report/report.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ BreakdownRow row(const char* name, double bytes, double time_ns) {
   return {.name = name, .key = 0, .all = sums, .prompt = {}, .generate = sums};
 }
 
-// 10 MB of weights read twice in 1 ms; nothing to advise but to have the memory.
+// 10 MB of weights read twice in 1 ms; the only advice is to have enough memory.
 ReportFigures plain() {
   ReportFigures f;
   f.info = SmallSession::small_info();
@@ -67,14 +67,14 @@ std::set<std::string> first_words(const std::vector<Advice>& advice) {
   return words;
 }
 
-TEST(Report, TellsWhereTheDiskWasWaitedFor) {
+TEST(Report, ReportsPageFaultsByTensor) {
   const auto told = [](const ReportFigures& f) {
     const Report report = report_of(f);
     std::string all;
     for (const std::string& finding : report.findings) all += finding + "\n";
     for (const ReportSection& section : report.sections) {
       for (const std::string& text : section.text) all += text + "\n";
-      if (section.title != "Where the disk was waited for") continue;
+      if (section.title != "Page faults by tensor") continue;
       for (const auto& cells : section.rows)
         for (const std::string& cell : cells) all += cell + "|";
     }
@@ -92,20 +92,21 @@ TEST(Report, TellsWhereTheDiskWasWaitedFor) {
   f.by_tensor.total.all.faults = 8;
   f.by_tensor.total.generate.faults = 3;
   const std::string text = told(f);
-  EXPECT_NE(text.find("waited for 8 times (page faults), 75 % of them at b."), std::string::npos)
+  EXPECT_NE(text.find("waited for the disk 8 times (page faults), 75 % of them for b."),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("8 times (page faults), 3 of these while"), std::string::npos) << text;
   EXPECT_NE(text.find("b|6|75 %|4|2|a|1|12.5 %|0|0|"), std::string::npos) << text;
 }
 
-TEST(Report, AdvisesWhenThereIsAReason) {
+TEST(Report, GivesAdviceOnlyWithAReason) {
   struct Case {
     const char* what;
     std::function<void(ReportFigures&)> change;
     std::set<std::string> advice;
   };
   const Case cases[] = {
-      {"nothing else", [](ReportFigures&) {}, {"Have 10.0"}},
+      {"defaults", [](ReportFigures&) {}, {"Have 10.0"}},
       {"less memory than weights",
        [](ReportFigures& f) { f.info.facts[2].second = "6000000"; },
        {"Pin 5.00"}},
@@ -121,29 +122,29 @@ TEST(Report, AdvisesWhenThereIsAReason) {
       {"no repacking",
        [](ReportFigures& f) { f.info.facts[3].second = "off"; },
        {"Have 10.0", "Let weights"}},
-      {"no repacking since it fails",
+      {"no repacking because it is not possible",
        [](ReportFigures& f) { f.info.facts[3].second = "off: AMX"; },
        {"Have 10.0"}},
-      {"memory is the limit",
+      {"memory-bound",
        [](ReportFigures& f) {
          f.by_op_kind.rows = {row("MUL_MAT", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
-      {"memory is the limit of experts",
+      {"memory-bound experts",
        [](ReportFigures& f) {
          f.by_op_kind.rows = {row("MUL_MAT", 1e6, 4e5), row("MUL_MAT_ID", 1e6, 4e5),
                               row("GLU", 1e5, 2e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
-      {"memory is the limit of fused ops",
+      {"memory-bound fused ops",
        [](ReportFigures& f) {
          f.by_op_kind.rows = {row("MUL_MAT+ADD", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 2e6, 9e5)};
        },
        {"Have 10.0", "Use a"}},
-      {"a product that reads slowly is not bound by memory",
+      {"a slow matrix product is not memory-bound",
        [](ReportFigures& f) {
          f.by_op_kind.rows = {row("MUL_MAT_ID", 2e6, 9e5), row("GLU", 1e5, 1e5)};
          f.by_tensor.rows = {row("w", 4e6, 9e5)};
@@ -155,7 +156,7 @@ TEST(Report, AdvisesWhenThereIsAReason) {
          f.by_component.rows = {row("attention", 1e6, 5e5)};
        },
        {"Have 10.0", "Try flash"}},
-      {"the CPU at work beside another device",
+      {"CPU and another device compute",
        [](ReportFigures& f) { f.devices.push_back({.name = "RPC0", .ns = 9e6}); },
        {"Have 10.0", "Give the"}},
       {"a few ops on the CPU",
@@ -173,7 +174,7 @@ TEST(Report, AdvisesWhenThereIsAReason) {
       {"the prompt waits for the disk",
        [](ReportFigures& f) { f.by_tensor.total.prompt.faults = 9; },
        {"Have 10.0"}},
-      {"not sound",
+      {"validation failed",
        [](ReportFigures& f) {
          f.validation.checks = {{.check = Check::Ops,
                                  .verdict = Verdict::Failed,
@@ -192,14 +193,14 @@ TEST(Report, AdvisesWhenThereIsAReason) {
   }
 }
 
-TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
+TEST(Report, FiguresMatchReference) {
   std::size_t experts = 0, scarce = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
     const auto file = folder / "s.ttrace";
     auto session = plausible_session(seed);
-    // Of some machines the memory is small, of some it is not known.
+    // The memory of the machine is small or unknown.
     Dice dice(seed);
     if (seed % 3 > 0) {
       session.info.facts = {{"context.threads", "2"},
@@ -223,7 +224,7 @@ TEST(Report, FiguresAreThoseOfAWalkOverEveryAccess) {
   EXPECT_GT(scarce, 4U);
 }
 
-TEST(Report, WhatToPinIsNamedByLayersAndExperts) {
+TEST(Report, GroupsPinnedWeightsByLayersAndExperts) {
   const auto weight = [](const char* tensor, std::int32_t layer,
                          std::vector<std::int32_t> experts = {}) {
     return PinnedWeight{.tensor = tensor, .layer = LayerId{layer}, .experts = std::move(experts)};
@@ -246,7 +247,7 @@ TEST(Report, WhatToPinIsNamedByLayersAndExperts) {
                 "expert 4 of layer 2 (ffn_up_exps.weight)"}));
 }
 
-TEST(Report, ASessionWithoutStepsIsToldToo) {
+TEST(Report, HandlesSessionWithoutSteps) {
   const SmallSession session({});
   const auto reader = session.reader();
   const auto index = SessionIndex::build(reader);
@@ -257,10 +258,10 @@ TEST(Report, ASessionWithoutStepsIsToldToo) {
   EXPECT_EQ(report.title, "a b");
   EXPECT_TRUE(report.findings.empty());
   ASSERT_EQ(report.sections.size(), 2U);
-  EXPECT_EQ(report.sections[0].title, "Is the recording sound?");
+  EXPECT_EQ(report.sections[0].title, "Is the recording valid?");
 }
 
-TEST(Report, FiguresAreThoseOfTheSession) {
+TEST(Report, ComputesFiguresOfASmallSession) {
   Step later = small_step(1);
   later.n_tokens = 1;
   const SmallSession session({small_step(0), later});
@@ -272,7 +273,7 @@ TEST(Report, FiguresAreThoseOfTheSession) {
   EXPECT_EQ(figures->generated_tokens, 1U);
   EXPECT_EQ(figures->generate_time, Ns{170});
   EXPECT_DOUBLE_EQ(figures->by_op_kind.total.all.time_ns, 300);
-  // Two rows of the embedding, 32 + 256 + 256 + 512 of the others.
+  // Two embedding rows, and 32 + 256 + 256 + 512 bytes of the other weights.
   EXPECT_EQ(figures->weights_distinct, Bytes{64 + 1056});
   EXPECT_EQ(figures->weights_read, Bytes{2 * (64 + 1056)});
   ASSERT_EQ(figures->devices.size(), 1U);

@@ -1,4 +1,4 @@
-// Recordings that are sound pass; each thing that can be wrong fails its check.
+// Valid recordings pass; each kind of defect fails its check.
 #include "analysis/report/validation.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ struct Wrong {
   std::set<std::string> fails;
 };
 
-TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
-  // SmallSession says that it lost the times of a step.
+TEST(Validation, EachDefectFailsItsCheck) {
+  // SmallSession reports a lost step time, so "losses" always fails.
   const Wrong cases[] = {
       {"nothing", [](SessionInfo&, std::vector<Step>&) {}, {}},
       {"an op is missing", [](SessionInfo&, auto& s) { s[0].op_ends.pop_back(); }, {"ops"}},
@@ -64,20 +64,20 @@ TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
       {"ops end out of order",
        [](SessionInfo&, auto& s) { std::swap(s[0].op_ends[1], s[0].op_ends[2]); },
        {"op_times"}},
-      {"an op ends behind its step",
+      {"an op ends after its step",
        [](SessionInfo&, auto& s) { s[0].op_ends[4] = Ns{261}; },
        {"op_times"}},
       {"a step ends before it begins",
        [](SessionInfo&, auto& s) { s[0].begin = Ns{300}; },
        {"steps", "op_times"}},
-      {"two steps at once",
+      {"two overlapping steps",
        [](SessionInfo&, auto& s) {
          s.push_back(small_step(1));
          s[1].first_token = 0;
          s[1].n_tokens = 0;
        },
        {"steps"}},
-      {"tokens twice",
+      {"a token is evaluated twice",
        [](SessionInfo&, auto& s) {
          s.push_back(small_step(1));
          s[1].first_token = 1;
@@ -87,20 +87,20 @@ TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
          s[1].end = Ns{300};
        },
        {"tokens"}},
-      {"another token in memory",
+      {"a different token id in memory",
        [](SessionInfo&, auto& s) { s[0].slots[0].ints[1] = 6; },
        {"token_ids"}},
       {"a layer is missing", [](SessionInfo& i, auto&) { i.n_layers = 3; }, {"layers"}},
-      {"all but two of the layers that there may be",
+      {"all but two of the maximum number of layers are missing",
        [](SessionInfo& i, auto&) { i.n_layers = 4'294'967'295; },
        {"layers"}},
-      {"a weight ends behind the file",
+      {"a weight ends after the end of the file",
        [](SessionInfo& i, auto&) { i.model_files[0].size = 5511; },
        {"file_ranges"}},
-      {"the other file of a split model",
+      {"the file of a weight is missing",
        [](SessionInfo& i, auto&) { i.model_files.clear(); },
        {"file_ranges"}},
-      {"the two ways disagree",
+      {"offsets by name and by address differ",
        [](SessionInfo& i, auto&) { i.facts[3].second = "3"; },
        {"offset_ways"}},
   };
@@ -115,7 +115,7 @@ TEST(Validation, EachThingThatIsWrongFailsItsCheck) {
   }
 }
 
-// A session of steps that are tokens alone: the first of each, and how many.
+// A session with token counts only: the first token and the token count of each step.
 struct Progress {
   const char* what;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> steps;
@@ -153,23 +153,23 @@ std::filesystem::path written(const TempFolder& folder, const Progress& progress
   return path;
 }
 
-TEST(Validation, NoTokenIsJumpedOverNorEvaluatedAgain) {
+TEST(Validation, DetectsSkippedAndRepeatedTokens) {
   const std::set<std::string> sound, wrong = {"tokens"};
   const Progress cases[] = {
-      {"one after the other, the last sampled not at all", {{0, 3}, {3, 1}, {4, 1}}, {}, sound},
-      {"a kept prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, sound},
-      {"a prefix that was not kept", {{3, 2}, {5, 1}}, {}, wrong},
-      {"three left out", {{0, 2}, {5, 1}}, {}, wrong},
-      {"three in the cache", {{0, 2}, {5, 1}}, {2, 3, 4}, sound},
-      {"one left out between others in the cache", {{0, 2}, {5, 1}}, {2, 4}, wrong},
-      {"more left out than there are", {{0, 2}, {4'000'000'000, 1}}, {}, {"file", "tokens"}},
-      {"again", {{0, 3}, {2, 1}}, {}, wrong},
-      {"again, behind a step without tokens", {{0, 3}, {0, 0}, {2, 1}}, {}, wrong},
-      {"a step without tokens, wherever it stands", {{0, 3}, {7, 0}, {3, 1}}, {}, sound},
+      {"consecutive, the last sampled token is not evaluated", {{0, 3}, {3, 1}, {4, 1}}, {}, sound},
+      {"a reused prefix", {{3, 2}, {5, 1}}, {0, 1, 2}, sound},
+      {"a skipped prefix", {{3, 2}, {5, 1}}, {}, wrong},
+      {"three skipped", {{0, 2}, {5, 1}}, {}, wrong},
+      {"three reused", {{0, 2}, {5, 1}}, {2, 3, 4}, sound},
+      {"one skipped between reused ones", {{0, 2}, {5, 1}}, {2, 4}, wrong},
+      {"more skipped than the session has", {{0, 2}, {4'000'000'000, 1}}, {}, {"file", "tokens"}},
+      {"repeated", {{0, 3}, {2, 1}}, {}, wrong},
+      {"repeated after a step without tokens", {{0, 3}, {0, 0}, {2, 1}}, {}, wrong},
+      {"a step without tokens at any position", {{0, 3}, {7, 0}, {3, 1}}, {}, sound},
       {"steps lost", {{0, 2}, {5, 1}}, {}, {"losses"}, {}, 1},
-      {"a part of a session, imported", {{3, 2}}, {}, sound, {{"trace.imported_from", "log"}}},
-      {"left out of an import", {{3, 2}, {6, 1}}, {}, wrong, {{"trace.imported_from", "log"}}},
-      {"an import that does not know its counts",
+      {"an imported part of a session", {{3, 2}}, {}, sound, {{"trace.imported_from", "log"}}},
+      {"skipped in an import", {{3, 2}, {6, 1}}, {}, wrong, {{"trace.imported_from", "log"}}},
+      {"an import with unknown token counts",
        {{0, 1}, {5, 1}},
        {},
        sound,
@@ -182,7 +182,7 @@ TEST(Validation, NoTokenIsJumpedOverNorEvaluatedAgain) {
   }
 }
 
-TEST(Validation, SaysWhichTokensNothingEvaluated) {
+TEST(Validation, ReportsUnevaluatedTokens) {
   const TempFolder folder;
   const auto path = written(folder, {"", {{0, 2}, {5, 1}, {2, 1}}, {2}, {}});
   const auto validation = validate(path);
@@ -196,8 +196,8 @@ TEST(Validation, SaysWhichTokensNothingEvaluated) {
                                       "step 2 evaluates token 2 again"}));
 }
 
-// What it evaluated is not known: the step behind it says nothing wrong.
-TEST(Validation, AStepThatCannotBeReadLeavesNoGap) {
+// The tokens of an unreadable step are unknown, so the next step has no gap.
+TEST(Validation, UnreadableStepIsNotATokenGap) {
   const TempFolder folder;
   const auto path = written(folder, {"", {{0, 2}, {2, 3}, {5, 1}}, {}, {}});
   {
@@ -208,7 +208,7 @@ TEST(Validation, AStepThatCannotBeReadLeavesNoGap) {
   EXPECT_EQ(failed(path), std::set<std::string>{"file"});
 }
 
-TEST(Validation, RoutersChooseExpertsThatThereAre) {
+TEST(Validation, DetectsInvalidExpertIds) {
   GraphTemplate graph = small_graph();
   graph.tensors.push_back(dense("ffn_moe_topk-1", {2, 2}, kI32));
   graph.slots.push_back({.kind = SlotKind::Experts,
@@ -229,13 +229,13 @@ TEST(Validation, RoutersChooseExpertsThatThereAre) {
   EXPECT_EQ(failed_with({0, 3, 2, 2}), wrong);
 }
 
-TEST(Validation, AFileThatIsNoneIsAnError) {
+TEST(Validation, MissingFileIsNotFound) {
   TempFolder folder;
   EXPECT_EQ(validate(folder.path() / "none.ttrace").error().kind, TraceError::Kind::NotFound);
 }
 
-// A total with a right checksum, behind which there is nothing.
-TEST(Validation, MoreStepsThanThereAreEndIt) {
+// The file declares more steps than it has, with a valid checksum.
+TEST(Validation, BoundsTheDeclaredStepCount) {
   const SmallSession session({small_step(0), small_step(1)}, sound_info());
   {
     const auto db = Database::open(session.path, Database::Mode::ReadWrite);
@@ -245,7 +245,7 @@ TEST(Validation, MoreStepsThanThereAreEndIt) {
   const auto validation = validate(session.path);
   ASSERT_TRUE(validation.has_value()) << validation.error().message;
   EXPECT_FALSE(validation->passed());
-  // As far as it can be believed all that the file counts is lost.
+  // The declared steps count as damaged, up to a limit.
   const SessionReader reader = session.reader();
   const auto index = SessionIndex::build(reader);
   ASSERT_TRUE(index.has_value());
@@ -255,7 +255,7 @@ TEST(Validation, MoreStepsThanThereAreEndIt) {
             TraceError::Kind::Cancelled);
 }
 
-TEST(Validation, CanBeWithdrawn) {
+TEST(Validation, CanBeCancelled) {
   const SmallSession session({small_step(0)}, sound_info());
   EXPECT_EQ(validate(session.path, [] { return false; }).error().kind, TraceError::Kind::Cancelled);
 }

@@ -266,7 +266,7 @@ Lines naive_model(const Everything& all) {
   return lines;
 }
 
-// By phase, template, access and expert: counts and bytes, from the rows themselves.
+// Counts and bytes by phase, template, access and expert.
 Lines naive_access_totals(const Everything& all) {
   std::map<std::tuple<Phase, TemplateId, std::uint32_t, std::int32_t>,
            std::pair<std::uint64_t, std::uint64_t>>

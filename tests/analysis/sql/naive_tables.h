@@ -1,5 +1,5 @@
-// Every row of every table of a session, found the naive way: every step read, every
-// access walked, every column formed by hand, without SQL and without what it stands on.
+// Reference implementation of the SQL tables of a session: reads every step, walks every
+// access and computes every column without the code under test.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace tt::test {
 
-// Everything that the file says, as the reader has it.
+// The complete contents of a session file.
 struct Everything {
   explicit Everything(const std::filesystem::path& file)
       : reader(SessionReader::open(file).value()), info(reader.info().value()) {

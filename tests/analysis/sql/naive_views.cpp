@@ -15,10 +15,10 @@ namespace {
 
 constexpr double kMost = 0x1p62;
 
-// What sum() of SQL gives: NULL of nothing.
+// SQL sum(): NULL without input.
 struct Sum {
   std::uint64_t value = 0;
-  double size = 0;  // of all that was added, without signs
+  double size = 0;  // sum of absolute values
   bool any = false;
 
   void add(std::int64_t v) {
@@ -32,7 +32,7 @@ struct Sum {
   void to(Line& line) const { line.number_or_null(any, number()); }
 };
 
-// One row: what it is of, as a text, and its sums.
+// Sums by key; the key is the row's text.
 template <class Sums>
 using Groups = std::map<std::string, Sums>;
 
@@ -58,7 +58,7 @@ struct WalkedAccess {
   const Tensor& tensor() const { return graph.tensor(access.tensor); }
 };
 
-// `key` says of which row an access is; none: of none. `told` adds sums to the row.
+// `key` returns the row of an access, or nothing. `add_sums` adds the sums to the row.
 template <class Key, class Told>
 std::optional<Lines> rows_of_accesses(const Everything& all, Key key, Told told) {
   Groups<AccessSums> groups;
@@ -162,7 +162,7 @@ std::optional<Lines> op_time(const Everything& all) {
       sums.read.any = sums.written.any = true;
       if (whole) continue;
       const Ns begin = op.v == 0 ? step.first_op : step.op_ends[op.v - 1];
-      // In two's complement; one that goes back is negative.
+      // Wraps; negative if the op ends before it begins.
       sums.ns.add(static_cast<std::int64_t>(static_cast<std::uint64_t>(step.op_ends[op.v].v) -
                                             static_cast<std::uint64_t>(begin.v)));
     }

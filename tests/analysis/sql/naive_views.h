@@ -1,5 +1,5 @@
-// Every row of every view, found the naive way, as naive_tables.h does it for the tables:
-// every access, op and step walked, and added up by hand.
+// Reference implementation of the SQL views: sums over all accesses, ops and steps.
+// naive_tables.h is the same for the tables.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@ namespace tt::test {
 
 struct NaiveView {
   const char* name;
-  // In any order. None: a sum that SQLite refuses, beyond 2^63 (a file may say anything).
+  // In any order. nullopt: a sum exceeds 2^63, which SQLite reports as an error (a file may
+  // contain any numbers).
   std::optional<Lines> (*rows)(const Everything& all);
 };
 std::span<const NaiveView> naive_views();

@@ -80,7 +80,7 @@ Lines run(sqlite3* db, const std::string& sql, const std::vector<Value>& values)
   return lines;
 }
 
-// A table's columns, and some rows to take values from.
+// A table's columns and some sample rows.
 struct Sample {
   std::vector<std::string> columns;
   std::vector<std::vector<Value>> rows;
@@ -109,7 +109,7 @@ Sample sample_of(sqlite3* db, const std::string& table, Dice& dice) {
   return sample;
 }
 
-// Like one of the column's values: the value itself, near it, or of another type.
+// A value related to `value`: equal, close to it, or of another type.
 Value like(const Value& value, Dice& dice) {
   if (dice.one_in(25)) return std::monostate{};
   if (const auto* number = std::get_if<std::int64_t>(&value)) {
@@ -148,7 +148,7 @@ Condition random_condition(const Sample& sample, Dice& dice) {
     return "?" + std::to_string(made.values.size());
   };
   for (std::uint64_t terms = 1 + dice.below(3); terms > 0; --terms) {
-    // The first columns are those that tell most.
+    // Prefer the first columns: they are the most selective.
     const std::size_t column = dice.below(
         dice.one_in(2) ? std::min<std::size_t>(5, sample.columns.size()) : sample.columns.size());
     const std::string& name = sample.columns[column];
@@ -177,8 +177,8 @@ Condition random_condition(const Sample& sample, Dice& dice) {
   return made;
 }
 
-// Reals but for the last digits: SQLite adds them up in its own way. They are the
-// last column of the views that have one.
+// Compares two rows; the last column may differ in its last digits if it is a REAL, because
+// SQLite adds in a different order. Only the last column of a view is a REAL.
 bool same_row(const std::string& found, const std::string& naive) {
   if (found == naive) return true;
   const auto at = found.rfind('|');
@@ -232,7 +232,7 @@ std::uint64_t expect_tables(const std::filesystem::path& file) {
       ADD_FAILURE() << "row " << i << "\n  found " << found[i] << "\n  naive " << naive[i];
       return;
     }
-    // Ids go up, and an order that is promised is kept.
+    // Row ids increase.
     EXPECT_EQ(session.rows("SELECT count(*) FROM (SELECT rowid AS r, lag(rowid) OVER () AS before "
                            "FROM " +
                            table + ") WHERE r <= before"),
@@ -273,7 +273,7 @@ std::uint64_t expect_pushed_down(const std::filesystem::path& file, std::uint64_
       const Lines found =
           run(session.get(), std::format("SELECT rowid, * FROM {} WHERE {}", table, where.text),
               where.values);
-      // Materialized: nothing is handed down into it.
+      // MATERIALIZED prevents pushdown into the subquery.
       const Lines naive =
           run(session.get(),
               std::format("WITH whole AS MATERIALIZED (SELECT rowid AS number_, * FROM "

@@ -1,4 +1,4 @@
-// A row as one text, its values parted by "|", as SqlSession::rows() has it (sql_check.h).
+// Builds a row as text with values separated by "|", as SqlSession::rows() does (sql_check.h).
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class Line {
   std::string take() { return std::move(line_); }
 
  private:
-  // What is no UTF-8 as JSON has it.
+  // Replaces invalid UTF-8 as JSON output does.
   static std::string valid(const std::string& v) {
     using nlohmann::json;
     if (std::ranges::all_of(v, [](unsigned char c) { return c < 0x80; })) return v;

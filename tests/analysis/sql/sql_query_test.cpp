@@ -1,4 +1,4 @@
-// One statement over a session: what it may do, and what stops it.
+// One SQL statement over a session: allowed statements and limits.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ using sql::QueryError;
 using test::small_step;
 using test::SmallSession;
 
-// As the server asks; the times are for slow machines.
+// Limits as in the server, with a timeout suited to slow machines.
 constexpr sql::QueryLimits kLimits{
     .time = 5s, .rows = 1000, .memory = 64 << 20, .short_values = true};
 
@@ -53,7 +53,7 @@ Ran run(const SmallSession& session, std::string_view statement,
   return ran;
 }
 
-TEST(SqlQuery, GivesColumnsAndTypedValues) {
+TEST(SqlQuery, ReturnsColumnsAndTypedValues) {
   const SmallSession session(steps(2));
   auto query = Query::prepare(session.reader(),
                               "SELECT step, 1.5 AS half, tensor_name, NULL, x'00ff' FROM access "
@@ -73,7 +73,7 @@ TEST(SqlQuery, GivesColumnsAndTypedValues) {
   EXPECT_EQ(query->next().value(), nullptr);
 }
 
-TEST(SqlQuery, SaysWhatIsNotUnderstoodAndWhere) {
+TEST(SqlQuery, ReportsSyntaxErrorsWithOffset) {
   const SmallSession session(steps(1));
   const Ran ran = run(session, "SELECT step FROM access WHERE nonsense = 3");
   ASSERT_TRUE(ran.error.has_value());
@@ -86,8 +86,8 @@ TEST(SqlQuery, SaysWhatIsNotUnderstoodAndWhere) {
             QueryError::Kind::NotUnderstood);
 }
 
-// The mark is where it is wrong, and no part of the statement.
-TEST(SqlQuery, SaysWhereWhatIsNotThereOrRefusedStands) {
+// '^' marks the expected error offset and is removed from the statement.
+TEST(SqlQuery, ReportsOffsetOfUnknownAndForbiddenNames) {
   using enum QueryError::Kind;
   struct Case {
     QueryError::Kind kind;
@@ -133,7 +133,7 @@ TEST(SqlQuery, SaysWhereWhatIsNotThereOrRefusedStands) {
   }
 }
 
-TEST(SqlQuery, OnlyReadsTheSession) {
+TEST(SqlQuery, RejectsStatementsThatAreNotReadOnly) {
   const SmallSession session(steps(3));
   for (const char* statement : {
            "ATTACH '/etc/passwd' AS p",
@@ -184,9 +184,8 @@ TEST(SqlQuery, OnlyReadsTheSession) {
   }
 }
 
-// One call that nobody can interrupt must not take long; all of them together end
-// with the limit.
-TEST(SqlQuery, BombsAreStopped) {
+// A single uninterruptible function call must be short; the time limit stops all others.
+TEST(SqlQuery, StopsExpensiveStatements) {
   const SmallSession session(steps(50));
   const std::string most = std::to_string(sql::kMostValueBytes - 100);
   const std::string a = "replace(hex(zeroblob(" + most + "/2)), '0', 'a')";
@@ -230,7 +229,7 @@ TEST(SqlQuery, BombsAreStopped) {
     const auto began = std::chrono::steady_clock::now();
     const Ran ran = run(session, statement,
                         {.time = 1s, .rows = 1000, .memory = 64 << 20, .short_values = true});
-    // A limit of one second and some hundred milliseconds for a single call, twentyfold.
+    // 20 times the limit of 1 s plus a few hundred milliseconds for one function call.
     EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
     ASSERT_TRUE(ran.error.has_value());
     EXPECT_TRUE(ran.error->kind == QueryError::Kind::TooSlow ||
@@ -240,9 +239,9 @@ TEST(SqlQuery, BombsAreStopped) {
   }
 }
 
-// Each limit alone, for there is no other: what wants memory without end, and what
-// computes without end in next to none.
-TEST(SqlQuery, EachLimitStopsByItself) {
+// Sets one limit only: statements that use unbounded memory, and statements that run without
+// end in little memory.
+TEST(SqlQuery, EachLimitAppliesIndependently) {
   const SmallSession session(steps(50));
   const std::string numbers =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000000) ";
@@ -267,7 +266,7 @@ TEST(SqlQuery, EachLimitStopsByItself) {
   }
 }
 
-TEST(SqlQuery, StatementsThatAreTooLongOrDeepAreRefused) {
+TEST(SqlQuery, RejectsTooLongAndTooDeepStatements) {
   const SmallSession session(steps(1));
   std::string deep, wide = "SELECT 1", unions = "SELECT 1", tables = "SELECT count(*) FROM access";
   for (int i = 0; i < 20'000; ++i) deep += "(";
@@ -279,7 +278,7 @@ TEST(SqlQuery, StatementsThatAreTooLongOrDeepAreRefused) {
     EXPECT_TRUE(run(session, statement).error.has_value()) << statement.substr(0, 60);
 }
 
-TEST(SqlQuery, RowsBeyondTheLimitAreLeftOutAndSaid) {
+TEST(SqlQuery, ReportsTruncationAtTheRowLimit) {
   const SmallSession session(steps(100));
   const Ran cut = run(session, "SELECT * FROM access");
   EXPECT_FALSE(cut.error.has_value());
@@ -291,7 +290,7 @@ TEST(SqlQuery, RowsBeyondTheLimitAreLeftOutAndSaid) {
   EXPECT_EQ(run(session, "SELECT * FROM access", {}).rows, 1600u) << "no limits";
 }
 
-TEST(SqlQuery, EndsWhenNobodyWantsTheAnswer) {
+TEST(SqlQuery, CanBeCancelled) {
   const SmallSession session(steps(100));
   for (const char* statement :
        {"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
@@ -303,8 +302,8 @@ TEST(SqlQuery, EndsWhenNobodyWantsTheAnswer) {
   }
 }
 
-// The functions that replace SQLite's are like them where they are allowed.
-TEST(SqlQuery, BoundedFunctionsAreSqlitesOwn) {
+// The replacements of SQLite's functions return the same results within their limits.
+TEST(SqlQuery, BoundedFunctionsMatchSqlite) {
   const SmallSession session(steps(1));
   struct Case {
     const char* call;

@@ -1,4 +1,4 @@
-// SQL over sessions that a test writes by hand or rolls.
+// SQL over small and random sessions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::filesystem::path write_random(const test::TempFolder& folder, std::uint64_t
   return path;
 }
 
-TEST(SqlTables, AreTheNaiveRowsOnRandomSessions) {
+TEST(SqlTables, MatchReferenceOnRandomSessions) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -39,7 +39,7 @@ TEST(SqlTables, AreTheNaiveRowsOnRandomSessions) {
   EXPECT_GT(compared, 15'000u);
 }
 
-TEST(SqlTables, ConditionsThatAreHandedDownLoseNoRow) {
+TEST(SqlTables, PushedDownConditionsLoseNoRow) {
   std::uint64_t found = 0;
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
@@ -50,7 +50,7 @@ TEST(SqlTables, ConditionsThatAreHandedDownLoseNoRow) {
   EXPECT_GT(found, 5'000u);
 }
 
-TEST(SqlTables, AnswerWhatPeopleAsk) {
+TEST(SqlTables, AnswerTypicalQueries) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   const SqlSession session(small.path);
   EXPECT_EQ(session.rows("SELECT count(*), sum(bytes), sum(size_bytes) FROM access"),
@@ -77,7 +77,7 @@ TEST(SqlTables, AnswerWhatPeopleAsk) {
             (Lines{"generate|2", "prompt|1"}));
 }
 
-TEST(SqlTables, ViewsAreTheNaiveSums) {
+TEST(SqlTables, ViewsMatchReference) {
   const SmallSession small({small_step(0), small_step(1)});
   for (const std::string_view view : sql::trace_view_names())
     EXPECT_TRUE(std::ranges::contains(test::naive_views(), view, &test::NaiveView::name));
@@ -92,8 +92,8 @@ TEST(SqlTables, ViewsAreTheNaiveSums) {
   EXPECT_GT(compared, 3'000u);
 }
 
-// SQLite hands out any bytes as TEXT; whoever asks it may take UTF-8 only.
-TEST(SqlTables, HalfACharacterIsValidText) {
+// SQLite returns any bytes as TEXT; clients may accept valid UTF-8 only.
+TEST(SqlTables, IncompleteUtf8IsReplaced) {
   const test::TempFolder folder;
   test::RandomSession half;
   half.info = SmallSession::small_info();
@@ -108,8 +108,8 @@ TEST(SqlTables, HalfACharacterIsValidText) {
             Lines{"cut \uFFFD|\uFFFD!"});
 }
 
-// Names are the model file's.
-TEST(SqlTables, ANameOfAnyBytesIsValidText) {
+// Names come from the model file and may contain any bytes.
+TEST(SqlTables, InvalidUtf8InNamesIsReplaced) {
   GraphTemplate graph = test::small_graph();
   const char* ends[] = {"\xff", "\xe2\x82", "\xf4\x90\x80\x80", "\xed\xa0\x80z", "\u20ac", ""};
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
@@ -127,7 +127,7 @@ TEST(SqlTables, ANameOfAnyBytesIsValidText) {
       session.rows("SELECT count(*) FROM access WHERE tensor = 0"));
 }
 
-// Of 300 steps, one after the other.
+// 300 consecutive steps.
 SmallSession long_session() {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < 300; ++i) {
@@ -142,7 +142,7 @@ SmallSession long_session() {
   return SmallSession(steps);
 }
 
-// Of 300 steps whose two tokens are routed to two of six experts each, by two layers.
+// 300 steps of two tokens; two layers route each token to two of six experts.
 SmallSession expert_session() {
   const GraphTemplate graph = test::plausible_graph({.tokens = 2, .experts = 6});
   std::vector<Step> steps;
@@ -161,8 +161,8 @@ SmallSession expert_session() {
   return SmallSession(steps, SmallSession::small_info(), graph);
 }
 
-// How much SQLite did is counted in instructions of its own: a handful for each row that
-// it is given. A condition that is not handed down costs as many for every row there is.
+// Work of SQLite in virtual machine instructions: a few for each row that a table returns.
+// Without pushdown of the condition the table returns all of its rows.
 struct Counted {
   std::int64_t rows = 0;
   int instructions = 0;
@@ -192,14 +192,14 @@ void expect_only_what_matches(const SqlSession& session, const std::string& tabl
     EXPECT_GT(found.rows, 0);
     EXPECT_LT(found.rows, whole.rows * 3 / 4);
     EXPECT_LE(found.instructions, kPerRow * found.rows + kPerStatement);
-    // What it costs where SQLite has to look at each row.
+    // Unary + prevents pushdown: SQLite checks each row.
     const Counted unspared = count(session, std::format("{} WHERE +{}", table, condition));
     EXPECT_EQ(unspared.rows, found.rows);
     EXPECT_GT(unspared.instructions, 3 * whole.rows);
   }
 }
 
-TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
+TEST(SqlTables, ReturnOnlyMatchingRowsToSqlite) {
   const SmallSession small = long_session();
   const SqlSession session(small.path);
   for (const std::string table :
@@ -209,7 +209,7 @@ TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
                                             "step IN (3, 5)"};
     const std::vector<std::string> tokens = {"token_id = 80", "token_id BETWEEN 80 AND 90",
                                              "token_id >= 590"};
-    // Also a stretch that begins and ends in the middle of a step.
+    // Includes a range that begins and ends within a step.
     const std::vector<std::string> times = {"timestamp_ns BETWEEN 40000 AND 45000",
                                             "timestamp_ns BETWEEN 40115 AND 40170",
                                             "timestamp_ns = 40160", "timestamp_ns < 2110"};
@@ -236,8 +236,8 @@ TEST(SqlTables, SqliteIsGivenOnlyTheRowsThatMatch) {
       {"expert_id = 3", "expert_id BETWEEN 1 AND 2", "expert_id IN (2, 3)", "expert_id > 4"});
 }
 
-// Also the rows of an access that are passed over count in those behind them.
-TEST(SqlTables, ConditionsOnExpertsLoseNoRow) {
+// Skipped rows of an access also count in the numbers of the rows after them.
+TEST(SqlTables, ExpertConditionsLoseNoRow) {
   const SmallSession experts = expert_session();
   const SqlSession session(experts.path);
   for (const char* condition : {"expert_id = 3",
@@ -273,9 +273,8 @@ TEST(SqlTables, ConditionsOnExpertsLoseNoRow) {
             Lines{"6"});
 }
 
-// The bytes of the file are looked for where the plan says it: steps that cannot
-// match are not read, so damage in them is not met.
-TEST(SqlTables, ReadOnlyTheStepsThatCanMatchAndSayWhatIsDamaged) {
+// Steps that cannot match are not read, so damage in them is not an error.
+TEST(SqlTables, ReadOnlyMatchingStepsAndReportDamage) {
   const SmallSession small({small_step(0), small_step(1), small_step(2)});
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(small.path.c_str(), &db), SQLITE_OK);
@@ -296,7 +295,7 @@ TEST(SqlTables, ReadOnlyTheStepsThatCanMatchAndSayWhatIsDamaged) {
   }
 }
 
-TEST(SqlTables, TotalsOfASessionThatGrowsAreThoseOfItsSteps) {
+TEST(SqlTables, TotalsFollowAGrowingSession) {
   const test::TempFolder folder;
   SessionInfo info = SmallSession::small_info();
   auto writer = SessionWriter::create(folder / "s.ttrace", info);
@@ -319,7 +318,7 @@ TEST(SqlTables, TotalsOfASessionThatGrowsAreThoseOfItsSteps) {
   EXPECT_EQ(session.rows("SELECT sum(accesses) FROM access_total"), Lines{"80"});
 }
 
-// The part of docs/sql.md that is about one table or view.
+// The section of docs/sql.md about one table or view.
 std::string documented(std::string_view table) {
   std::ifstream file(in_tree("docs/sql.md"));
   const std::string docs{std::istreambuf_iterator<char>(file), {}};
@@ -327,7 +326,8 @@ std::string documented(std::string_view table) {
   return begin == std::string::npos ? "" : docs.substr(begin, docs.find("\n##", begin) - begin);
 }
 
-// "| `a`, `b` | INTEGER, ns | what it is |": INTEGER, ns of `a`; empty: not there, or twice.
+// Returns "INTEGER, ns" for `a` in "| `a`, `b` | INTEGER, ns | description |"; empty if the
+// column is missing or listed twice.
 std::string documented_type(const std::string& part, const std::string& column) {
   std::istringstream lines(part);
   std::string type;
@@ -342,13 +342,13 @@ std::string documented_type(const std::string& part, const std::string& column) 
   return type;
 }
 
-TEST(SqlTables, AreDescribedColumnByColumn) {
+TEST(SqlTables, EveryTableColumnIsDocumented) {
   const SmallSession small({small_step(0)});
   const SqlSession session(small.path);
   for (const std::string_view table : sql::trace_table_names()) {
     SCOPED_TRACE(table);
     const std::string part = documented(table);
-    // xinfo has the hidden columns, too.
+    // table_xinfo includes hidden columns.
     const std::string info = std::format("pragma_table_xinfo('{}')", table);
     const Lines columns = session.rows("SELECT name FROM " + info);
     const Lines types = session.rows("SELECT type FROM " + info);
@@ -369,7 +369,7 @@ TEST(SqlTables, AreDescribedColumnByColumn) {
   }
 }
 
-TEST(SqlTables, ViewsAreDescribedColumnByColumn) {
+TEST(SqlTables, EveryViewColumnIsDocumented) {
   const SmallSession small({small_step(0)});
   const SqlSession session(small.path);
   for (const std::string_view view : sql::trace_view_names()) {

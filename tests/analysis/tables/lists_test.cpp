@@ -1,5 +1,5 @@
-// Templates, nodes, tensors and ops as lists, each against the plain way to it:
-// take all of them, leave out, sort, cut.
+// Lists of templates, nodes, tensors and ops, compared with a reference that takes all rows,
+// filters, sorts and truncates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class RandomFile {
   std::filesystem::path path_ = folder_.path() / "random.ttrace";
 };
 
-TEST(HasPart, IgnoresTheCaseOfLetters) {
+TEST(HasPart, IgnoresLetterCase) {
   EXPECT_TRUE(has_part("blk.0.attn_Q.weight", "ATTN_q"));
   EXPECT_TRUE(has_part("anything", ""));
   EXPECT_TRUE(has_part("", ""));
@@ -49,12 +49,12 @@ TEST(HasPart, IgnoresTheCaseOfLetters) {
   EXPECT_TRUE(has_part("blk.10.attn_q.weight", "*BLK.1?.*weight*"));
   EXPECT_TRUE(has_part("blk.10.attn_q.weight", "**"));
   EXPECT_FALSE(has_part("blk.1.attn_q.weight", "blk.1?.attn"));
-  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "attn_q*blk")) << "in this order";
-  EXPECT_FALSE(has_part("ab", "ab*b")) << "each character once";
+  EXPECT_FALSE(has_part("blk.1.attn_q.weight", "attn_q*blk")) << "parts must be in order";
+  EXPECT_FALSE(has_part("ab", "ab*b")) << "parts must not overlap";
   EXPECT_FALSE(has_part("", "?"));
 }
 
-TEST(TemplateList, CountsWhatEachGraphHas) {
+TEST(TemplateList, CountsContentsOfEachGraph) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     const RandomFile file(seed);
@@ -79,14 +79,14 @@ TEST(TemplateList, CountsWhatEachGraphHas) {
   }
 }
 
-TEST(TemplateList, EndsWhenNobodyWantsItAnyMore) {
+TEST(TemplateList, CanBeCancelled) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto list = template_list(session.reader(), [] { return false; });
   ASSERT_FALSE(list.has_value());
   EXPECT_EQ(list.error().kind, TraceError::Kind::Cancelled);
 }
 
-TEST(NodeTable, SaysWhichOpANodeRanIn) {
+TEST(NodeTable, ReportsOpOfEachNode) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     const RandomFile file(seed);
@@ -115,7 +115,7 @@ TEST(NodeTable, SaysWhichOpANodeRanIn) {
   EXPECT_EQ(none.error().kind, TraceError::Kind::NotFound);
 }
 
-TEST(TensorTable, FiltersSortsAndPagesLikeThePlainWay) {
+TEST(TensorTable, FiltersSortsAndPagesLikeReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const RandomFile file(seed);
@@ -189,8 +189,8 @@ std::string ops_of(const SessionReader& reader, const OpFilter& filter, Order<Op
 TEST(OpTable, FiltersAndSorts) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  EXPECT_EQ(ops_of(reader, {.name = "mul_mat"}, {}), "234") << "the op, in any case";
-  EXPECT_EQ(ops_of(reader, {.name = "QCUR"}, {}), "2") << "or its output";
+  EXPECT_EQ(ops_of(reader, {.name = "mul_mat"}, {}), "234") << "matches the op, ignoring case";
+  EXPECT_EQ(ops_of(reader, {.name = "QCUR"}, {}), "2") << "matches the output";
   EXPECT_EQ(ops_of(reader, {.layer = LayerId{0}}, {}), "12");
   EXPECT_EQ(ops_of(reader, {.layer = kNoLayer}, {}), "04");
   EXPECT_EQ(ops_of(reader, {.component = Component::Ffn}, {}), "3");
@@ -199,11 +199,11 @@ TEST(OpTable, FiltersAndSorts) {
   EXPECT_EQ(ops_of(reader, {}, {OpSort::ByName}), "02341");
   EXPECT_EQ(ops_of(reader, {}, {OpSort::ByName, true}), "12340");
   EXPECT_EQ(ops_of(reader, {}, {OpSort::ByDuration, true}), "43210");
-  // Bytes, as OpTable.NamesWhatRanAndWhatItRead has them: 136, 160, 384, 384, 704.
+  // Bytes as in OpTable.ReportsOpsAndTheirSources: 136, 160, 384, 384, 704.
   EXPECT_EQ(ops_of(reader, {}, {OpSort::ByBytes}), "01234");
   EXPECT_EQ(ops_of(reader, {}, {OpSort::ByBytes, true}), "42310");
-  EXPECT_EQ(ops_of(reader, {}, {OpSort::ByLayer}), "12304") << "those of none last";
-  EXPECT_EQ(ops_of(reader, {}, {OpSort::ByLayer, true}), "31204") << "in both directions";
+  EXPECT_EQ(ops_of(reader, {}, {OpSort::ByLayer}), "12304") << "ops without a layer last";
+  EXPECT_EQ(ops_of(reader, {}, {OpSort::ByLayer, true}), "31204") << "last in both directions";
 }
 
 }  // namespace

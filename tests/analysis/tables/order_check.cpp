@@ -23,16 +23,16 @@ std::string text_of(const FileRange& range) {
   return std::format("{}:{}+{} ", range.file, range.offset, range.length);
 }
 
-// A GENERATE step with its template's accesses, in order.
+// A generate step with the accesses of its template, in order.
 struct WalkedStep {
   Step step;
   struct One {
-    std::string what;       // op, direction, tensor: what the graph says
-    std::string touched{};  // bytes and places: what the step says
-    std::string tensor;     // that owns the bytes
-    std::string viewed;     // as the op names it
+    std::string what;       // op, direction, tensor: from the graph
+    std::string touched{};  // bytes and file ranges: from the step
+    std::string tensor;     // the owner of the bytes
+    std::string viewed;     // the tensor that the op names
     OpId op;
-    Cause cause = Cause::KvWindow;  // when `touched` is another
+    Cause cause = Cause::KvWindow;  // cause of a different `touched`
     bool fixed = false, weight_read = false;
     std::vector<FileRange> places{};
   };
@@ -137,7 +137,7 @@ double expect_pattern(const SessionReader& reader) {
   EXPECT_TRUE(found.has_value());
   if (!found) return 0;
 
-  // The pattern as a list of places with what was touched there last.
+  // The pattern: its entries with the ranges touched last.
   struct Place {
     std::string tensor;
     bool fixed;
@@ -202,7 +202,7 @@ CachePoint simulated_lru(const ReadSequence& sequence, Bytes capacity) {
 
 CachePoint simulated_belady(const ReadSequence& sequence, Bytes capacity) {
   CachePoint point{.capacity = capacity};
-  std::vector<std::deque<std::size_t>> later(sequence.items.size());  // its reads to come
+  std::vector<std::deque<std::size_t>> later(sequence.items.size());  // future reads of each item
   for (std::size_t i = 0; i < sequence.reads.size(); ++i) later[sequence.reads[i]].push_back(i);
   std::map<std::uint32_t, std::uint64_t> held;  // bytes, by item
   for (const std::uint32_t item : sequence.reads) {
@@ -262,7 +262,7 @@ void expect_distances(const ReadSequence& sequence) {
     }
     recent.push_front(item);
     wrong += distances[i] != distance;
-    std::size_t bucket = 0;  // from 2^bucket up to twice of that
+    std::size_t bucket = 0;  // [2^bucket, 2^(bucket + 1))
     while (distance != kNever && distance.v >> bucket > 1) ++bucket;
     ReuseHistogram::Bucket& of = distance == kNever ? first : buckets[bucket];
     ++of.reads;
@@ -284,7 +284,7 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     const auto walked = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
       if (step.graph.v == 0) return true;
       const auto graph = reader.graph(step.graph).value();
-      std::set<std::pair<std::uint32_t, Place>> seen;  // of an op
+      std::set<std::pair<std::uint32_t, Place>> seen;  // in one op
       for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
         if (access.write || access.range.length == 0) return;
         const FileRange range =
@@ -316,7 +316,7 @@ std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes) {
     const auto pinned = pin_curve(*sequence, capacities).value();
     for (std::size_t i = 0; i < capacities.size(); ++i) {
       EXPECT_EQ(lru[i], simulated_lru(*sequence, capacities[i])) << capacities[i].v;
-      if (i % 4 == 1) {  // the slowest of them
+      if (i % 4 == 1) {  // the slowest simulation: check a quarter
         EXPECT_EQ(belady[i], simulated_belady(*sequence, capacities[i])) << capacities[i].v;
       }
       EXPECT_EQ(pinned[i], simulated_pin(*sequence, capacities[i])) << capacities[i].v;

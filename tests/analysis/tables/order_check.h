@@ -1,5 +1,5 @@
-// The second way to what a session says of the order of its reads (analysis/weights/pattern.h,
-// reuse.h): every access of a step as a line of text, caches that are really simulated.
+// Compares analyses of the read order (analysis/weights/pattern.h, reuse.h) with reference
+// implementations: accesses as lines of text, and simulated caches.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 
 namespace tt::test {
 
-// determinism() and access_pattern(). Returns the share of right predictions, as
-// reckoned here.
+// Checks determinism() and access_pattern(). Returns the share of correct predictions of the
+// reference.
 double expect_pattern(const SessionReader& reader);
 
-// An LRU cache of whole items, as one would write it.
+// Simulates an LRU cache of whole items.
 CachePoint simulated_lru(const ReadSequence& sequence, Bytes capacity);
 
-// A cache that knows the future: of the bytes it has and those just read it keeps the ones
-// whose next reads are nearest, and none that are not read again. Items in part, too.
+// Simulates Belady's optimal cache: of the cached bytes and those just read it keeps the ones
+// with the nearest next reads, and none that are not read again. Items may be cached in part.
 CachePoint simulated_belady(const ReadSequence& sequence, Bytes capacity);
 
-// Memory that holds the items with the most reads, of equals the first of the sequence,
-// from their first read on; of the last one what still fits.
+// Simulates pinned memory: the items with the most reads are kept from their first read on. Ties
+// go to the first in the sequence; the last item may fit in part.
 CachePoint simulated_pin(const ReadSequence& sequence, Bytes capacity);
 
-// Each read's distance and bucket, from the list of items by their last reads.
+// Checks the reuse distance and bucket of each read with a list of items by their last read.
 void expect_distances(const ReadSequence& sequence);
 
-// weight_reads() at both grains, the distances, the curves at `sizes` capacities: each as
-// simulated, nothing better than Belady; that reuse() says the same. Returns how many
-// reads there are at Grain::Part.
+// Checks weight_reads() at both grains, the distances, and the curves at `sizes` capacities with
+// simulations; that Belady is the best; and that reuse() returns the same. Returns the number
+// of reads at Grain::Part.
 std::uint64_t expect_reuse(const SessionReader& reader, std::uint64_t sizes);
 
 }  // namespace tt::test

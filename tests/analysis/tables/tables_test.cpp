@@ -12,7 +12,7 @@ namespace {
 using test::small_step;
 using test::SmallSession;
 
-constexpr PageRange kAll{.from = 0, .limit = 1000};
+constexpr PageRange kEveryRow{.from = 0, .limit = 1000};
 
 std::vector<std::int64_t> numbers(const std::vector<Ns>& times) {
   std::vector<std::int64_t> out;
@@ -26,9 +26,9 @@ std::vector<std::uint64_t> numbers(const std::vector<Bytes>& bytes) {
   return out;
 }
 
-TEST(StepSummary, SumsEveryOpIntoItsLayerAndTheRestIntoTheLastEntry) {
+TEST(StepSummary, SumsOpsByLayerWithOthersInLastEntry) {
   const SmallSession session({small_step(0)});
-  const auto page = step_summaries(session.reader(), kAll);
+  const auto page = step_summaries(session.reader(), kEveryRow);
   ASSERT_TRUE(page.has_value()) << page.error().message;
   ASSERT_EQ(page->total, 1u);
   const StepSummary& step = page->rows.at(0);
@@ -44,19 +44,19 @@ TEST(StepSummary, SumsEveryOpIntoItsLayerAndTheRestIntoTheLastEntry) {
   EXPECT_EQ(step.accesses, 16u);
 }
 
-TEST(StepSummary, ACancelledStepCountsOnlyWhatRan) {
+TEST(StepSummary, CancelledStepCountsOnlyOpsThatRan) {
   Step step = small_step(0);
   step.op_ends.resize(2);
   step.aborted = true;
   const SmallSession session({step});
-  const auto page = step_summaries(session.reader(), kAll);
+  const auto page = step_summaries(session.reader(), kEveryRow);
   ASSERT_TRUE(page.has_value());
   EXPECT_EQ(page->rows.at(0).ops, 2u);
   EXPECT_TRUE(page->rows.at(0).aborted);
   EXPECT_EQ(numbers(page->rows.at(0).layer_ns), (std::vector<std::int64_t>{20, 0, 10}));
 }
 
-TEST(StepSummary, AStepWithoutATemplateKeepsItsOwnFacts) {
+TEST(StepSummary, StepWithoutTemplateKeepsItsMetadata) {
   Step step = small_step(0);
   step.graph = {};
   step.allocation = {};
@@ -65,7 +65,7 @@ TEST(StepSummary, AStepWithoutATemplateKeepsItsOwnFacts) {
   step.timing = Timing::None;
   step.dropped = true;
   const SmallSession session({step});
-  const auto page = step_summaries(session.reader(), kAll);
+  const auto page = step_summaries(session.reader(), kEveryRow);
   ASSERT_TRUE(page.has_value());
   EXPECT_EQ(page->rows.at(0).n_tokens, 2u);
   EXPECT_TRUE(page->rows.at(0).dropped);
@@ -97,18 +97,18 @@ TEST(StepSummary, PagesByStep) {
   }
 }
 
-TEST(StepSummary, RefusesANumberOfLayersThatNoModelHas) {
+TEST(StepSummary, RejectsImplausibleLayerCount) {
   SessionInfo info = SmallSession::small_info();
   info.n_layers = 4'000'000'000;
   const SmallSession session({small_step(0)}, info);
-  const auto page = step_summaries(session.reader(), kAll);
+  const auto page = step_summaries(session.reader(), kEveryRow);
   ASSERT_FALSE(page.has_value());
   EXPECT_EQ(page.error().kind, TraceError::Kind::Damaged);
 }
 
-TEST(OpTable, NamesWhatRanAndWhatItRead) {
+TEST(OpTable, ReportsOpsAndTheirSources) {
   const SmallSession session({small_step(0)});
-  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kEveryRow);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->page.total, 5u);
   std::string text;
@@ -120,7 +120,7 @@ TEST(OpTable, NamesWhatRanAndWhatItRead) {
     for (const TensorId source : row.sources) text += " " + table->graph->tensor(source).name;
     text += "\n";
   }
-  // A fused pair is one op; its inner norm is no source.
+  // A fused pair is one op; the norm inside it is not a source.
   EXPECT_EQ(text,
             "GET_ROWS embd embedding/ 100..110 r72 w64 <- token_embd.weight inp_tokens\n"
             "RMS_NORM+MUL attn_norm-0 norm/norm 110..130 r96 w64 <- embd blk.0.attn_norm.weight\n"
@@ -129,10 +129,10 @@ TEST(OpTable, NamesWhatRanAndWhatItRead) {
             "MUL_MAT result_output output/logits 200..250 r576 w128 <- output.weight ffn_out-1\n");
 }
 
-TEST(OpTable, PagesGiveTheSameRows) {
+TEST(OpTable, PagesMatchFullTable) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  const auto whole = op_table(reader, StepId{0}, {}, {}, kAll);
+  const auto whole = op_table(reader, StepId{0}, {}, {}, kEveryRow);
   ASSERT_TRUE(whole.has_value());
   std::vector<OpRow> rows;
   for (std::uint64_t from = 0; from < 6; from += 2) {
@@ -147,40 +147,40 @@ TEST(OpTable, PagesGiveTheSameRows) {
   EXPECT_TRUE(beyond->page.rows.empty());
 }
 
-TEST(OpTable, SaysWhatTheOutputsHeld) {
+TEST(OpTable, ReportsOutputStatistics) {
   const ValueStats described{.op = OpId{2}, .min = -1, .max = 2, .mean = 0.5F, .std = 1, .nan = 3};
   Step step = small_step(0);
   step.stats = {described};
   const SmallSession session({step});
-  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kEveryRow);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->page.rows.size(), 5u);
   for (const OpRow& row : table->page.rows)
     EXPECT_EQ(row.stats, row.op == OpId{2} ? std::optional(described) : std::nullopt);
 }
 
-TEST(OpTable, TimesThatWereNotKeptAreTheSteps) {
+TEST(OpTable, MissingOpTimesFallBackToStepTimes) {
   Step step = small_step(0);
   step.op_ends.clear();
   step.timing = Timing::None;
   const SmallSession session({step});
-  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kAll);
+  const auto table = op_table(session.reader(), StepId{0}, {}, {}, kEveryRow);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->page.rows.size(), 5u);
   EXPECT_EQ(table->page.rows[3].begin, Ns{90});
   EXPECT_EQ(table->page.rows[3].end, Ns{260});
 }
 
-TEST(OpTable, AnUnknownStepIsNotFound) {
+TEST(OpTable, UnknownStepIsNotFound) {
   const SmallSession session({small_step(0)});
-  const auto table = op_table(session.reader(), StepId{7}, {}, {}, kAll);
+  const auto table = op_table(session.reader(), StepId{7}, {}, {}, kEveryRow);
   ASSERT_FALSE(table.has_value());
   EXPECT_EQ(table.error().kind, TraceError::Kind::NotFound);
 }
 
-TEST(AccessTable, SaysWhereTheBytesLie) {
+TEST(AccessTable, ReportsFileRangeAndAddress) {
   const SmallSession session({small_step(0)});
-  const auto table = access_table(session.reader(), StepId{0}, {.op = OpId{2}}, {}, kAll);
+  const auto table = access_table(session.reader(), StepId{0}, {.op = OpId{2}}, {}, kEveryRow);
   ASSERT_TRUE(table.has_value());
   ASSERT_EQ(table->total, 3u);
   const AccessRow& weight = table->rows[0];
@@ -192,10 +192,10 @@ TEST(AccessTable, SaysWhereTheBytesLie) {
   EXPECT_TRUE(table->rows[2].access.write);
 }
 
-TEST(AccessTable, FiltersBeforeItPages) {
+TEST(AccessTable, FiltersBeforePaging) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
-  const auto whole = access_table(reader, StepId{0}, {}, {}, kAll);
+  const auto whole = access_table(reader, StepId{0}, {}, {}, kEveryRow);
   ASSERT_TRUE(whole.has_value());
   EXPECT_EQ(whole->total, 16u);
   std::uint64_t counted = 0;
@@ -208,12 +208,12 @@ TEST(AccessTable, FiltersBeforeItPages) {
     EXPECT_EQ(page->rows[0].access.op, OpId{op});
   }
   EXPECT_EQ(counted, 16u);
-  const auto none = access_table(reader, StepId{0}, {.op = OpId{99}}, {}, kAll);
+  const auto none = access_table(reader, StepId{0}, {.op = OpId{99}}, {}, kEveryRow);
   ASSERT_TRUE(none.has_value());
   EXPECT_EQ(none->total, 0u);
 }
 
-TEST(SessionOverview, SaysWhatAListShows) {
+TEST(SessionOverview, ContainsFieldsOfTheSessionList) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto overview = session_overview(session.reader());
   ASSERT_TRUE(overview.has_value());

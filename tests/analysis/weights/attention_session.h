@@ -1,9 +1,10 @@
-// Sessions of attention in every form that weights and caches have, from a seed: Q, K, V
-// and O apart or joint, as slices per head (MLA) or low-rank factors, of types whose
-// blocks fit into a head or do not, with heads that divide them or do not, read whole or
-// through a view; caches written at any cells, V by rows or transposed, read as windows
-// or by the cells that are attended to; recurrent states; steps that were cancelled or
-// lost their lists. For property tests of heads, caches and sizes.
+// Random attention sessions for property tests of heads, caches and sizes. They vary:
+// - weights: Q, K, V and O separate or joint, slices per head (MLA) or low-rank factors, block
+//   types that do or do not fit into a head, head counts that do or do not divide the rows,
+//   reads of the whole tensor or of a view;
+// - caches: writes to any cells, V by rows or transposed, reads of a window or of the attended
+//   cells, recurrent states;
+// - steps: complete, cancelled, or without slot values.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 namespace tt::test {
 
 struct AttentionShape {
-  static constexpr std::int64_t kCells = 24;  // of a cache
+  static constexpr std::int64_t kCells = 24;  // per cache
   std::int64_t heads = 2, kv_heads = 1, head = 4;
   std::int32_t layers = 2;
   Type type = kF32, cache_type = kF16;
@@ -34,7 +35,7 @@ inline AttentionShape random_attention(Dice& dice) {
   shape.head = std::array<std::int64_t, 3>{4, 16, 32}[dice.below(3)];
   shape.layers = 1 + static_cast<std::int32_t>(dice.below(3));
   shape.type = std::array{kF32, kF16, kQ8}[dice.below(3)];
-  // Blocks of 32: what is narrower is not quantized.
+  // Rows narrower than a block of 32 cannot be quantized.
   if (shape.wide() % shape.type.block_elements != 0) shape.type = kF16;
   shape.cache_type = dice.one_in(2) ? kF16 : kF32;
   shape.joint = dice.one_in(5);
@@ -45,8 +46,8 @@ inline AttentionShape random_attention(Dice& dice) {
   return shape;
 }
 
-// A graph that evaluates so many tokens and looks at `window` cells from `first` on. Its
-// weights are those of every graph of the shape; which parts of them ops read is random.
+// A graph that evaluates `tokens` tokens and attends to `window` cells from `first` on. All graphs
+// of a shape have the same weights; the parts that ops read are random.
 inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, std::int64_t tokens,
                                      std::int64_t first, std::int64_t window) {
   using enum TensorKind;
@@ -75,7 +76,7 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
     m.graph.tensors[id.v].component = Component::KvCache;
     return id;
   };
-  // Rows of a weight, now and then only some of them.
+  // A weight, or sometimes a view of some of its rows.
   const auto some_rows = [&](TensorId id) {
     const Tensor& t = m.graph.tensor(id);
     if (!dice.one_in(4)) return id;
@@ -128,7 +129,7 @@ inline GraphTemplate attention_graph(const AttentionShape& shape, Dice& dice, st
               {of_value, of_value, of_cell * all_cells});
     m.node("SET_ROWS", v_in, {v, shape.transposed ? values : cells, v_cache});
 
-    // Of each head its values of the cells.
+    // The values of the cells, by head.
     const auto skipped = static_cast<std::uint64_t>(first);
     const std::uint64_t of_head = of_value * static_cast<std::uint64_t>(shape.head);
     const TensorId keys =
@@ -190,7 +191,7 @@ inline RandomSession attention_session(std::uint64_t seed, std::uint32_t steps =
                                           static_cast<std::int64_t>(first),
                                           static_cast<std::int64_t>(window)));
   }
-  // A cell, now and then one that no cache has.
+  // A cell, sometimes out of range.
   const auto cell = [&] {
     return static_cast<std::int64_t>(dice.below(kCells + (dice.one_in(8) ? 4 : 0))) -
            (dice.one_in(30) ? 2 : 0);

@@ -25,16 +25,16 @@ Determinism determinism_of(const std::vector<Step>& steps) {
   return *found;
 }
 
-TEST(Determinism, TheSameTokenTouchesTheSameBytes) {
+TEST(Determinism, SameTokenTouchesSameBytes) {
   const Determinism found =
       determinism_of({small_step(0), generated(1, {3, 5}), generated(2, {3, 5})});
-  EXPECT_EQ(found.pairs, 1U) << "prompts are left out";
+  EXPECT_EQ(found.pairs, 1U) << "prompt steps are excluded";
   EXPECT_EQ(found.identical, 1U);
   EXPECT_EQ(found.same_weights, 1U);
   EXPECT_TRUE(found.firsts.empty());
 }
 
-TEST(Determinism, AnotherTokenIsAnotherRow) {
+TEST(Determinism, DifferentTokenReadsDifferentRow) {
   const Determinism found =
       determinism_of({generated(0, {3, 5}), generated(1, {3, 5}), generated(2, {4, 5})});
   EXPECT_EQ(found.pairs, 2U);
@@ -49,7 +49,7 @@ TEST(Determinism, AnotherTokenIsAnotherRow) {
   EXPECT_STREQ(to_text(found.firsts[0].cause), "token");
 }
 
-TEST(Determinism, ACancelledStepSaysSo) {
+TEST(Determinism, ReportsCancelledStep) {
   Step cancelled = generated(1, {3, 5});
   cancelled.op_ends.resize(2);
   cancelled.aborted = true;
@@ -58,7 +58,7 @@ TEST(Determinism, ACancelledStepSaysSo) {
   EXPECT_GT(found.differing[static_cast<std::size_t>(Cause::Unfinished)], 0U);
 }
 
-TEST(AccessPattern, IsLearnedFromTheFirstHalfAndTriedOnTheSecond) {
+TEST(AccessPattern, LearnsFromFirstHalfAndTestsOnSecond) {
   const SmallSession session(
       {generated(0, {3, 5}), generated(1, {3, 5}), generated(2, {3, 5}), generated(3, {3, 7})});
   const auto reader = SessionReader::open(session.path);
@@ -77,7 +77,7 @@ TEST(AccessPattern, IsLearnedFromTheFirstHalfAndTriedOnTheSecond) {
   EXPECT_EQ(pattern->entries[2].kind, Kind::Fixed);
   EXPECT_EQ(pattern->entries[2].tensor, "blk.0.attn_q.weight");
   EXPECT_EQ(pattern->entries[2].file, (FileRange{.file = 0, .offset = 3000, .length = 256}));
-  // Six reads a step; of the last step one row is another than in the step before.
+  // Six reads per step; the last step reads a different embedding row than the step before.
   EXPECT_EQ(pattern->prediction.steps_learned, 2U);
   EXPECT_EQ(pattern->prediction.steps_tried, 2U);
   EXPECT_EQ(pattern->prediction.reads, 12U);
@@ -85,7 +85,7 @@ TEST(AccessPattern, IsLearnedFromTheFirstHalfAndTriedOnTheSecond) {
   EXPECT_EQ(pattern->prediction.bytes.v - pattern->prediction.right_bytes.v, 32U);
 }
 
-TEST(AccessPattern, IsThatOfAWalkOverEveryAccess) {
+TEST(AccessPattern, MatchesReference) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -99,7 +99,7 @@ TEST(AccessPattern, IsThatOfAWalkOverEveryAccess) {
   }
 }
 
-TEST(AccessPattern, EndsWhenNobodyWantsIt) {
+TEST(AccessPattern, CanBeCancelled) {
   const SmallSession session({generated(0, {3, 5}), generated(1, {3, 5})});
   const SessionReader reader = session.reader();
   const auto nobody = [] { return false; };
@@ -108,7 +108,7 @@ TEST(AccessPattern, EndsWhenNobodyWantsIt) {
     EXPECT_EQ(kind, TraceError::Kind::Cancelled);
 }
 
-TEST(AccessPattern, IsEmptyWithoutAGeneratedToken) {
+TEST(AccessPattern, IsEmptyWithoutGeneratedTokens) {
   const SmallSession session({small_step(0)});
   const auto reader = SessionReader::open(session.path);
   ASSERT_TRUE(reader.has_value());

@@ -1,4 +1,4 @@
-// Reuse against caches that are really simulated, read by read.
+// Compares reuse analysis with simulated caches.
 #include "analysis/weights/reuse.h"
 
 #include <gtest/gtest.h>
@@ -36,12 +36,12 @@ ReadSequence random_sequence(std::uint64_t seed) {
   for (auto& size : sizes) size = 1 + random() % 40;
   std::vector<std::uint32_t> reads(random() % 200);
   for (auto& read : reads) {
-    // Now and then a walk through all, as a decode is.
+    // Sometimes a cyclic walk over all items, as in decoding.
     read = static_cast<std::uint32_t>(seed % 3 == 0 ? static_cast<std::size_t>(&read - reads.data())
                                                     : random()) %
            static_cast<std::uint32_t>(sizes.size());
   }
-  // Every item is read: weight_reads() makes no others.
+  // Read every item, as in the result of weight_reads().
   for (std::uint32_t i = 0; i < sizes.size(); ++i) reads.push_back(i);
   return sequence_of(sizes, std::move(reads));
 }
@@ -53,7 +53,7 @@ std::vector<Bytes> twenty_sizes(const ReadSequence& sequence) {
   return sizes;
 }
 
-TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
+TEST(Reuse, LruCurveMatchesSimulation) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
@@ -65,7 +65,7 @@ TEST(Reuse, TheLruCurveIsThatOfASimulatedCache) {
   }
 }
 
-TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
+TEST(Reuse, BeladyAndPinCurvesMatchSimulation) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
@@ -79,14 +79,14 @@ TEST(Reuse, BeladyAndPinsAreThoseOfASimulatedMemory) {
   }
 }
 
-TEST(Reuse, DistancesAreThoseOfAListOfItems) {
+TEST(Reuse, DistancesMatchReference) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     expect_distances(random_sequence(seed));
   }
 }
 
-TEST(Reuse, NothingBeatsBelady) {
+TEST(Reuse, BeladyIsAnUpperBound) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const ReadSequence sequence = random_sequence(seed);
@@ -98,7 +98,7 @@ TEST(Reuse, NothingBeatsBelady) {
       EXPECT_GE(best[i].bytes, lru[i].bytes) << sizes[i].v;
       EXPECT_GE(best[i].bytes, pinned[i].bytes) << sizes[i].v;
     }
-    // With room for everything only first reads remain, whatever the policy.
+    // At full capacity only first reads miss, with any policy.
     const Bytes all{sequence.bytes().v - sequence.distinct_bytes().v};
     EXPECT_EQ(best.back().bytes, all);
     EXPECT_EQ(lru.back().bytes, all);
@@ -106,7 +106,7 @@ TEST(Reuse, NothingBeatsBelady) {
   }
 }
 
-// The most that any schedule saves with items of one byte: all schedules are tried.
+// The maximum that any schedule saves with items of one byte. Tries all schedules.
 std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t from,
                           std::uint32_t held, std::size_t room,
                           std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t>& known) {
@@ -116,7 +116,7 @@ std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t f
   const std::uint32_t bit = 1U << reads[from];
   const std::uint32_t with = held | bit;
   std::uint64_t best = 0;
-  // What is kept: any subset of what there is that fits.
+  // Keep any subset that fits.
   for (std::uint32_t kept = with;; kept = (kept - 1) & with) {
     if (static_cast<std::size_t>(std::popcount(kept)) <= room)
       best = std::max(best, best_of_all(reads, from + 1, kept, room, known));
@@ -127,7 +127,7 @@ std::uint64_t best_of_all(const std::vector<std::uint32_t>& reads, std::size_t f
   return best;
 }
 
-TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
+TEST(Reuse, BeladyMatchesExhaustiveSearch) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<std::uint32_t> reads(14);
@@ -138,13 +138,13 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedules) {
       const Bytes capacity{room};
       EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
                 best_of_all(reads, 0, 0, room, known))
-          << seed << ", room " << room;
+          << seed << ", capacity " << room;
     }
   }
 }
 
-// The most bytes that any schedule saves of items of several bytes, of which any number may
-// be held: a state is how many of each are. All ways from state to state are tried.
+// The maximum that any schedule saves with items of several bytes, which may be cached in part.
+// A state is the number of cached bytes of each item. Tries all transitions.
 class AllSchedules {
  public:
   AllSchedules(const ReadSequence& sequence, std::uint64_t room) : sequence_(sequence) {
@@ -160,7 +160,7 @@ class AllSchedules {
     }
   }
   std::uint64_t best() const {
-    std::vector<std::uint64_t> saved(states_.size());  // from here on, by state
+    std::vector<std::uint64_t> saved(states_.size());  // from this read on, by state
     for (const std::uint32_t item : sequence_.reads | std::views::reverse) {
       std::vector<std::uint64_t> before(states_.size());
       for (std::size_t from = 0; from < states_.size(); ++from) {
@@ -171,11 +171,11 @@ class AllSchedules {
       }
       saved = std::move(before);
     }
-    return saved.front();  // nothing is held
+    return saved.front();  // the empty cache
   }
 
  private:
-  // Only bytes that were held, or that `item` was just read with, can be held.
+  // Only cached bytes and bytes of the item just read can be kept.
   bool follows(std::size_t from, std::size_t to, std::uint32_t item) const {
     for (std::uint32_t i = 0; i < sequence_.items.size(); ++i)
       if (i != item && states_[to][i] > states_[from][i]) return false;
@@ -185,7 +185,7 @@ class AllSchedules {
   std::vector<std::vector<std::uint64_t>> states_;
 };
 
-TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
+TEST(Reuse, BeladyMatchesExhaustiveSearchOfUnequalSizes) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<std::uint64_t> sizes(3 + random() % 2);
@@ -198,13 +198,13 @@ TEST(Reuse, BeladyIsTheBestOfAllSchedulesOfItemsOfDifferentSizes) {
       const Bytes capacity{room};
       EXPECT_EQ(belady_curve(sequence, std::span(&capacity, 1))->front().bytes.v,
                 AllSchedules(sequence, room).best())
-          << seed << ", room " << room;
+          << seed << ", capacity " << room;
     }
   }
 }
 
-// Sums of sizes that only a damaged file has run over.
-TEST(Reuse, SizesThatRunOverHaveABucketToo) {
+// Sums of sizes can overflow in a damaged file.
+TEST(Reuse, OverflowingSizesHaveABucket) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const ReadSequence sequence = sequence_of({kHalf, kHalf}, {0, 1, 0});
   const ReuseHistogram histogram =
@@ -214,7 +214,7 @@ TEST(Reuse, SizesThatRunOverHaveABucketToo) {
   EXPECT_EQ(histogram.first.reads, 2U);
 }
 
-TEST(Reuse, TheHistogramCountsEveryReadOnce) {
+TEST(Reuse, HistogramCountsEachReadOnce) {
   const ReadSequence sequence = sequence_of({10, 20, 5}, {0, 1, 0, 0, 2, 1});
   const auto distances = reuse_distances(sequence).value();
   EXPECT_EQ(distances,
@@ -227,7 +227,7 @@ TEST(Reuse, TheHistogramCountsEveryReadOnce) {
   EXPECT_EQ(histogram.buckets[5], (ReuseHistogram::Bucket{1, Bytes{20}}));  // 32..63
 }
 
-TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
+TEST(Reuse, ReadsAreWeightsInOpOrder) {
   const SmallSession session({small_step(0), small_step(1)});
   const auto reader = SessionReader::open(session.path);
   ASSERT_TRUE(reader.has_value());
@@ -243,7 +243,7 @@ TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
   EXPECT_EQ(names, twice);
   EXPECT_EQ(tensors->distinct_bytes(), Bytes{512 + 32 + 256 + 256 + 512});
 
-  // By parts, the two rows of the embedding are two items of 32 bytes.
+  // With Grain::Part, the two embedding rows are two items of 32 bytes.
   const auto parts = weight_reads(*reader, {.from = 1, .limit = 1}, Grain::Part);
   ASSERT_TRUE(parts.has_value());
   EXPECT_EQ(parts->reads.size(), 6U);
@@ -251,7 +251,7 @@ TEST(Reuse, ReadsOfASessionAreItsWeightsInTheOrderOfItsOps) {
   EXPECT_EQ(parts->items[1].file, (FileRange{.file = 0, .offset = 1000 + 5 * 32, .length = 32}));
 }
 
-TEST(Reuse, OfASessionIsWhatItsPartsAre) {
+TEST(Reuse, SessionResultMatchesItsParts) {
   const SmallSession session({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = session.reader();
   for (const Grain grain : {Grain::Tensor, Grain::Part}) {
@@ -265,15 +265,15 @@ TEST(Reuse, OfASessionIsWhatItsPartsAre) {
     EXPECT_EQ(found.histogram.first, reuse_histogram(sequence, distances)->first);
     EXPECT_EQ(found.reads, sequence.reads.size());
     EXPECT_EQ(reuse(reader, {.grain = grain}).value().lru.back().capacity, found.distinct);
-    int asked = 0;  // all of the steps are walked, then nobody wants the curves
+    int asked = 0;  // cancel after the walk over the steps, before the curves
     const auto late = reuse(reader, {.grain = grain}, [&] { return ++asked <= 3; });
     ASSERT_FALSE(late.has_value());
     EXPECT_EQ(late.error().kind, TraceError::Kind::Cancelled);
   }
 }
 
-// Each pass over the reads, and each of a curve over the items, asks all along.
-TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
+// Each pass over the reads, and each pass over the items for a curve, checks for cancellation.
+TEST(Reuse, ChecksForCancellationRegularly) {
   constexpr std::uint32_t kItems = 20'000, kReads = 150'000;
   std::mt19937_64 random(1);
   std::vector<std::uint32_t> reads(kItems);
@@ -286,7 +286,7 @@ TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
   const ReuseQuery query{.capacities = sizes};
   struct Case {
     const char* name;
-    std::uint64_t pieces;  // reads or items that are looked at
+    std::uint64_t pieces;  // number of reads or items visited
     std::function<std::optional<TraceError>(const KeepGoing&)> ask;
   };
   const auto error_of = [](const auto& answer) {
@@ -317,7 +317,7 @@ TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
     EXPECT_FALSE(one.ask([&] { return ++asked > 0; }).has_value());
     EXPECT_GE(asked, one.pieces / Patience::kPieces);
     EXPECT_LE(Patience::kPieces, 1U << 14);
-    // Nobody wants it any more, at the first, in the middle, at the last.
+    // Cancel at the first check, in the middle, and at the last check.
     for (const std::uint64_t last : {std::uint64_t{1}, asked / 2, asked}) {
       std::uint64_t again = 0;
       const auto error = one.ask([&] { return ++again < last; });
@@ -328,7 +328,7 @@ TEST(Reuse, EveryFewReadsItIsAskedWhetherTheAnswerIsWanted) {
   }
 }
 
-TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
+TEST(Reuse, SequenceContainsEveryWeightRead) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -340,8 +340,8 @@ TEST(Reuse, EveryReadOfAWeightIsInTheSequence) {
   }
 }
 
-// Whatever a file holds.
-TEST(Reuse, TakesAnySession) {
+// Any file contents.
+TEST(Reuse, AcceptsAnySession) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -349,7 +349,7 @@ TEST(Reuse, TakesAnySession) {
     ASSERT_TRUE(write_session(file, random_session(seed)).has_value());
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value());
-    // Sums of sizes that are no sizes run over: the sequence alone is compared.
+    // Sums of random sizes overflow, so only the sequence is compared.
     expect_reuse(*reader, 0);
   }
 }

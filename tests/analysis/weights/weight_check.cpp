@@ -41,7 +41,7 @@ struct Counted {
   friend bool operator==(const Counted&, const Counted&) = default;
 };
 
-// A read's bytes of one head: each stretch against the range.
+// The bytes of a read that belong to one head.
 std::uint64_t bytes_of_head(const HeadWeight& weight, std::uint32_t head, const FileRange& range) {
   std::uint64_t bytes = 0;
   for (std::uint64_t row = 0; row < weight.rows; ++row) {
@@ -55,10 +55,10 @@ std::uint64_t bytes_of_head(const HeadWeight& weight, std::uint32_t head, const 
   return bytes;
 }
 
-// Of each byte of a cache, the step that wrote it last, plus 1; 0: none has.
+// For each byte of a cache: the last writing step plus 1; 0: not written.
 using Writers = std::vector<std::uint32_t>;
 
-// The bytes of a cache that an access touches, of which some may come twice.
+// The cache byte ranges that an access touches; they may overlap.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches_of(const GraphTemplate& graph,
                                                                   const Access& access,
                                                                   const Step& step) {
@@ -98,7 +98,7 @@ struct KvBytes {
 
 namespace {
 
-// Rows of a report by key, each against the sums of the weights that have it.
+// Compares rows of a report by key with the sums of the weights with that key.
 template <class Key>
 void expect_rows(const std::vector<CompressionOf<Key>>& rows,
                  const std::map<Key, Compression>& expected) {
@@ -166,7 +166,7 @@ int expect_heads(const SessionReader& reader) {
     EXPECT_TRUE(by_place.emplace(std::pair(weight.file.file, weight.file.offset), &weight).second);
     EXPECT_EQ(weight.heads.size(), weight.geometry.count);
     divided += weight.geometry.count > 0;
-    // The heads' bytes lie in the weight, and no byte is of two.
+    // Heads are within the weight and do not overlap.
     if (weight.rows > 4096) continue;
     std::map<std::uint64_t, std::uint64_t> taken;
     for (std::uint32_t h = 0; h < weight.geometry.count; ++h) {
@@ -255,7 +255,7 @@ std::uint64_t expect_kv_use(const SessionReader& reader) {
   EXPECT_TRUE(found.has_value());
   if (!found) return 0;
   EXPECT_EQ(found->rows.size(), found->total);
-  // A page from the middle stands on the steps before, which are not told.
+  // A page from the middle depends on the steps before it, which are not in the result.
   const std::uint64_t half = found->total / 2;
   const auto page = kv_use(reader, {.from = half, .limit = 2});
   EXPECT_TRUE(page.has_value());

@@ -1,5 +1,5 @@
-// The second way to what a session says of its weights and caches
-// (analysis/weights/compression.h, heads.h, kv_use.h): access by access, byte by byte.
+// Compares analyses of weights and caches (analysis/weights/compression.h, heads.h, kv_use.h)
+// with a reference implementation that walks each access byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace tt::test {
 
-// The weights of a session are the tensors of its model's files, `of_files`, that
-// its graphs read, as large as their blocks are.
+// The weights of a session must be the tensors in `of_files` that its graphs read, with the
+// sizes of their blocks.
 void expect_compression(const SessionReader& reader, std::span<const WeightSize> of_files);
 
-// Every read of Q, K, V and O counted for the heads whose bytes it touches. Returns
-// how many weights are divided by heads.
+// Counts each read of Q, K, V and O for the heads whose bytes it touches. Returns the number of
+// weights that are divided into heads.
 int expect_heads(const SessionReader& reader);
 
-// Every byte of the caches with the step that wrote it last. Returns how many bytes
-// were read of what earlier steps had written.
+// Tracks the last writing step of each cache byte. Returns the number of bytes read that earlier
+// steps had written.
 std::uint64_t expect_kv_use(const SessionReader& reader);
 
 }  // namespace tt::test

@@ -1,5 +1,5 @@
-// Weights by size and by head, and caches, of sessions written by hand and at
-// random; of real models in tests/tracer/.
+// Weight sizes, heads and caches of small and random sessions. tests/tracer/ has the tests with
+// real models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace tt::test {
 namespace {
 
-TEST(Compression, IsBitsPerWeight) {
+TEST(Compression, ComputesBitsPerWeight) {
   const CompressionReport report = compression({
       {.name = "a",
        .type = "Q4_K",
@@ -49,7 +49,7 @@ TEST(Compression, IsBitsPerWeight) {
   EXPECT_EQ(compression({}).total.ratio(16), 0);
 }
 
-TEST(Compression, TakesTheWeightsOfASessionOnce) {
+TEST(Compression, CountsEachWeightOnce) {
   const SmallSession session({small_step(0)});
   const auto weights = session_weights(session.reader());
   ASSERT_TRUE(weights.has_value());
@@ -59,8 +59,8 @@ TEST(Compression, TakesTheWeightsOfASessionOnce) {
   expect_compression(session.reader(), *weights);
 }
 
-// Two heads of Q are its rows, and the session reads the whole of it once a step.
-TEST(Heads, OfAWeightAreItsRows) {
+// Two heads divide the rows of Q; the session reads all of Q once per step.
+TEST(Heads, DividesWeightByRows) {
   SessionInfo info = SmallSession::small_info();
   info.n_heads = 2;
   info.n_heads_kv = 1;
@@ -76,7 +76,7 @@ TEST(Heads, OfAWeightAreItsRows) {
   EXPECT_EQ(q.heads[1], (HeadUse{.reads = 3, .read = Bytes{384}}));
 }
 
-// The weights of a session's graphs as the headers of its files would list them.
+// The weights of a session's graphs as the GGUF headers list them.
 std::vector<WeightSize> weights_of(const RandomSession& session) {
   std::vector<WeightSize> out;
   std::set<std::string> seen;
@@ -95,7 +95,7 @@ std::vector<WeightSize> weights_of(const RandomSession& session) {
   return out;
 }
 
-TEST(Weights, HeadsCachesAndSizesAreThoseOfAWalkOverEveryAccess) {
+TEST(Weights, HeadsCachesAndSizesMatchReference) {
   int divided = 0, joint = 0;
   std::uint64_t cached = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
@@ -118,8 +118,8 @@ TEST(Weights, HeadsCachesAndSizesAreThoseOfAWalkOverEveryAccess) {
   EXPECT_GT(cached, 100'000U);
 }
 
-// Whose graph changes often, with and without experts.
-TEST(Weights, CachesOfAnySessionAreThoseOfAWalk) {
+// The template changes often, with and without experts.
+TEST(Weights, KvUseMatchesReference) {
   std::uint64_t cached = 0;
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
     SCOPED_TRACE(seed);
@@ -133,7 +133,7 @@ TEST(Weights, CachesOfAnySessionAreThoseOfAWalk) {
   EXPECT_GT(cached, 10'000U);
 }
 
-TEST(Heads, TakeAnyTemplate) {
+TEST(Heads, AcceptAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
@@ -155,8 +155,8 @@ TEST(Heads, TakeAnyTemplate) {
   }
 }
 
-// A cache of 16 cells, 8 values each, 2 heads. `transposed`: V as it is kept
-// without flash attention.
+// A cache of 16 cells with 8 values each and 2 heads. `transposed`: V as stored without flash
+// attention.
 GraphTemplate cache_graph(std::int64_t tokens, std::int64_t window, bool transposed) {
   GraphMaker m;
   const TensorId x = m.input("inp", {8, tokens}, kF32);
@@ -187,7 +187,7 @@ GraphTemplate cache_graph(std::int64_t tokens, std::int64_t window, bool transpo
 
 class KvUse : public ::testing::TestWithParam<bool> {};
 
-TEST_P(KvUse, TellsFreshFromCached) {
+TEST_P(KvUse, SeparatesFreshFromCachedReads) {
   const bool transposed = GetParam();
   TempFolder folder;
   RandomSession s;
@@ -232,8 +232,7 @@ TEST_P(KvUse, TellsFreshFromCached) {
 INSTANTIATE_TEST_SUITE_P(Caches, KvUse, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "transposed" : "rows"; });
 
-// Against a set of numbers.
-TEST(ByteSet, IsASetOfNumbers) {
+TEST(ByteSet, MatchesStdSet) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);

@@ -1,6 +1,6 @@
-"""Checks a Chrome trace against the Trace Event Format: fields of every event, slices
-of a track nest and never overlap, flows begin before they end and stand on slices.
-Prints counts as JSON; ends with a message when something is wrong."""
+"""Checks a Chrome trace against the Trace Event Format: each event has its fields, slices
+of a track nest and never overlap, flows begin before they end and are bound to slices.
+Prints counts as JSON; exits with a message on errors."""
 import json
 import sys
 from collections import defaultdict
@@ -51,7 +51,7 @@ for event in trace["traceEvents"]:
 for track, slices in tracks.items():
     check(track in named and track[0] in named, "track without a name", track)
     open_ends = []
-    # In the order of their beginnings, the longer one of two first.
+    # By begin; at equal begins the longer slice first.
     for begin, end in sorted(slices, key=lambda s: (s[0], -s[1])):
         while open_ends and open_ends[-1] <= begin:
             open_ends.pop()

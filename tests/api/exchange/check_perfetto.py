@@ -1,8 +1,7 @@
-"""Checks what `protoc --decode` says of a Perfetto trace (stdin): no unknown fields,
-tracks introduced before they are used, every begin has its end, slices of a track
-follow one another (on that of the steps, which it introduces first, ops inside them),
-interned names are known. Prints counts as JSON. That each is the session's:
-timeline_check.h."""
+"""Checks the `protoc --decode` output of a Perfetto trace (stdin): no unknown fields,
+tracks are described before use, each begin has an end, slices of a track do not overlap
+(ops nest in the steps on the first track), interned names are defined. Prints counts as
+JSON. timeline_check.h compares the contents with the session."""
 import json
 import re
 import sys
@@ -15,7 +14,7 @@ def check(condition, *what):
 
 
 def packets(lines):
-    """Packets as {path: [values]}; the path of a field is its names joined by dots."""
+    """Yields packets as {path: [values]}; a path is the field names joined by dots."""
     packet, path = None, []
     for line in lines:
         line = line.strip()
@@ -50,7 +49,7 @@ for packet in packets(sys.stdin):
     names.update(packet["interned_data.event_names.iid"])
     if packet["track_descriptor"]:
         uuid = packet["track_descriptor.uuid"][0]
-        check(uuid not in tracks, "track twice", uuid)
+        check(uuid not in tracks, "duplicate track", uuid)
         tracks.add(uuid)
         if packet["track_descriptor.counter"]:
             counters.add(uuid)
@@ -61,7 +60,7 @@ for packet in packets(sys.stdin):
     kind, uuid = packet["track_event.type"][0], packet["track_event.track_uuid"][0]
     at = int(packet["timestamp"][0])
     check(uuid in tracks, "no track", uuid)
-    check(at >= last[uuid], "time goes back on", uuid)
+    check(at >= last[uuid], "decreasing time on", uuid)
     last[uuid] = at
     counts[kind] += 1
     if kind == "TYPE_SLICE_BEGIN":

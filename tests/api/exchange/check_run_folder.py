@@ -1,6 +1,6 @@
-"""Whether analysis/ of a run folder says what its records say: the sums of
-statistics.json, and every pixel of the two pictures. Of the ops' ends, which the records
-do not have, and files the Parquet of the same session tells. Prints JSON."""
+"""Checks analysis/ of a run folder against its records: the sums of statistics.json and
+every pixel of the two images. Op ends and files, which the records lack, come from the
+Parquet file of the same session. Prints JSON."""
 import json
 import sys
 
@@ -71,7 +71,7 @@ X, Y, WIDTH, HEIGHT = 100, 40, 1280, 640  # the plot, docs/exports.md
 
 
 def check(name, grid):
-    """Rows of the grid from the lowest. A cell's colour is its share of the largest."""
+    """Grid rows start at the bottom. The colour of a cell is its share of the maximum."""
     image = matplotlib.image.imread(f"{run}/analysis/{name}.png")
     assert image.shape == (720, 1400, 3), image.shape
     plot = image[Y : Y + HEIGHT, X : X + WIDTH] * 255
@@ -80,16 +80,16 @@ def check(name, grid):
     cells = grid[rows][:, columns][:, :, None]
     expected = numpy.array([222, 235, 247]) + cells / grid.max() * numpy.array([-214, -187, -140])
     expected = numpy.where(cells > 0, expected, 255)
-    # What rounding does where a cell has next to nothing.
+    # Rounding decides the colour of cells that are almost zero.
     sure = (cells == 0) | (cells > 1e-9 * grid.max())
     wrong = (numpy.abs(plot - expected) > 0.6) & sure
     assert not wrong.any(), (name, numpy.argwhere(wrong)[:5], wrong.sum())
-    assert (image[:Y] < 0.5).any() and (image[Y + HEIGHT :] < 0.5).any(), "words"
+    assert (image[:Y] < 0.5).any() and (image[Y + HEIGHT :] < 0.5).any(), "labels"
     return int((grid > 0).sum())
 
 
 def of_pixels(begin, end, from_, to, pixels):
-    """Shares of [begin, end) that whole-numbered pixels of [from_, to) have."""
+    """The share of [begin, end) in each pixel of [from_, to), with integer pixel edges."""
     edges = from_ + (to - from_) * numpy.arange(pixels + 1) // pixels
     if begin == end:
         return ((edges[:-1] <= begin) & (begin < edges[1:])).astype(float)

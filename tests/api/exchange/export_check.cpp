@@ -30,7 +30,7 @@ using namespace tt::exchange;
 
 const std::string kNullField(1, '\0');
 
-// Every access with its step, in order.
+// Calls `row` for every access with its step, in order.
 template <class Row>
 void walk(const SessionReader& reader, Row row) {
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
@@ -51,7 +51,7 @@ std::string optional_number(bool there, auto value) {
 
 using Lines = std::vector<std::vector<std::string>>;
 
-// Where each column stands.
+// Index of each column by name.
 std::map<std::string, std::size_t> columns_of(const Lines& lines) {
   std::map<std::string, std::size_t> at;
   for (std::size_t i = 0; i < lines.front().size(); ++i) at[lines.front()[i]] = i;
@@ -128,7 +128,7 @@ FiveTotals totals_of_json(const std::string& text) {
   return totals;
 }
 
-// Also that steps and the session begin, end and add up.
+// Also checks the begin and end events of steps and session and their sums.
 FiveTotals totals_of_log(const std::string& text) {
   FiveTotals totals, of_steps;
   std::istringstream lines(text);
@@ -203,7 +203,7 @@ FiveTotals totals_of_parquet(const std::string& bytes) {
   return totals_of_batches(batches);
 }
 
-// A value of a column's statistics as the CSV spells it.
+// A value of column statistics as CSV text.
 std::string text_of_statistic(const std::string& bytes, CellType type) {
   const auto number = [&]<class Number>(Number n) {
     EXPECT_EQ(bytes.size(), sizeof(n));
@@ -226,7 +226,7 @@ std::string text_of_statistic(const std::string& bytes, CellType type) {
   }
 }
 
-// Of whole numbers as text.
+// Compares integers in text form.
 bool less_number(std::string_view a, std::string_view b) {
   const bool negative = a.starts_with('-');
   if (negative != b.starts_with('-')) return negative;
@@ -234,7 +234,7 @@ bool less_number(std::string_view a, std::string_view b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// A value that is no null and no float, as the CSV spells it.
+// A value as CSV text; not null and not a float.
 std::string text_of_cell(const arrow::Array& values, std::int64_t i) {
   switch (values.type_id()) {
     case arrow::Type::STRING:
@@ -254,7 +254,7 @@ std::string text_of_cell(const arrow::Array& values, std::int64_t i) {
   }
 }
 
-// Readers pass over row groups whose statistics say that nothing is wanted of them.
+// Checks row group statistics. Readers use them to skip row groups.
 void expect_statistics(const std::string& parquet, const Lines& lines) {
   const auto file = parquet::ParquetFileReader::Open(
       std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(parquet)));
@@ -288,8 +288,8 @@ void expect_statistics(const std::string& parquet, const Lines& lines) {
   EXPECT_EQ(line + 1, lines.size());
 }
 
-// Every cell of the Parquet is that of the CSV, in pages and row groups of a few steps and
-// in those of a whole session.
+// Compares each Parquet cell with the CSV, for pages and row groups of one row, of a few steps
+// and of the whole session.
 void expect_parquet_says_what_csv_says(const SessionReader& reader, const Lines& lines) {
   const std::size_t rows = lines.size() - 1;
   for (const ParquetSizes sizes :
@@ -352,7 +352,7 @@ FiveTotals totals_of_arrow_file(const std::string& bytes) {
   return totals_of_batches(batches);
 }
 
-// A box per tensor of the last graph, an edge per dependency; an error without a graph.
+// One box per tensor of the last graph, one edge per dependency; an error without a graph.
 void expect_dot(const SessionReader& reader) {
   StepId last{kNone};
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
@@ -374,7 +374,7 @@ void expect_dot(const SessionReader& reader) {
   EXPECT_EQ(edges, dependencies_of(*graph).size());
 }
 
-// Bytes of the steps' slices, read and written.
+// Bytes read and written according to the slices of the steps.
 std::pair<std::uint64_t, std::uint64_t> bytes_of_chrome(const std::string& text) {
   std::uint64_t read = 0, written = 0;
   for (const json& event : json::parse(text)["traceEvents"]) {

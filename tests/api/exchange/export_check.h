@@ -1,4 +1,4 @@
-// Exports against a second way: every access of the session, one by one.
+// Compares exports with a walk over every access of the session.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tt::test {
 
-// What must come out the same whichever way it is asked for.
+// Totals that must be equal in every interface and format.
 struct FiveTotals {
   std::uint64_t accesses = 0, read = 0, written = 0;  // bytes
   std::uint64_t from_file = 0;                        // bytes of accesses with a file offset
@@ -19,16 +19,16 @@ struct FiveTotals {
 };
 std::ostream& operator<<(std::ostream& out, const FiveTotals& totals);
 
-// By for_each_access(), without anything of api/exchange.
+// Computed with for_each_access(), without api/exchange.
 FiveTotals walked_totals(const SessionReader& reader);
 
-// The whole of an export.
+// The complete output of an export.
 std::string exported(const SessionReader& reader, const exchange::ExportOptions& options);
 
-// Fields of the lines of a CSV, quotes taken off; a null is "\0".
+// The fields of each CSV line without quotes; null is "\0".
 std::vector<std::vector<std::string>> csv_rows(const std::string& text);
 
-// Every format, read back here, has these totals; the CSV every row, too.
+// Reads back every format and compares its totals; for CSV also every row.
 void expect_exports_agree(const SessionReader& reader);
 
 }  // namespace tt::test

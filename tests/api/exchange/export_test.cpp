@@ -1,4 +1,4 @@
-// Every export of every kind of session, against a walk over its accesses.
+// Compares each export format with a walk over the accesses, for all kinds of sessions.
 #include <arrow/memory_pool.h>
 #include <gtest/gtest.h>
 
@@ -28,17 +28,17 @@ namespace {
 using namespace tt::exchange;
 using nlohmann::json;
 
-TEST(Export, ASmallSession) {
+TEST(Export, SmallSessionMatchesReference) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   expect_exports_agree(reader);
   const auto rows = csv_rows(exported(reader, {.format = Format::Csv}));
-  // step 0, op 0: a row of the embedding for each of two tokens, the ids, the result.
+  // Step 0, op 0: an embedding row for each of two tokens, the ids and the output.
   EXPECT_EQ(rows[1][0], "small");
   EXPECT_EQ(rows.size(), 1 + 2 * (4 + 3 + 3 + 3 + 3));
 }
 
-TEST(Export, AnythingThatAFileMaySay) {
+TEST(Export, RandomSessionsMatchReference) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -51,9 +51,8 @@ TEST(Export, AnythingThatAFileMaySay) {
   }
 }
 
-// Times, tokens and layers of any size: a picture has its own.
-// Steps that were cancelled, that lost their times, ops that end before they begin.
-TEST(Totals, AreTheSameWhicheverWayTheyAreAskedFor) {
+// Includes cancelled steps, steps without op times, and ops that end before they begin.
+TEST(Totals, AgreeAcrossAllInterfaces) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -64,7 +63,7 @@ TEST(Totals, AreTheSameWhicheverWayTheyAreAskedFor) {
   }
 }
 
-TEST(Export, PicturesOfAnythingThatAFileMaySay) {
+TEST(Export, WritesImagesOfAnySession) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     const TempFolder folder;
@@ -87,7 +86,7 @@ TEST(Export, PicturesOfAnythingThatAFileMaySay) {
   }
 }
 
-TEST(Export, DenseMoeRecurrentAndSplitModels) {
+TEST(Export, DenseMoeRecurrentAndSplitModelsMatchReference) {
   for_each_usual_model([](std::string_view shape, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
@@ -100,7 +99,7 @@ TEST(Export, DenseMoeRecurrentAndSplitModels) {
   });
 }
 
-TEST(Export, RowsPerHeadAreTheSameBytes) {
+TEST(Export, RowsPerHeadAddUpToTheSameBytes) {
   TracedModel model(generated_model({.shape = "small"}));
   const auto run = model.run(greedy_tokens(5, 3));
   const SessionReader reader = run.reader();
@@ -123,7 +122,7 @@ TEST(Export, RowsPerHeadAreTheSameBytes) {
   EXPECT_EQ(heads["blk.0.attn_k.weight"], static_cast<std::int32_t>(info.n_heads_kv));
 }
 
-TEST(Export, AStretchOfSteps) {
+TEST(Export, ExportsRangeOfSteps) {
   const SmallSession session({small_step(0), small_step(1), small_step(2)});
   const SessionReader reader = session.reader();
   const auto rows = csv_rows(
@@ -132,7 +131,7 @@ TEST(Export, AStretchOfSteps) {
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i][1], "1");
 }
 
-TEST(Export, LevelsOfTheLog) {
+TEST(Export, LogLevelSelectsEvents) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
   const auto events = [&](LogLevel level) {
@@ -147,7 +146,7 @@ TEST(Export, LevelsOfTheLog) {
   EXPECT_EQ(events(LogLevel::Detailed)["tensor_log"], 16);
 }
 
-// What the log says of values, by step and op.
+// The value statistics of the log by step and op.
 using StatsOfOps = std::map<std::pair<std::uint64_t, std::uint64_t>, json>;
 
 StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
@@ -164,8 +163,8 @@ StatsOfOps logged_stats(const SessionReader& reader, LogLevel level) {
   return stats;
 }
 
-// Of a session that recorded them: real values of a real model.
-TEST(Export, TheVerboseLogHasTheStatisticsOfTheOutputs) {
+// A session recorded with value statistics of a real model.
+TEST(Export, VerboseLogHasOutputStatistics) {
   TracedModel model(generated_model({.shape = "small"}));
   GenerationRequest request = greedy_tokens(9, 4);
   request.level = Level::Verbose;
@@ -185,14 +184,14 @@ TEST(Export, TheVerboseLogHasTheStatisticsOfTheOutputs) {
   ASSERT_EQ(logged.size(), recorded.size());
   for (const auto& [op, of] : recorded) {
     const json& said = logged.at(op);
-    for (const auto& [name, value] : of.items())  // a float as a float
+    for (const auto& [name, value] : of.items())  // compare as float
       EXPECT_EQ(said[name].get<float>(), value.get<float>()) << name;
   }
   EXPECT_TRUE(logged_stats(reader, LogLevel::Detailed).empty());
   EXPECT_TRUE(logged_stats(reader, LogLevel::Minimal).empty());
 }
 
-TEST(Export, StatisticsThatAreNoNumbersAreNull) {
+TEST(Export, NonFiniteStatisticsAreNull) {
   Step step = small_step(0);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   step.stats = {{.op = OpId{3}, .min = nan, .max = nan, .mean = nan, .std = nan, .nan = 16}};
@@ -206,9 +205,8 @@ TEST(Export, StatisticsThatAreNoNumbersAreNull) {
                                                                              {"inf", 0}}}}));
 }
 
-// Every weight that a session used, as our reader of GGUF headers has it of the model
-// (what `tt gguf --format csv` prints).
-TEST(Export, TheStructureOfARunFolderIsTheModels) {
+// gguf_structure.csv lists every weight of the session as `tt gguf --format csv` prints it.
+TEST(Export, RunFolderListsTheModelsWeights) {
   for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 3));
@@ -229,15 +227,15 @@ TEST(Export, TheStructureOfARunFolderIsTheModels) {
                                                        "shape", "layer", "component"}));
     EXPECT_EQ(expected.size(), 1 + index->tensors().size());
     for (std::size_t i = 2; i < found.size(); ++i)
-      EXPECT_LE(std::stoull(found[i - 1][2]), std::stoull(found[i][2])) << "by offset";
+      EXPECT_LE(std::stoull(found[i - 1][2]), std::stoull(found[i][2])) << "sorted by offset";
     std::ranges::sort(found);
     std::ranges::sort(expected);
     EXPECT_EQ(found, expected);
   });
 }
 
-// What Parquet's pages take, whenever some are written.
-TEST(Export, ParquetOfALongSessionTakesNoMoreMemory) {
+// Memory of the Parquet writer at each write.
+TEST(Export, ParquetMemoryIsIndependentOfSessionLength) {
   const auto most_memory = [](std::uint32_t steps) {
     std::vector<Step> all;
     for (std::uint32_t i = 0; i < steps; ++i) all.push_back(small_step(i));
@@ -262,7 +260,7 @@ TEST(Export, ParquetOfALongSessionTakesNoMoreMemory) {
   EXPECT_LT(most_memory(2000), of_two_groups * 5 / 4);
 }
 
-TEST(Export, EndsWithTheSinksErrorAndWhenNobodyWantsIt) {
+TEST(Export, StopsOnSinkErrorAndCancellation) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   for (const FormatFacts& facts : formats()) {

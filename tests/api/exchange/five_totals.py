@@ -1,5 +1,5 @@
-"""Five totals of a session: as Python's sqlite3 with our extension says, and as pyarrow
-says of the Parquet. Prints JSON.
+"""Five totals of a session, computed by Python's sqlite3 with the tt extension and by
+pyarrow from the Parquet file. Prints JSON.
 
 five_totals.py SESSION EXTENSION SQL PARQUET"""
 import json

@@ -1,4 +1,4 @@
-// Out and in again: the same accesses, times, tokens and experts.
+// Export and import preserve accesses, times, tokens and experts.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
+TEST(Import, RoundTripsDenseMoeRecurrentAndSplitModels) {
   for_each_usual_model([](std::string_view, const std::filesystem::path& path) {
     TracedModel model(path);
     const auto run = model.run(greedy_tokens(9, 6));
@@ -33,7 +33,7 @@ TEST(Import, DenseMoeRecurrentAndSplitModelsComeBack) {
   });
 }
 
-TEST(Import, FewTemplatesStandForManySteps) {
+TEST(Import, SharesTemplatesBetweenSteps) {
   TracedModel model(generated_model({.shape = "moe"}));
   const auto run = model.run(greedy_tokens(5, 30));
   const TempFolder folder;
@@ -43,7 +43,7 @@ TEST(Import, FewTemplatesStandForManySteps) {
   EXPECT_LE(after.template_ids().value().size(), 2 * run.reader().template_ids().value().size());
 }
 
-TEST(Import, AMinimalLogHasStepsAndTokens) {
+TEST(Import, MinimalLogHasStepsAndTokens) {
   const SmallSession session({small_step(0), small_step(1)});
   const TempFolder folder;
   write_text(folder / "s.ndjson",
@@ -56,7 +56,7 @@ TEST(Import, AMinimalLogHasStepsAndTokens) {
   EXPECT_EQ(after.step(StepId{1}).value().end, Ns{260});
 }
 
-TEST(Import, AnOlderLogWithItsKindUnderType) {
+TEST(Import, AcceptsOlderLogWithTypeField) {
   const TempFolder folder;
   write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-1","n_layers":2}
 {"type":"step_begin","timestamp_ns":1000,"token_id":0,"phase":"prompt"}
@@ -85,11 +85,11 @@ TEST(Import, AnOlderLogWithItsKindUnderType) {
   EXPECT_EQ(prompt.end, Ns{1100});
   EXPECT_EQ(generate.begin, Ns{1200});
   EXPECT_EQ(generate.op_ends, std::vector{Ns{1210}});
-  EXPECT_EQ(generate.end, Ns{1210}) << "no step_end: as long as its rows say";
+  EXPECT_EQ(generate.end, Ns{1210}) << "without step_end the rows determine the end";
 }
 
-// What is not in the line of a step is taken from its rows; a row's op ends with its step.
-TEST(Import, AnOlderStepIsWhatItsLinesSayTogether) {
+// Fields missing in the line of a step are derived from its rows; ops end with their step.
+TEST(Import, DerivesOlderStepFromItsLines) {
   const TempFolder folder;
   write_text(folder / "old.log", R"({"type":"session_start","session_id":"old-2"}
 {"type":"step_begin","timestamp_ns":100,"phase":"prompt"}
@@ -135,36 +135,36 @@ TEST(Import, AnOlderStepIsWhatItsLinesSayTogether) {
   EXPECT_TRUE(validation->passed());
 }
 
-TEST(Import, SaysWhereALogIsNone) {
+TEST(Import, ReportsLineOfInvalidLog) {
   const TempFolder folder;
   struct Case {
     const char* text;
     const char* said;
   };
   for (const Case c :
-       {Case{"", "neither session_start"}, Case{"{\n", ":1: This is no line"},
+       {Case{"", "neither session_start"}, Case{"{\n", ":1: Not a log"},
         Case{"{\"event\":\"session_start\",\"id\":\"a\"}\n[1]\n", ":2: "},
         Case{"{\"event\":\"session_start\"}\n{\"event\":\"session_start\"}\n",
-             ":2: A second session"},
+             ":2: The log contains a second session"},
         Case{"{\"event\":\"tensor_log\",\"op\":3,\"size_bytes\":1}\n"
              "{\"event\":\"tensor_log\",\"op\":2,\"size_bytes\":1}\n",
-             ":2: Ops of a step"},
-        Case{"{\"type\":\"tensor_log\",\"tensor_name\":\"x\"}\n", ":1: A tensor_log says"},
+             ":2: The ops of a step must"},
+        Case{"{\"type\":\"tensor_log\",\"tensor_name\":\"x\"}\n", ":1: A tensor_log must"},
         Case{"{\"event\":\"tensor_log\",\"size_bytes\":1}\n"
              "{\"event\":\"tensor_log\",\"size_bytes\":-1}\n",
-             ":2: A tensor_log says"},
+             ":2: A tensor_log must"},
         Case{"{\"event\":\"tensor_log\",\"size_bytes\":null}\n", "\"size_bytes\""},
-        // What would cost as much as it says.
+        // Declared counts that would need unbounded memory.
         Case{"{\"event\":\"step_begin\",\"ops\":4000000000}\n"
              "{\"event\":\"tensor_log\",\"size_bytes\":1}\n",
-             "Step 0 says it has 4000000000 ops, and has 1 accesses."},
+             "Step 0 declares 4000000000 ops but has only 1 accesses."},
         Case{"{\"event\":\"tensor_log\",\"op\":4294967295,\"size_bytes\":1}\n",
-             "Step 0 says it has 4294967296 ops"},
+             "Step 0 declares 4294967296 ops"},
         Case{"{\"event\":\"step_begin\",\"token_count\":4000000000}\n",
-             "Step 0 evaluates token 3999999999; 4000000000 of those"},
+             "Step 0 evaluates token 3999999999; 4000000000 tokens before"},
         Case{"{\"event\":\"tensor_log\",\"operation_type\":\"MUL_MAT_ID\","
              "\"size_bytes\":8,\"expert_id\":1,\"expert_rank\":2147483647}\n",
-             "Step 0 says a token has 2147483648 experts."}}) {
+             "Step 0 declares 2147483648 experts per token."}}) {
     write_text(folder / "bad.log", c.text);
     const auto imported = import_log(folder / "bad.log", folder / "s.ttrace");
     ASSERT_FALSE(imported.has_value()) << c.text;
@@ -172,11 +172,11 @@ TEST(Import, SaysWhereALogIsNone) {
     std::size_t left = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
       ++left;
-    EXPECT_EQ(left, 1U) << "only the log is left";
+    EXPECT_EQ(left, 1U) << "no temporary file remains";
   }
 }
 
-TEST(Import, MoreCellsThanAreListedAreBytes) {
+TEST(Import, StoresTooManyCellsAsBytes) {
   const TempFolder folder;
   write_text(
       folder / "wide.log",
@@ -188,8 +188,8 @@ TEST(Import, MoreCellsThanAreListedAreBytes) {
   EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 1, .read = std::uint64_t{1} << 50}));
 }
 
-// A number that does not fit is as if it were not there.
-TEST(Import, NumbersThatAreNone) {
+// A number out of range counts as missing.
+TEST(Import, IgnoresOutOfRangeNumbers) {
   const TempFolder folder;
   write_text(
       folder / "odd.log",
@@ -201,8 +201,8 @@ TEST(Import, NumbersThatAreNone) {
   EXPECT_EQ(imported->bytes, 7U);
 }
 
-// Of another tracer, which says neither where the session nor where a step begins.
-TEST(Import, RowsAloneAreStepsByWhatTheySay) {
+// A log of another tracer without session_start and step_begin events.
+TEST(Import, DerivesStepsFromRowsAlone) {
   const TempFolder folder;
   write_text(folder / "rows.log",
              R"({"type":"tensor_log","tensor_name":"a","size_bytes":8,"token_id":40}
@@ -218,11 +218,11 @@ TEST(Import, RowsAloneAreStepsByWhatTheySay) {
   EXPECT_EQ(after.step_count().value(), 2U);
   EXPECT_EQ(after.token_count().value(), 2U);
   EXPECT_EQ(after.step(StepId{1}).value().phase, Phase::Generate);
-  // As many as are said to be there are there.
+  // The counts of the import result match the file.
   EXPECT_EQ(walked_totals(after), (FiveTotals{.accesses = 3, .read = 32}));
 }
 
-TEST(Import, ADamagedRunFolderSaysWhere) {
+TEST(Import, ReportsLocationOfRunFolderDamage) {
   const SmallSession session({small_step(0)});
   const TempFolder folder;
   ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
@@ -243,8 +243,8 @@ TEST(Import, ADamagedRunFolderSaysWhere) {
   EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
 }
 
-// A run folder of two steps whose metadata another program wrote again.
-TEST(Import, MetadataMayBeFormattedInAnyWay) {
+// A run folder of two steps whose metadata was rewritten by another program.
+TEST(Import, AcceptsAnyMetadataFormatting) {
   const SmallSession session({small_step(0), small_step(1)});
   const TempFolder folder;
   ASSERT_TRUE(export_run_folder(session.reader(), {}, folder / "run").has_value());
@@ -254,7 +254,7 @@ TEST(Import, MetadataMayBeFormattedInAnyWay) {
   Json metadata = Json::parse(in);
   metadata["session"]["title"] = R"(a "steps":[{}, "]" \" title)";
   int number = 0;
-  // Ordered by name, with blanks and without.
+  // Keys sorted by name, with and without white space.
   for (const int indent : {-1, 0, 4}) {
     SCOPED_TRACE(indent);
     write_text(folder / "run/trace_metadata.json", metadata.dump(indent, '\t'));
@@ -268,28 +268,28 @@ TEST(Import, MetadataMayBeFormattedInAnyWay) {
   }
 }
 
-TEST(Import, SaysWhereMetadataIsNone) {
+TEST(Import, RejectsInvalidMetadata) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "run");
   write_text(folder / "run/accesses.csv", "op\n0\n");
   write_text(folder / "run/tensor_access.bin", "");
   const std::string large(17 << 20, 'x'), list(17 << 20, ',');
   const std::pair<std::string, const char*> cases[] = {
-      {"", "no metadata"},
-      {"[]", "no metadata"},
-      {R"({"session":{}})", "no metadata"},
-      {R"({"steps":[]})", "no metadata"},
-      {R"({"session":{},"steps":{}})", "no metadata"},
-      {R"({"session":{},"steps":[)", "no metadata"},
-      {R"({"session":{},"steps":[{})", "no metadata"},
-      {R"({"session":{},"steps":[{]})", "no metadata"},
-      {R"({"session":{},"steps":[]}})", "no metadata"},
-      {R"({"session":{},"st\u0065ps":[{}]})", "no metadata"},
-      {R"({"session":{},"steps":[{},]})", "A step is no object"},
-      {R"({"session":{},"steps":[,{}]})", "A step is no object"},
-      {R"({"session":{},"steps":[1]})", "A step is no object"},
-      {R"({"session":{},"steps":[[{}]]})", "A step is no object"},
-      {R"({"session":{},"steps":[{"step":}]})", "A step is no object"},
+      {"", "Not the metadata"},
+      {"[]", "Not the metadata"},
+      {R"({"session":{}})", "Not the metadata"},
+      {R"({"steps":[]})", "Not the metadata"},
+      {R"({"session":{},"steps":{}})", "Not the metadata"},
+      {R"({"session":{},"steps":[)", "Not the metadata"},
+      {R"({"session":{},"steps":[{})", "Not the metadata"},
+      {R"({"session":{},"steps":[{]})", "Not the metadata"},
+      {R"({"session":{},"steps":[]}})", "Not the metadata"},
+      {R"({"session":{},"st\u0065ps":[{}]})", "Not the metadata"},
+      {R"({"session":{},"steps":[{},]})", "A step is not an object"},
+      {R"({"session":{},"steps":[,{}]})", "A step is not an object"},
+      {R"({"session":{},"steps":[1]})", "A step is not an object"},
+      {R"({"session":{},"steps":[[{}]]})", "A step is not an object"},
+      {R"({"session":{},"steps":[{"step":}]})", "A step is not an object"},
       {R"({"session":{},"steps":[{"a":")" + large + R"("}]})", "more than 16 MiB"},
       {R"({"session":{},"a":[)" + list + R"(],"steps":[]})", "more than 16 MiB"}};
   for (const auto& [text, said] : cases) {
@@ -303,8 +303,8 @@ TEST(Import, SaysWhereMetadataIsNone) {
   }
 }
 
-// 64 bytes of a record may stand for a name of a megabyte.
-TEST(Import, ARunFolderCostsWhatItHolds) {
+// A record of 64 bytes may refer to a name of 1 MiB.
+TEST(Import, RunFolderMemoryIsBounded) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "run");
   write_text(folder / "run/trace_metadata.json", R"({"session":{},"steps":[{"step":0}]})");
@@ -320,7 +320,7 @@ TEST(Import, ARunFolderCostsWhatItHolds) {
   EXPECT_FALSE(std::filesystem::exists(folder / "s.ttrace"));
 }
 
-TEST(RunFolder, ARecordIsItsBytes) {
+TEST(RunFolder, RecordLayoutMatchesDocumentation) {
   const AccessRecord record{.timestamp_ns = -5,
                             .size_bytes = std::uint64_t{1} << 40,
                             .file_offset = std::uint64_t{1} << 50,
@@ -338,7 +338,7 @@ TEST(RunFolder, ARecordIsItsBytes) {
                             .flags = 3};
   const auto bytes = bytes_of(record);
   EXPECT_EQ(bytes_of(record_from(bytes)), bytes);
-  // Where docs/exports.md says they are.
+  // At the offsets documented in docs/exports.md.
   std::int16_t expert = 0, head = 0;
   std::memcpy(&expert, bytes.data() + 52, 2);
   std::memcpy(&head, bytes.data() + 56, 2);

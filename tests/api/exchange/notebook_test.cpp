@@ -1,4 +1,4 @@
-// The notebook answers its five questions on a model with experts and on one without.
+// Runs the notebook on a model with experts and on a dense model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-// What our SQL says.
+// The number returned by a SQL query.
 double number_of(const TracedModel::Run& run, const std::string& sql) {
   auto query = sql::Query::prepare(SessionReader::open(run.file).value(), sql);
   EXPECT_TRUE(query.has_value());
@@ -30,7 +30,7 @@ double number_of(const TracedModel::Run& run, const std::string& sql) {
   return std::get<double>((**row)[0]);
 }
 
-// The notebook's figures and those of our own analysis are two ways to the same.
+// Compares the figures of the notebook with those of analysis/.
 void expect_findings(const json& found, const TracedModel::Run& run) {
   const SessionReader reader = run.reader();
   const auto index = SessionIndex::build(reader).value();
@@ -97,7 +97,7 @@ json answers_of(const char* shape) {
   return answers;
 }
 
-TEST(Notebook, OnADenseModel) {
+TEST(Notebook, RunsOnADenseModel) {
   const json answers = answers_of("small");
   ASSERT_TRUE(answers.is_object());
   EXPECT_GE(answers["images"], 4);
@@ -109,7 +109,7 @@ TEST(Notebook, OnADenseModel) {
   EXPECT_GT(found["cache_share"], 0.0);
 }
 
-TEST(Notebook, OnAModelWithExperts) {
+TEST(Notebook, RunsOnAModelWithExperts) {
   const json answers = answers_of("moe");
   ASSERT_TRUE(answers.is_object());
   EXPECT_EQ(answers["images"], 5);

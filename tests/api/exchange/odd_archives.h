@@ -1,4 +1,4 @@
-// Archives that nobody who means well would send in.
+// Invalid and malicious tar archives.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@ namespace tt::test {
 struct TarEntry {
   std::string name;
   std::string data{};
-  char type = '0';     // of a file; '1', '2': hard and symbolic link, '3', '4', '6': devices
-  std::string link{};  // where it leads
-  std::optional<std::uint64_t> told_bytes{};  // in place of the data's
+  char type = '0';     // '0': file; '1', '2': hard and symbolic link; '3', '4': devices; '6': pipe
+  std::string link{};  // link target
+  std::optional<std::uint64_t> told_bytes{};  // header size, if not that of the data
 };
 
-// A header of ustar and the data, filled up to 512 bytes.
+// A ustar header and the data, padded to 512 bytes.
 inline std::string tar_entry(const TarEntry& entry) {
   std::array<char, 512> head{};
   const auto put = [&](std::size_t at, std::string_view text) {
@@ -54,7 +54,7 @@ inline std::string tar_of(const std::vector<TarEntry>& entries) {
 struct OddArchive {
   const char* what;
   std::string bytes;
-  const char* said;  // part of what is said of it
+  const char* said;  // substring of the error message
 };
 
 inline std::vector<OddArchive> odd_archives() {
@@ -62,7 +62,7 @@ inline std::vector<OddArchive> odd_archives() {
   const TarEntry constants{.name = "run/accesses.csv", .data = "op\n"};
   const TarEntry records{.name = "run/tensor_access.bin", .data = std::string(64, 'r')};
   const std::string whole = tar_of({metadata, constants, records});
-  // As one entry more in an archive that has all else.
+  // A complete archive with an additional first entry.
   const auto with = [&](TarEntry entry) {
     return tar_of({std::move(entry), metadata, constants, records});
   };
@@ -70,12 +70,18 @@ inline std::vector<OddArchive> odd_archives() {
   std::string wrong_sum = whole;
   wrong_sum[3] = '!';
   return {
-      {"an absolute name", with({.name = "/tmp/trace_metadata.json", .data = "x"}), "leads out"},
-      {"a name with ..", with({.name = "../trace_metadata.json", .data = "x"}), "leads out"},
-      {"one with .. inside", with({.name = "run/../../x", .data = "x"}), "leads out"},
+      {"an absolute name",
+       with({.name = "/tmp/trace_metadata.json", .data = "x"}),
+       "outside of the folder"},
+      {"a name with ..",
+       with({.name = "../trace_metadata.json", .data = "x"}),
+       "outside of the folder"},
+      {"a name with .. inside",
+       with({.name = "run/../../x", .data = "x"}),
+       "outside of the folder"},
       {"a symbolic link", with({.name = "run/accesses.csv", .type = '2', .link = "/etc/passwd"}),
        "neither a file nor a folder"},
-      {"a link for a folder", with({.name = "run", .type = '2', .link = "/tmp"}),
+      {"a link in place of a folder", with({.name = "run", .type = '2', .link = "/tmp"}),
        "neither a file nor a folder"},
       {"a hard link", with({.name = "run/accesses.csv", .type = '1', .link = "/etc/passwd"}),
        "neither a file nor a folder"},
@@ -84,32 +90,34 @@ inline std::vector<OddArchive> odd_archives() {
       {"a block device", with({.name = "run/disk", .type = '4'}), "neither a file nor a folder"},
       {"a pipe", with({.name = "run/accesses.csv", .type = '6'}), "neither a file nor a folder"},
       {"thousands of entries", tar_of(many), "more than 1000 entries"},
-      {"a file larger than what is left",
+      {"a file larger than the rest of the archive",
        tar_of({metadata,
                constants,
                {.name = "run/tensor_access.bin", .data = "x", .told_bytes = 7ULL << 30}}),
-       "is not whole"},
-      {"another such", with({.name = "run/more", .told_bytes = 1ULL << 20}), "is not whole"},
-      {"one that is cut off in a file", whole.substr(0, 2 * 1024 + 512 + 10), "not whole"},
-      {"one that is cut off in a header", whole.substr(0, 2 * 1024 + 100), "not whole"},
-      {"nothing", "", "no tar archive"},
-      {"a text", "hello", "no tar archive"},
-      {"a long text", std::string(100'000, 'a'), "no tar archive"},
-      {"what is compressed", std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10) + whole,
-       "no tar archive"},
-      {"a header whose sum is wrong", wrong_sum, "no tar archive"},
-      {"no files at all", std::string(10'240, '\0'), "no trace_metadata.json"},
+       "is truncated"},
+      {"an ignored file larger than the rest of the archive",
+       with({.name = "run/more", .told_bytes = 1ULL << 20}),
+       "is truncated"},
+      {"truncated in a file", whole.substr(0, 2 * 1024 + 512 + 10), "truncated"},
+      {"truncated in a header", whole.substr(0, 2 * 1024 + 100), "truncated"},
+      {"empty", "", "Not a tar archive"},
+      {"a text", "hello", "Not a tar archive"},
+      {"a long text", std::string(100'000, 'a'), "Not a tar archive"},
+      {"compressed", std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", 10) + whole,
+       "Not a tar archive"},
+      {"a header with a wrong checksum", wrong_sum, "Not a tar archive"},
+      {"no files", std::string(10'240, '\0'), "no trace_metadata.json"},
       {"no metadata", tar_of({constants, records}), "no trace_metadata.json"},
       {"no records", tar_of({metadata, constants}), "no tensor_access.bin"},
-      {"a file that is there twice", tar_of({metadata, constants, records, constants}), "twice"},
+      {"a duplicate file", tar_of({metadata, constants, records, constants}), "twice"},
       {"files of two run folders",
        tar_of({metadata, constants, {.name = "other/tensor_access.bin", .data = "x"}}),
        "two run folders"},
-      {"a folder in a file's place",
+      {"a folder in place of a file",
        tar_of({metadata, constants, {.name = "run/tensor_access.bin/", .type = '5'}}),
        "no tensor_access.bin"},
-      {"a name with bytes that are no text", with({.name = "../\xff\x01\n", .data = "x"}),
-       "leads out"},
+      {"a name with invalid UTF-8", with({.name = "../\xff\x01\n", .data = "x"}),
+       "outside of the folder"},
   };
 }
 

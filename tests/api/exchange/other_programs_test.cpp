@@ -1,4 +1,4 @@
-// What pandas, pyarrow, DuckDB and protoc say of our files.
+// Exported files read by pandas, pyarrow, DuckDB, protoc and Graphviz.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ json numbers_of(const FiveTotals& t) {
   return {t.accesses, t.read, t.written, t.from_file, t.of_experts};
 }
 
-// Recorded once, exported by every test.
+// The session is recorded once; each test exports it.
 class OtherPrograms : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -40,7 +40,7 @@ class OtherPrograms : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << exported(reader_, {.format = format});
     return path;
   }
-  // DuckDB's answer, a line per row, fields by commas.
+  // Output of DuckDB: one line per row, fields separated by commas.
   std::string duckdb(const std::string& sql) const {
     std::ofstream(folder_ / "q.sql") << sql;
     return said_by(std::format("duckdb -csv -noheader -bail < {}", (folder_ / "q.sql").string()));
@@ -62,7 +62,7 @@ class OtherPrograms : public ::testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(OtherPrograms, PandasAndPyarrowReadTheParquetWithOurTotals) {
+TEST_F(OtherPrograms, PandasAndPyarrowTotalsMatch) {
   const json said =
       json::parse(said_by(script("read_parquet.py ") + write(Format::Parquet).string()));
   const json walked = numbers_of(walked_totals(reader_));
@@ -70,18 +70,17 @@ TEST_F(OtherPrograms, PandasAndPyarrowReadTheParquetWithOurTotals) {
   EXPECT_EQ(said["pandas"], walked);
 }
 
-TEST_F(OtherPrograms, DuckdbAgreesRowByRow) {
+TEST_F(OtherPrograms, DuckdbRowsMatchCsv) {
   const std::string parquet = std::format("'{}'", write(Format::Parquet).string());
   EXPECT_EQ(duckdb(totals_sql(parquet)), line_of(walked_totals(reader_)));
-  // Every row of the Parquet is one of the CSV, whose rows the walk has checked, and
-  // the other way round.
+  // The Parquet and CSV files have the same rows. expect_exports_agree() checks the CSV rows.
   const std::string csv = std::format(
       "(SELECT * FROM read_csv('{}', header = true, all_varchar = true, "
       "allow_quoted_nulls = false))",
       write(Format::Csv).string());
   std::string typed = "SELECT ", texts = "SELECT ";
   for (const AccessColumn& column : access_columns()) {
-    // Numbers are compared as numbers: a float has several spellings.
+    // Floats are compared as numbers, because their text form is not unique.
     const bool is_float = column.type == CellType::Float;
     typed +=
         std::format("{}{} AS {}, ", column.name, is_float ? "::FLOAT" : "::VARCHAR", column.name);
@@ -96,7 +95,7 @@ TEST_F(OtherPrograms, DuckdbAgreesRowByRow) {
   EXPECT_EQ(differing(texts, typed), "0\n");
 }
 
-TEST_F(OtherPrograms, DuckdbAndOurSqlSayTheSameOfEveryRow) {
+TEST_F(OtherPrograms, DuckdbRowsMatchSql) {
   const auto found = bench::compare_with_duckdb(run_->file, folder_.path());
   ASSERT_TRUE(found.has_value()) << found.error();
   EXPECT_EQ(found->difference, "");
@@ -104,7 +103,7 @@ TEST_F(OtherPrograms, DuckdbAndOurSqlSayTheSameOfEveryRow) {
   EXPECT_EQ(found->columns, access_columns().size());
 }
 
-TEST_F(OtherPrograms, AFolderOfPartsIsOneTable) {
+TEST_F(OtherPrograms, PartFolderReadsAsOneTable) {
   const auto lake = folder_ / "lake";
   const Written written = export_parts(reader_, {}, PartForm::Parquet, lake, 5000, always);
   ASSERT_TRUE(written.has_value()) << written.error().message;
@@ -123,11 +122,11 @@ TEST_F(OtherPrograms, AFolderOfPartsIsOneTable) {
             run_->info.id + "\n");
   const json said = json::parse(said_by(script("read_parquet.py ") + lake.string()));
   EXPECT_EQ(said["pyarrow"], numbers_of(walked));
-  // The same session again would be there twice.
+  // A second export of the same session is rejected, because its rows would be duplicates.
   EXPECT_FALSE(export_parts(reader_, {}, PartForm::Parquet, lake, 5000, always).has_value());
 }
 
-TEST_F(OtherPrograms, TheChromeTraceIsSound) {
+TEST_F(OtherPrograms, ChromeTraceIsValid) {
   const json said =
       json::parse(said_by(script("check_chrome.py ") + write(Format::Chrome).string()));
   EXPECT_GT(said["tracks"], 10);
@@ -135,7 +134,7 @@ TEST_F(OtherPrograms, TheChromeTraceIsSound) {
   EXPECT_GT(said["s"], 0);
 }
 
-TEST_F(OtherPrograms, ThePerfettoTraceDecodesByThePublishedNumbers) {
+TEST_F(OtherPrograms, PerfettoTraceDecodesWithPublishedSchema) {
   const auto path = write(Format::Perfetto);
   const json said = json::parse(
       said_by(std::format("protoc --proto_path={} --decode=perfetto.protos.Trace "
@@ -147,8 +146,8 @@ TEST_F(OtherPrograms, ThePerfettoTraceDecodesByThePublishedNumbers) {
   EXPECT_GT(said["tracks"], 10);
 }
 
-TEST_F(OtherPrograms, GraphvizDrawsTheDot) {
-  // Of the prompt, and of the last step: one graph each.
+TEST_F(OtherPrograms, GraphvizRendersDot) {
+  // The graph of the prompt and the graph of the last step.
   for (const ExportRange range : {ExportRange{.last = StepId{0}}, ExportRange{}}) {
     std::ofstream(folder_ / "s.dot") << exported(reader_, {.format = Format::Dot, .range = range});
     const StepId step{range.last ? 0 : reader_.step_count().value() - 1};
@@ -163,8 +162,8 @@ TEST_F(OtherPrograms, GraphvizDrawsTheDot) {
   }
 }
 
-// Of a stretch of steps, too.
-TEST_F(OtherPrograms, TheRunFoldersStatisticsAndPicturesAreThoseOfItsRecords) {
+// Also for a range of steps.
+TEST_F(OtherPrograms, RunFolderStatisticsAndImagesMatchRecords) {
   const std::string parquet = write(Format::Parquet).string();
   const auto checked = [&](const char* name, ExportRange range) {
     const auto run = folder_ / name;
@@ -183,7 +182,7 @@ TEST_F(OtherPrograms, TheRunFoldersStatisticsAndPicturesAreThoseOfItsRecords) {
   EXPECT_LT(some["accesses"], walked.accesses);
 }
 
-TEST_F(OtherPrograms, PandasReadsArrowAndCsvAndTheLog) {
+TEST_F(OtherPrograms, PandasReadsArrowCsvAndLog) {
   const json walked = numbers_of(walked_totals(reader_));
   const auto totals = [&](const std::string& read) {
     return json::parse(said_by(std::format(

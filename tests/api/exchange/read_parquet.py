@@ -1,5 +1,5 @@
-"""The five totals of a Parquet file or folder, as pandas and pyarrow see them, and the
-usual one-liners over it. Prints JSON."""
+"""Computes the five totals of a Parquet file or folder with pandas and with pyarrow, and
+runs typical one-line queries. Prints JSON."""
 import json
 import sys
 
@@ -33,7 +33,7 @@ panda = [
     int(frame["expert_id"].notna().sum()),
 ]
 
-# What people write first.
+# Typical queries.
 by_layer = frame.groupby("layer_id")["size_bytes"].sum()
 by_op = frame.groupby("operation_type", observed=True)["duration_ns"].mean()
 hot = frame.groupby("tensor_name", observed=True).size().sort_values(ascending=False).head(10)

@@ -59,7 +59,7 @@ namespace {
 
 std::string without_end(const std::string& line) { return line.substr(0, line.rfind("..")); }
 
-// `expected`: the accesses in `before`.
+// `expected`: accesses_in(before).
 void expect_same(const SessionReader& before, const std::vector<std::string>& expected,
                  const SessionReader& after, Ends ends) {
   EXPECT_EQ(walked_totals(after), walked_totals(before));
@@ -83,7 +83,7 @@ void expect_same(const SessionReader& before, const std::vector<std::string>& ex
   ASSERT_EQ(after.step_count().value(), before.step_count().value());
   for (std::uint32_t i = 0; i < before.step_count().value(); ++i) {
     Step a = before.step(StepId{i}).value(), b = after.step(StepId{i}).value();
-    // Times of ops stand with their accesses; an op that touched nothing has none to tell.
+    // Op times are exported with the accesses, so an op without accesses loses its times.
     EXPECT_EQ(b.op_ends.size(), a.op_ends.size()) << "step " << i;
     for (Step* step : {&a, &b}) {
       step->graph = {};

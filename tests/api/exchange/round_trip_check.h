@@ -1,4 +1,4 @@
-// Out by every way that leads back, and in again: the same session, but for its graph.
+// Exports a session in each importable format, imports it and compares everything but the graph.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace tt::test {
 
-// What has to come back of each access, as text for messages.
+// The fields of each access that an import must restore, as text for messages.
 std::vector<std::string> accesses_in(const SessionReader& reader);
 
-// A run folder has no ends of ops: an op lasts until the next that touches something.
+// Whether op end times survive. A run folder has none: an op ends when the next op with accesses
+// begins.
 enum class Ends : bool { Unknown, Known };
-// What `after`, an import, has to have of `before`.
+// Checks that the import `after` equals `before`.
 void expect_same_session(const SessionReader& before, const SessionReader& after, Ends ends);
 
-// By the log and by the run folder.
+// Checks the log and the run folder.
 void expect_round_trips(const SessionReader& reader);
 
 }  // namespace tt::test

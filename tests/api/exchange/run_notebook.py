@@ -1,6 +1,6 @@
 """Executes analysis/notebook/session.ipynb on a Parquet file: run_notebook.py NOTEBOOK
-PARQUET. Every code cell must end well and show something; prints the notebook's
-findings as JSON."""
+PARQUET. Each code cell must succeed and produce output. Prints the findings of the
+notebook as JSON."""
 import ast
 import json
 import os

@@ -1,4 +1,4 @@
-// Archives of folders, as the program tar sees them; and those that come from elsewhere.
+// Archives written here and read by tar, and archives written by other programs.
 #include "api/exchange/run_folder/tar.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::string archived(const fs::path& folder, const std::string& top) {
 
 Written may_go_on(std::uint64_t) { return {}; }
 
-// A run folder as far as an archive knows: sizes around the blocks, and more files.
+// A run folder with file sizes at tar block boundaries and additional files.
 struct RunFiles {
   RunFiles() {
     for (const auto& [name, bytes] : files) write(folder / "run" / name, bytes);
@@ -55,7 +55,7 @@ struct RunFiles {
   fs::path folder = folder_.path();
 };
 
-TEST(Tar, IsWhatTarTakesApart) {
+TEST(Tar, CanBeExtractedWithTar) {
   const RunFiles run;
   const std::string bytes = archived(run.folder / "run", "the-session");
   write(run.folder / "s.tar", bytes);
@@ -69,13 +69,13 @@ TEST(Tar, IsWhatTarTakesApart) {
                   .contains("-rw-r--r-- 0/0             512 2023-11-14 22:13 the-session/acc"));
   said_by(in_folder + "tar -xf s.tar && diff -r run the-session");
   EXPECT_EQ(archived(run.folder / "run", "the-session"), bytes);
-  // A long name needs headers of its own.
+  // A long name needs extra headers.
   const std::string long_name(200, 'n');
   write(run.folder / "long.tar", archived(run.folder / "run", long_name));
   said_by(in_folder + "tar -xf long.tar && diff -r run " + long_name);
 }
 
-TEST(Tar, EndsWhereItsReaderDoes) {
+TEST(Tar, StopsOnSinkErrorAndCancellation) {
   const RunFiles run;
   const std::string whole = archived(run.folder / "run", "s");
   std::string got;
@@ -87,7 +87,7 @@ TEST(Tar, EndsWhereItsReaderDoes) {
       });
   ASSERT_FALSE(ended.has_value());
   EXPECT_EQ(ended.error().kind, TraceError::Kind::Cancelled);
-  EXPECT_TRUE(whole.starts_with(got));  // nothing was made up for the rest
+  EXPECT_TRUE(whole.starts_with(got));  // no padding after the error
   got.clear();
   int asked = 0;
   const Written withdrawn = write_tar(
@@ -103,7 +103,7 @@ TEST(Tar, EndsWhereItsReaderDoes) {
   EXPECT_LT(got.size(), whole.size());
 }
 
-TEST(Tar, IsReadWhoeverPackedIt) {
+TEST(Tar, ReadsArchivesOfCommonTools) {
   const RunFiles run;
   const std::string in_folder = "cd " + run.folder.string() + " && ";
   write(run.folder / "ours.tar", archived(run.folder / "run", "run"));
@@ -130,7 +130,7 @@ TEST(Tar, IsReadWhoeverPackedIt) {
   }
 }
 
-TEST(Tar, OddOnesAreRefusedAndLeadNowhere) {
+TEST(Tar, RejectsInvalidArchivesWithoutSideEffects) {
   for (const OddArchive& odd : odd_archives()) {
     SCOPED_TRACE(odd.what);
     const TempFolder folder;
@@ -148,7 +148,7 @@ TEST(Tar, OddOnesAreRefusedAndLeadNowhere) {
   }
 }
 
-TEST(Tar, ASparseFileIsNoneOfARun) {
+TEST(Tar, RejectsSparseFiles) {
   const TempFolder folder;
   for (const char* format : {"gnu", "pax"}) {
     SCOPED_TRACE(format);
@@ -166,8 +166,8 @@ TEST(Tar, ASparseFileIsNoneOfARun) {
   }
 }
 
-// Wherever it ends: what was taken is whole, or it is refused.
-TEST(Tar, OneThatIsCutOffIsNotTakenForAWholeOne) {
+// Truncated at any position: either all files are complete or the archive is rejected.
+TEST(Tar, RejectsTruncatedArchives) {
   const RunFiles run;
   write(run.folder / "run/tensor_access.bin", std::string(2000, 'r'));
   const std::string whole = archived(run.folder / "run", "run");
@@ -186,10 +186,10 @@ TEST(Tar, OneThatIsCutOffIsNotTakenForAWholeOne) {
     fs::remove_all(out);
   }
   EXPECT_GE(taken, 1U);
-  EXPECT_LE(taken, 12U);  // the last file's padding and the end
+  EXPECT_LE(taken, 12U);  // cut in the padding of the last file or in the end marker
 }
 
-TEST(Tar, AsMuchIsUnpackedAsThereIsRoomFor) {
+TEST(Tar, StopsWhenSpaceRunsOut) {
   const TempFolder folder;
   write(folder / "run/trace_metadata.json", "{}");
   write(folder / "run/accesses.csv", "op\n");

@@ -28,7 +28,7 @@ struct Slice {
   std::string name;
   friend auto operator<=>(const Slice&, const Slice&) = default;
 };
-struct Stop {  // of a flow: the slice that begins there
+struct Stop {  // a point of a flow: the slice that begins there
   std::string track;
   std::int64_t ns = 0;
   friend auto operator<=>(const Stop&, const Stop&) = default;
@@ -48,7 +48,7 @@ struct Timeline {
 
 constexpr const char* kSteps = "steps/steps";
 
-// `step_name` is the format's; chained: its flow through all steps is one.
+// `step_name` formats the name of a step. `chained`: one flow connects all steps.
 template <class StepName>
 Timeline expected(const SessionReader& reader, StepName step_name, bool chained) {
   Timeline line;
@@ -60,7 +60,7 @@ Timeline expected(const SessionReader& reader, StepName step_name, bool chained)
     tokens += step.n_tokens;
     const auto graph = reader.graph(step.graph).value();
     std::uint64_t bytes[2] = {};
-    std::map<std::uint32_t, std::set<Source>> sources;  // of each op
+    std::map<std::uint32_t, std::set<Source>> sources;  // by op
     for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess& access) {
       bytes[access.write] += access.touched.v;
       if (access.touched.v > 0) sources[access.op.v].insert(graph->tensor(access.tensor).source);
@@ -104,7 +104,7 @@ Timeline of_chrome(const std::string& text) {
   std::map<int, std::string> groups;
   std::map<std::pair<int, int>, std::string> tracks;
   std::map<std::pair<std::string, std::int64_t>, std::vector<Stop>> flows;
-  // Microseconds with three digits behind the point.
+  // Microseconds with three decimals.
   const auto ns = [](const json& v) { return std::llround(v.get<double>() * 1000); };
   for (const json& event : json::parse(text)["traceEvents"]) {
     const std::string phase = event["ph"], name = event["name"];
@@ -138,7 +138,7 @@ Timeline of_perfetto(const std::string& bytes) {
   proto::Trace trace;
   EXPECT_TRUE(trace.ParseFromString(bytes));
   std::map<std::uint64_t, std::string> names, descriptors, tracks;
-  std::map<std::uint64_t, std::vector<Slice>> open;  // an end ends what began last
+  std::map<std::uint64_t, std::vector<Slice>> open;  // an end event closes the last open slice
   std::map<std::uint64_t, std::vector<Stop>> flows;
   const std::map<std::string, std::string> counters = {{"bytes read per second", "read"},
                                                        {"bytes written per second", "written"},
@@ -206,7 +206,7 @@ void expect_same(const Timeline& found, const Timeline& expected) {
     ASSERT_EQ(at->second.size(), values.size()) << counter;
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_EQ(at->second[i].first, values[i].first) << counter;
-      // Chrome's are whole.
+      // Chrome counters are integers.
       EXPECT_NEAR(at->second[i].second, values[i].second, 0.51 + 1e-9 * values[i].second)
           << counter;
     }
@@ -215,7 +215,7 @@ void expect_same(const Timeline& found, const Timeline& expected) {
   expect_equal(found.flows, expected.flows, "flows");
 }
 
-// Ops of a track follow one another; those of the steps' track lie inside their step.
+// Ops on a track do not overlap; on the track of the steps they are within their step.
 void expect_apart(const Timeline& line) {
   for (const auto& [track, slices] : line.tracks) {
     std::vector<const Slice*> open;
@@ -226,7 +226,7 @@ void expect_apart(const Timeline& line) {
       while (!open.empty() && open.back()->end <= slice.begin) open.pop_back();
       EXPECT_TRUE(open.empty() || slice.end <= open.back()->end) << track << ": " << slice;
       open.push_back(&slice);
-      // One that takes no time stands beside whatever ends there.
+      // A slice of zero duration may touch a slice that ends there.
       EXPECT_TRUE(open.size() <= deepest || slice.begin == slice.end) << track << ": " << slice;
     }
   }

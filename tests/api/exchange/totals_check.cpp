@@ -18,7 +18,7 @@ struct OpTotals {
   std::uint64_t executions = 0, ns = 0;  // ns: modulo 2^64
 };
 
-// Op by op of every step.
+// Walks every op of every step.
 OpTotals walked_ops(const SessionReader& reader) {
   OpTotals totals;
   const auto read = reader.for_each_step(StepId{0}, UINT32_MAX, [&](const Step& step) {
@@ -37,7 +37,7 @@ OpTotals walked_ops(const SessionReader& reader) {
   return totals;
 }
 
-// The numbers of the one row that a statement gives.
+// The numbers in the single row of a query result.
 std::vector<std::uint64_t> asked(const std::filesystem::path& file, const std::string& statement) {
   SCOPED_TRACE(statement);
   auto query = sql::Query::prepare(SessionReader::open(file).value(), statement);
@@ -108,7 +108,7 @@ void expect_totals_agree(const std::filesystem::path& file) {
     EXPECT_EQ(sum.accesses(), static_cast<double>(walked.accesses)) << to_text(by);
     EXPECT_EQ(sum.bytes_read, static_cast<double>(walked.read)) << to_text(by);
     EXPECT_EQ(sum.bytes_written, static_cast<double>(walked.written)) << to_text(by);
-    // An op that touches nothing is on no row of facts of accesses.
+    // An op without accesses is in no row of an axis of accesses.
     const TraceSums& all = is_of_ops(by) ? sum : found->total.all;
     EXPECT_EQ(all.executions, static_cast<double>(ops.executions)) << to_text(by);
     EXPECT_EQ(all.time_ns, static_cast<double>(static_cast<std::int64_t>(ops.ns))) << to_text(by);

@@ -1,13 +1,12 @@
-// The same totals whichever way they are asked for.
+// Checks that all interfaces return the same totals.
 #pragma once
 
 #include <filesystem>
 
 namespace tt::test {
 
-// Accesses and bytes, ops and their time: by a walk over every access and op, by SQL over
-// the rows and over the tables of totals, by what every step says of itself, by
-// breakdowns and by pictures.
+// Compares accesses, bytes, ops and op time of: a walk over every access and op, SQL over rows,
+// SQL over the tables of totals, the step summaries, breakdowns and rasters.
 void expect_totals_agree(const std::filesystem::path& file);
 
 }  // namespace tt::test

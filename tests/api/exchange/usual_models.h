@@ -1,4 +1,4 @@
-// The models that every format is tried on: dense, of experts, recurrent, in several files.
+// Models for format tests: dense, MoE, recurrent, and split into several files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace tt::test {
 
-// Calls `test(shape, file)` for each, until one fails fatally.
+// Calls `test(shape, file)` for each model. Stops at the first fatal failure.
 template <class Test>
 void for_each_usual_model(Test test) {
   using Model = std::pair<const char*, int>;  // shape, files

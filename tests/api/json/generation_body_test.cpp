@@ -10,7 +10,7 @@
 namespace tt {
 namespace {
 
-TEST(GenerationBody, TakesEveryField) {
+TEST(GenerationBody, AcceptsEveryField) {
   const auto request = parse_generation_body(R"({
     "prompt": "Grüße", "model": "pocket", "stream": true, "max_tokens": 7, "temperature": 0, "top_k": 5, "top_p": 0.5,
     "min_p": 0, "repeat_penalty": 1.5, "repeat_last_n": -1, "seed": 4294967294,
@@ -37,7 +37,7 @@ TEST(GenerationBody, TakesEveryField) {
   EXPECT_TRUE(request->stream);
 }
 
-TEST(GenerationBody, TakesThreeKindsOfPrompt) {
+TEST(GenerationBody, AcceptsThreeKindsOfPrompt) {
   const auto messages = parse_generation_body(
       R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})");
   ASSERT_TRUE(messages.has_value());
@@ -47,13 +47,13 @@ TEST(GenerationBody, TakesThreeKindsOfPrompt) {
   ASSERT_TRUE(tokens.has_value());
   EXPECT_EQ(std::get<std::vector<std::int32_t>>(tokens->request.prompt),
             (std::vector<std::int32_t>{0, 5, 2147483647}));
-  // What is not said has llama.cpp's usual value.
+  // Omitted fields have the defaults of llama.cpp.
   EXPECT_EQ(tokens->request.max_tokens, GenerationRequest{}.max_tokens);
   EXPECT_EQ(tokens->request.level, Level::Detailed);
 }
 
-// What the contract promises of a field that is left out.
-TEST(GenerationBody, HasTheContractsDefaults) {
+// The documented defaults of omitted fields.
+TEST(GenerationBody, DefaultsMatchOpenApi) {
   const auto fields = nlohmann::json::parse(
       openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
   const GenerationRequest none;
@@ -71,11 +71,11 @@ TEST(GenerationBody, HasTheContractsDefaults) {
   EXPECT_EQ(fields["stats_pattern"]["default"], none.stats_pattern);
 }
 
-TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
+TEST(GenerationBody, RejectsInvalidFieldsWithExpectedValues) {
   struct Case {
     const char* body;
     const char* code;
-    const char* says;  // part of the detail
+    const char* says;  // substring of the detail
   };
   const Case cases[] = {
       {"", "bad_json", "JSON object"},
@@ -87,17 +87,17 @@ TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
       {R"({"prompt": "a", "tokens": [1]})", "bad_request", "exactly one of"},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "\"tempeature\""},
       {R"({"prompt": "a", "tempeature": 1})", "bad_request", "temperature, top_k"},
-      {R"({"prompt": 1})", "bad_request", "\"prompt\" takes a string"},
-      {R"({"prompt": null})", "bad_request", "\"prompt\" takes a string"},
-      {R"({"messages": "a"})", "bad_request", "\"messages\" takes an array"},
+      {R"({"prompt": 1})", "bad_request", "\"prompt\" must be a string"},
+      {R"({"prompt": null})", "bad_request", "\"prompt\" must be a string"},
+      {R"({"messages": "a"})", "bad_request", "\"messages\" must be an array"},
       {R"({"messages": [{"role": "robot", "content": ""}]})", "bad_request", "\"system\""},
       {R"({"messages": [{"role": "user"}]})", "bad_request", "\"content\""},
       {R"({"messages": [{"role": "user", "content": "", "x": 1}]})", "bad_request", "\"role\""},
       {R"({"tokens": [1.5]})", "bad_request", "array of token ids"},
       {R"({"tokens": [-1]})", "bad_request", "array of token ids"},
       {R"({"tokens": [2147483648]})", "bad_request", "array of token ids"},
-      {R"({"prompt": "a", "model": ""})", "bad_request", "\"model\" takes the id"},
-      {R"({"prompt": "a", "model": 7})", "bad_request", "\"model\" takes the id"},
+      {R"({"prompt": "a", "model": ""})", "bad_request", "\"model\" must be a model id"},
+      {R"({"prompt": "a", "model": 7})", "bad_request", "\"model\" must be a model id"},
       {R"({"prompt": "a", "stream": 1})", "bad_request", "true or false"},
       {R"({"prompt": "a", "max_tokens": -1})", "bad_request", "integer from 0"},
       {R"({"prompt": "a", "max_tokens": 1e3})", "bad_request", "integer from 0"},
@@ -124,7 +124,7 @@ TEST(GenerationBody, RefusesWithTheFieldAndWhatItTakes) {
   }
 }
 
-TEST(GenerationBody, DeepNestingIsNoWayIn) {
+TEST(GenerationBody, RejectsDeepNesting) {
   const std::string deep(100'000, '[');
   EXPECT_FALSE(parse_generation_body(deep).has_value());
   EXPECT_FALSE(parse_generation_body("{\"prompt\":" + deep).has_value());

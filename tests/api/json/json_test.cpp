@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-TEST(Json, ARequestHasAReasonAndAnErrorOnlyWhenThereIsOne) {
+TEST(Json, RequestReasonAndErrorAreOptional) {
   JobStatus status;
   status.id = "a";
   status.model = "pocket";

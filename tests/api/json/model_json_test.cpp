@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-TEST(ModelJson, HealthTellsNoneLoadingLoadedAndFailedApart) {
+TEST(ModelJson, HealthReportsModelState) {
   EXPECT_EQ(health_json(std::nullopt)["status"], "ok");
   EXPECT_EQ(health_json(std::nullopt)["model_state"], "none");
   EXPECT_TRUE(health_json(std::nullopt)["model"].is_null());
@@ -29,7 +29,7 @@ TEST(ModelJson, HealthTellsNoneLoadingLoadedAndFailedApart) {
   EXPECT_EQ(health_json(model)["model_state"], "loaded");
 }
 
-TEST(ModelJson, FactsAreThereOnlyWhenItIsLoaded) {
+TEST(ModelJson, ModelDetailsRequireALoadedModel) {
   ModelEntry model{.id = "tiny", .name = "Tiny", .path = "/m/tiny.gguf", .bytes = 9};
   const Json json = to_json(model);
   EXPECT_EQ(json["id"], "tiny");

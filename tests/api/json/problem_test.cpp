@@ -14,7 +14,7 @@ namespace {
 
 constexpr Fault kLast = Fault::Internal;
 
-TEST(Problem, EveryFaultHasAStatusAndACodeOfItsOwn) {
+TEST(Problem, EachErrorHasAStatusAndAUniqueCode) {
   std::set<std::string> codes;
   for (int i = 0; i <= static_cast<int>(kLast); ++i) {
     const auto fault = static_cast<Fault>(i);
@@ -24,7 +24,7 @@ TEST(Problem, EveryFaultHasAStatusAndACodeOfItsOwn) {
   }
 }
 
-TEST(Problem, EveryCodeIsInTheDocumentation) {
+TEST(Problem, EachCodeIsDocumented) {
   std::ifstream file(in_tree("api/openapi.yaml"));
   const std::string text(std::istreambuf_iterator<char>(file), {});
   for (int i = 0; i <= static_cast<int>(kLast); ++i) {
@@ -33,7 +33,7 @@ TEST(Problem, EveryCodeIsInTheDocumentation) {
   }
 }
 
-TEST(Problem, IsWhatTheStandardSays) {
+TEST(Problem, MatchesRfc9457) {
   const auto json = nlohmann::json::parse(text_of(Problem{Fault::QueueFull, "wait"}));
   EXPECT_EQ(json["type"], "about:blank");
   EXPECT_EQ(json["status"], 503);
@@ -42,7 +42,7 @@ TEST(Problem, IsWhatTheStandardSays) {
   EXPECT_FALSE(json["title"].get<std::string>().empty());
 }
 
-TEST(Problem, SaysTheStatusThatTheResponseHas) {
+TEST(Problem, KeepsTheResponseStatus) {
   for (const int status : {400, 403, 404, 405, 408, 413, 415, 416, 426, 431, 500, 501}) {
     const Problem problem = problem_of_status(status, "why");
     EXPECT_EQ(status_of(problem), status);
@@ -50,7 +50,7 @@ TEST(Problem, SaysTheStatusThatTheResponseHas) {
   }
 }
 
-TEST(Problem, KeepsTheMessageOfTheErrorBelow) {
+TEST(Problem, KeepsTheMessageOfTheCause) {
   const Problem full =
       problem_of(TraceError{TraceError::Kind::DiskFull, "free 3 MB on /data and try again"});
   EXPECT_EQ(full, (Problem{Fault::DiskFull, "free 3 MB on /data and try again"}));

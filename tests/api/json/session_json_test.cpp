@@ -7,7 +7,7 @@
 namespace tt {
 namespace {
 
-TEST(SessionJson, OneThatCannotBeReadSaysWhy) {
+TEST(SessionJson, UnreadableSessionHasAnError) {
   const SessionEntry broken{
       .id = "x", .file_bytes = 7, .overview = std::nullopt, .error = "x.ttrace is damaged"};
   const Json json = to_json(broken);
@@ -16,7 +16,7 @@ TEST(SessionJson, OneThatCannotBeReadSaysWhy) {
   EXPECT_EQ(json["file_bytes"], 7);
 }
 
-TEST(SessionJson, SaysWhoseCacheItStandsOn) {
+TEST(SessionJson, ReportsTheReusedSession) {
   SessionEntry session{.id = "x", .file_bytes = 7, .overview = SessionOverview{}, .error = {}};
   EXPECT_FALSE(to_json(session).contains("reused_tokens"));
   auto& facts = session.overview->info.facts;
@@ -28,7 +28,7 @@ TEST(SessionJson, SaysWhoseCacheItStandsOn) {
   EXPECT_EQ(to_json(session)["facts"]["result.reused_tokens"], "12");
 }
 
-TEST(SessionJson, ATitleIsOneToTwoHundredCharacters) {
+TEST(SessionJson, TitleHas1To200Characters) {
   const auto text = [](const std::string& title) { return Json{{"title", title}}.dump(); };
   std::string umlauts;
   for (int i = 0; i < 200; ++i) umlauts += "\u00fc";

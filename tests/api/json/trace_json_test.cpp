@@ -12,7 +12,7 @@
 namespace tt {
 namespace {
 
-TEST(TraceJson, ReplacesBytesThatAreNoText) {
+TEST(TraceJson, ReplacesInvalidUtf8) {
   const Token half{.index = 0, .id = 1, .text = "a\xc3"};
   EXPECT_EQ(text_of(to_json(half)),
             "{\"index\":0,\"id\":1,\"position\":0,\"generated\":false,\"reused\":false,"
@@ -23,7 +23,7 @@ TEST(TraceJson, ReplacesBytesThatAreNoText) {
   EXPECT_NO_THROW(text_of(to_json(m.graph, row)));
 }
 
-TEST(TraceJson, AnAccessSaysNullForWhatItHasNot) {
+TEST(TraceJson, MissingAccessFieldsAreNull) {
   AccessRow row;
   row.name = "blk.3.ffn_up_exps.weight";
   row.layer = LayerId{3};
@@ -48,11 +48,11 @@ TEST(TraceJson, AnAccessSaysNullForWhatItHasNot) {
   EXPECT_EQ(json["rank"], 0);
   EXPECT_EQ(json["score"], 0.25F);
 
-  row.access.score = std::numeric_limits<float>::quiet_NaN();  // the weight was not recorded
+  row.access.score = std::numeric_limits<float>::quiet_NaN();  // not recorded
   EXPECT_TRUE(to_json(row)["score"].is_null());
 }
 
-TEST(TraceJson, ALayersNodeSaysNullWhereTheGraphDoesNotComputeIt) {
+TEST(TraceJson, NodeFieldsAreNullWhenNotComputed) {
   test::GraphMaker m;
   const TensorId w = m.weight("blk.0.ffn_up.weight", {4, 4});
   const TensorId view = m.idle("VIEW", "blk.0.ffn_up.weight (view)", {2, 4}, {w});
@@ -92,7 +92,7 @@ TEST(TraceJson, ALayersNodeSaysNullWhereTheGraphDoesNotComputeIt) {
   EXPECT_EQ(text_of(groups["edges"][1]), R"({"from":1,"to":2,"edges":1,"cross_layer":true})");
 }
 
-TEST(AccessCursor, IsReadBackWithItsOwnQuestionOnly) {
+TEST(AccessCursor, IsAcceptedOnlyWithItsOwnQuery) {
   const AccessPlace place{.step = StepId{4'000'000'000}, .access = 77, .part = 3};
   AccessQuery query;
   query.filter.tensor.name = "attn q.\"%\n";
@@ -126,7 +126,7 @@ TEST(AccessCursor, IsReadBackWithItsOwnQuestionOnly) {
     EXPECT_TRUE(refused(wrong, "session-1", query)) << wrong;
 }
 
-TEST(TraceJson, AnOpOutsideOfAnyLayerHasNone) {
+TEST(TraceJson, OpOutsideLayersHasNullLayer) {
   test::GraphMaker m;
   const TensorId out = m.node("ADD", "sum", {4}, {});
   const OpRow row{.op = OpId{0}, .name = "ADD", .output = out, .sources = {}};

@@ -13,7 +13,7 @@ LiveCommand parsed(const char* text) {
   return command.value_or(LiveCommand{});
 }
 
-TEST(LiveCommand, IsOneOfThree) {
+TEST(LiveCommand, ParsesCommands) {
   EXPECT_EQ(parsed(R"({"type":"subscribe","session":"a-1","kinds":["token","op","token"]})"),
             (LiveCommand{Subscribe{.session = "a-1", .kinds = {.token = true, .op = true}}}));
   EXPECT_EQ(parsed(R"({"type":"subscribe","session":"*","kinds":["step","routing","progress"],)"
@@ -29,7 +29,7 @@ TEST(LiveCommand, IsOneOfThree) {
   EXPECT_EQ(parsed(R"({"type":"ack","bytes":131072})"), (LiveCommand{Acknowledge{131072}}));
 }
 
-TEST(LiveCommand, RefusesWhatItIsNot) {
+TEST(LiveCommand, RejectsInvalidCommands) {
   for (const char* text :
        {"",
         "{",
@@ -66,7 +66,7 @@ TEST(LiveCommand, RefusesWhatItIsNot) {
   }
 }
 
-TEST(LiveEvents, AreTheWordsOfTheProtocol) {
+TEST(LiveEvents, MatchProtocol) {
   JobStatus running;
   running.id = "s";
   running.state = JobState::Running;

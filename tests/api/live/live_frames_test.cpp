@@ -63,7 +63,7 @@ void expect_there_and_back(const Frame& frame, const std::vector<std::byte>& byt
   EXPECT_EQ(std::get<Frame>(*decoded), frame);
 }
 
-TEST(LiveFrames, AreTheBytesThatThePageIsTestedWith) {
+TEST(LiveFrames, MatchWebUiTestVectors) {
   ASSERT_EQ(ops_vectors().size(), 3u);
   ASSERT_EQ(routing_vectors().size(), 3u);
   for (const auto& vector : ops_vectors()) {
@@ -76,7 +76,7 @@ TEST(LiveFrames, AreTheBytesThatThePageIsTestedWith) {
   }
 }
 
-TEST(LiveFrames, ComeBackAsTheyWere) {
+TEST(LiveFrames, RoundTrip) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 dice(seed);
@@ -89,7 +89,7 @@ TEST(LiveFrames, ComeBackAsTheyWere) {
                    .end = {}};
     const std::size_t rows = dice() % 50;
     for (std::size_t i = 0; i < rows; ++i) {
-      // 104 days in nanoseconds are exact in a double.
+      // Times up to 104 days (2^53 ns) are exact in a double.
       frame.begin.push_back(Ns{static_cast<std::int64_t>(dice()) << 20});
       frame.end.push_back(Ns{static_cast<std::int64_t>(dice()) << 21});
     }
@@ -113,7 +113,7 @@ TEST(LiveFrames, ComeBackAsTheyWere) {
   }
 }
 
-TEST(LiveFrames, RefuseWhatIsNone) {
+TEST(LiveFrames, RejectInvalidFrames) {
   const auto good = bytes_of(ops_vectors()[0]["hex"]);
   ASSERT_GT(good.size(), 36u);
   const auto with = [&](std::size_t at, int value) {
@@ -131,10 +131,10 @@ TEST(LiveFrames, RefuseWhatIsNone) {
       {"half a header", {good.begin(), good.begin() + 16}, "header"},
       {"other magic", with(0, 'X'), "TTF1"},
       {"other kind", with(4, 9), "kind 9"},
-      {"a row too many", with(20, 4), "4 rows"},
+      {"one row too many", with(20, 4), "4 rows"},
       {"four billion rows", with(23, 0xff), "rows"},
-      {"cut", {good.begin(), good.end() - 1}, "bytes instead of"},
-      {"an op left out", with(36, 9), "row 1"},
+      {"truncated", {good.begin(), good.end() - 1}, "bytes, expected"},
+      {"a skipped op", with(36, 9), "row 1"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

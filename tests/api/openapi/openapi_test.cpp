@@ -1,4 +1,4 @@
-// The contract in JSON: values keep the kind that they have in the YAML.
+// The OpenAPI document as JSON: values keep their YAML types.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-TEST(YamlJson, KeepsTheKindOfEveryScalar) {
+TEST(YamlJson, KeepsScalarTypes) {
   struct Case {
     const char* yaml;
     const char* json;
@@ -59,13 +59,13 @@ TEST(YamlJson, KeepsTheKindOfEveryScalar) {
   }
 }
 
-TEST(YamlJson, SaysWhereItIsNotUnderstood) {
+TEST(YamlJson, ReportsLineOfErrors) {
   EXPECT_EQ(json_of_yaml("a: 1\nb:\n  c: 1\n  c: 2\n").error(),
-            "line 4: \"c\" stands twice in one map.");
+            "line 4: \"c\" is a duplicate key.");
   EXPECT_TRUE(json_of_yaml("a: [1").error().contains("line "));
 }
 
-TEST(Openapi, IsTheFileWithThisVersion) {
+TEST(Openapi, MatchesFileWithCurrentVersion) {
   std::ifstream in(in_tree("api/openapi.yaml"));
   const auto file = json_of_yaml(std::string(std::istreambuf_iterator<char>(in), {}));
   ASSERT_TRUE(file.has_value()) << file.error();
@@ -74,7 +74,7 @@ TEST(Openapi, IsTheFileWithThisVersion) {
   EXPECT_EQ(Json::parse(openapi_json()), expected);
 }
 
-TEST(Openapi, NamesEveryOperationOnce) {
+TEST(Openapi, OperationIdsAreUnique) {
   const Json document = Json::parse(openapi_json());
   std::set<std::string> names;
   for (const auto& [path, item] : document["paths"].items()) {
@@ -86,7 +86,7 @@ TEST(Openapi, NamesEveryOperationOnce) {
   EXPECT_GT(names.size(), 30u);
 }
 
-TEST(Openapi, BoundsOfARequestAreThoseThatAreChecked) {
+TEST(Openapi, RequestBoundsMatchValidation) {
   const Json fields =
       Json::parse(openapi_json())["components"]["schemas"]["GenerateRequest"]["properties"];
   for (const NumberBounds& bounds : kRequestBounds) {

@@ -1,4 +1,4 @@
-// DOT as Graphviz itself reads it.
+// DOT output, checked with Graphviz.
 #include "api/text/graph_dot.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ GraphPart part_of(GraphTemplate graph, const LayerSet& layers) {
   return part;
 }
 
-TEST(GraphDot, CategoriesHaveColoursAndShapesOfTheirOwn) {
+TEST(GraphDot, CategoriesHaveDistinctColoursAndShapes) {
   const std::string dot = to_dot(part_of(test::small_graph(), LayerSet::one(LayerId{0})));
   // embd -> norm-0 -> Qcur-0 of layer 0 -> ffn_out-1 of layer 1.
   for (const char* part :
@@ -62,7 +62,7 @@ TEST(GraphDot, CategoriesHaveColoursAndShapesOfTheirOwn) {
         R"(label="embd\nGET_ROWS f32 8x2", class="embedding", shape=parallelogram)",
         R"(label="ffn_out-1\nMUL_MAT f32 8x2", class="cross_layer_output", shape=ellipse)",
         R"(label="layer 0")", R"(label="layer 1")", R"([style=dashed, color="#b35a00"])"}) {
-    EXPECT_TRUE(dot.contains(part)) << part << " is not in\n" << dot;
+    EXPECT_TRUE(dot.contains(part)) << "missing " << part << " in\n" << dot;
   }
   const std::string next = to_dot(part_of(test::small_graph(), LayerSet::one(LayerId{1})));
   EXPECT_TRUE(next.contains(R"(class="cross_layer_input", shape=invhouse, color="#b35a00")"));
@@ -78,7 +78,7 @@ TEST(GraphDot, CategoriesHaveColoursAndShapesOfTheirOwn) {
   EXPECT_EQ(count(svg.out, "stroke-dasharray"), 1U) << "Qcur-0 -> ffn_out-1";
 }
 
-TEST(GraphDot, CollapsedIsABoxPerLayerAndComponent) {
+TEST(GraphDot, CollapsedGraphHasOneBoxPerLayerAndComponent) {
   const GraphPart part = part_of(test::small_graph(), LayerSet::all());
   const CollapsedGraph groups = collapsed(*part.graph, part.subgraph);
   const std::string dot = collapsed_dot(part);
@@ -90,8 +90,8 @@ TEST(GraphDot, CollapsedIsABoxPerLayerAndComponent) {
   EXPECT_EQ(count(svg.out, "class=\"edge\""), groups.edges.size());
 }
 
-// Names are whatever a file says: quotes, backslashes, entities, zeros, no UTF-8.
-TEST(GraphDot, TakesAnyNames) {
+// Names from a file may contain quotes, backslashes, entities, NUL and invalid UTF-8.
+TEST(GraphDot, AcceptsAnyNames) {
   const auto expect_read = [](const std::string& dot, std::size_t boxes) {
     const Drawn canonical = drawn(dot, "canon");
     EXPECT_EQ(canonical.code, 0);

@@ -21,14 +21,14 @@ fs::path write_file(const fs::path& path, const std::string& text, fs::perms per
 }
 constexpr fs::perms kOwner = fs::perms::owner_read | fs::perms::owner_write;
 
-TEST(ApiKey, IsNoneUnlessItIsGiven) {
+TEST(ApiKey, IsEmptyByDefault) {
   const auto none = load_api_key({});
   ASSERT_TRUE(none.has_value());
   EXPECT_EQ(none->key, "");
   EXPECT_EQ(none->notice, "");
 }
 
-TEST(ApiKey, HasALengthAndNoBlanks) {
+TEST(ApiKey, RejectsInvalidLengthAndCharacters) {
   EXPECT_EQ(load_api_key({.key = "0123456789abcdef", .file = {}})->key, "0123456789abcdef");
   EXPECT_TRUE(load_api_key({.key = std::string(256, 'k'), .file = {}}).has_value());
   for (const std::string& key :
@@ -36,12 +36,12 @@ TEST(ApiKey, HasALengthAndNoBlanks) {
         std::string("0123456789abcdef\n"), std::string("0123456789abcdef\xc3\xa9")}) {
     const auto bad = load_api_key({.key = key, .file = {}});
     ASSERT_FALSE(bad.has_value()) << key;
-    EXPECT_FALSE(bad.error().contains(key)) << "shows the key: " << bad.error();
+    EXPECT_FALSE(bad.error().contains(key)) << "the message contains the key: " << bad.error();
   }
   EXPECT_FALSE(load_api_key({.key = "0123456789abcdef", .file = "/nonexistent/key"}).has_value());
 }
 
-TEST(ApiKey, IsReadFromAFile) {
+TEST(ApiKey, IsReadFromFile) {
   const test::TempFolder folder;
   const fs::path file = write_file(folder.path() / "key", "  0123456789abcdef\r\n", kOwner);
   const auto read = load_api_key({.key = {}, .file = file});
@@ -59,7 +59,7 @@ TEST(ApiKey, IsReadFromAFile) {
   EXPECT_FALSE(load_api_key({.key = {}, .file = folder.path()}).has_value());
 }
 
-TEST(ApiKey, IsMadeInAFileThatIsNotThere) {
+TEST(ApiKey, IsGeneratedWhenKeyFileIsMissing) {
   const test::TempFolder folder;
   const fs::path file = folder.path() / "key";
   const auto made = load_api_key({.key = {}, .file = file});
@@ -73,7 +73,7 @@ TEST(ApiKey, IsMadeInAFileThatIsNotThere) {
   EXPECT_EQ(load_api_key({.key = {}, .file = file})->key, made->key);
   const auto nowhere = load_api_key({.key = {}, .file = folder.path() / "none" / "key"});
   ASSERT_FALSE(nowhere.has_value());
-  EXPECT_TRUE(nowhere.error().contains("cannot be made"));
+  EXPECT_TRUE(nowhere.error().contains("cannot be created"));
 }
 
 }  // namespace

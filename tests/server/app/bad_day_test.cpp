@@ -1,5 +1,5 @@
-// The real tt-server on a bad day: each time a message for the person, and
-// nothing lost that was recorded.
+// tt-server under injected faults (full disk, missing model, lost permissions, clock set
+// back): the user gets an error message and no recorded data is lost.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -22,7 +22,6 @@ namespace {
 using namespace test;
 namespace fs = std::filesystem;
 
-// No reserve: the disks here are smaller than the usual one, and are to get full.
 const std::vector<std::string> kOneThread = {"-t", "1", "-tb", "1"};
 
 std::vector<std::string> one_thread_and(std::vector<std::string> more) {
@@ -30,8 +29,8 @@ std::vector<std::string> one_thread_and(std::vector<std::string> more) {
   return more;
 }
 
-// The id that an accepted request got; empty when it was refused.
-std::string generate(Running& server, const json& body) {
+// The id of the accepted request; empty when it was rejected.
+std::string generate(RunningServer& server, const json& body) {
   httplib::Client client = http_client(server.url);
   const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
   return accepted && accepted->status == 202 ? json::parse(accepted->body)["id"].get<std::string>()
@@ -50,10 +49,10 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// The lines of a JSON log about a session.
-std::vector<json> log_of(const Running& server, const std::string& session) {
+// The JSON log lines of one session.
+std::vector<json> log_of(const RunningServer& server, const std::string& session) {
   std::vector<json> lines;
-  std::istringstream said(server.program.said());
+  std::istringstream said(server.program.stderr_text());
   for (std::string line; std::getline(said, line);) {
     json parsed = json::parse(line, nullptr, false);
     EXPECT_FALSE(parsed.is_discarded()) << line;
@@ -62,10 +61,10 @@ std::vector<json> log_of(const Running& server, const std::string& session) {
   return lines;
 }
 
-// Nobody was told otherwise than that this session's recording ended early: not
-// who asks, not who listened, not who reads the log.
-void expect_told_that_it_is_full(Running& server, const std::string& id, WsClient& listener) {
-  const json status = server.ended(id);
+// The status, the live events and the log report the same error: the recording of this
+// session ended early.
+void expect_told_that_it_is_full(RunningServer& server, const std::string& id, WsClient& listener) {
+  const json status = server.wait_for_end(id);
   const std::string error = status.value("error", json()).is_string() ? status["error"] : "";
   EXPECT_NE(error.find("full"), std::string::npos) << status;
 
@@ -89,29 +88,29 @@ void expect_told_that_it_is_full(Running& server, const std::string& id, WsClien
   EXPECT_EQ(lines.back()["error"], error);
 }
 
-TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
+TEST(FaultInjection, DiskFullDuringRecording) {
   const test::SmallDisk folder(2);
   ASSERT_EQ(folder.problem(), "");
-  // Without the reserve it would not come to this: the next test.
-  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
-  ASSERT_TRUE(server.loaded());
+  // With a disk reserve the request would be rejected; DiskReserveReached tests that.
+  RunningServer server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
+  ASSERT_TRUE(server.wait_until_loaded());
   WsClient listener(server.port());
   listener.send(kText, R"({"type": "subscribe", "session": "*", "kinds": []})");
   const json body = endless();
   std::string id;
-  // One after the other until one does not fit.
+  // Records sessions until one does not fit.
   for (int i = 0; i < 50; ++i) {
     id = generate(server, body);
     ASSERT_FALSE(id.empty());
-    if (!server.ended(id)["error"].is_null()) break;
+    if (!server.wait_for_end(id)["error"].is_null()) break;
   }
-  const json status = server.ended(id);
-  ASSERT_FALSE(status["error"].is_null()) << "it never got full";
-  EXPECT_EQ(status["state"], "done") << "the answer does not need the disk";
+  const json status = server.wait_for_end(id);
+  ASSERT_FALSE(status["error"].is_null()) << "the disk never became full";
+  EXPECT_EQ(status["state"], "done") << "generation does not need the disk";
   EXPECT_EQ(status["generated"], 900);
   expect_told_that_it_is_full(server, id, listener);
 
-  // What had been committed is there, and the file says what is not.
+  // Committed steps are in the file; the file records how many are missing.
   const json session = server.get("/api/v1/sessions/" + id);
   EXPECT_EQ(session["state"], "failed") << session;
   EXPECT_GT(session["losses"]["steps_not_written"], 0) << session;
@@ -122,16 +121,16 @@ TEST(BadDay, TheDiskIsFullInTheMiddleOfARecording) {
     EXPECT_TRUE(faults->empty()) << file.path() << ": " << faults->front();
   }
 
-  // With room again the next one is recorded; nobody need start anything anew.
+  // After space was freed, the next session is recorded without a restart.
   for (const auto& file : fs::directory_iterator(folder.path())) fs::remove(file.path());
   const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
   ASSERT_FALSE(next.empty());
-  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  EXPECT_EQ(server.wait_for_end(next)["error"], nullptr);
   EXPECT_EQ(server.get("/api/v1/sessions/" + next)["state"], "done");
 }
 
-// The code and the words of a refused request.
-json refusal_of(Running& server, int status) {
+// The problem document of a rejected request.
+json refusal_of(RunningServer& server, int status) {
   httplib::Client client = http_client(server.url);
   const auto refused = client.Post("/api/v1/generate", R"({"prompt": "Once"})", "application/json");
   if (!refused) return json::object();
@@ -140,28 +139,29 @@ json refusal_of(Running& server, int status) {
   return json::parse(refused->body, nullptr, false);
 }
 
-TEST(BadDay, TheDiskIsNearlyFull) {
+TEST(FaultInjection, DiskReserveReached) {
   const test::SmallDisk folder(4);
   ASSERT_EQ(folder.problem(), "");
   std::string recorded;
   {
-    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
-    ASSERT_TRUE(before.loaded());
+    RunningServer before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
+    ASSERT_TRUE(before.wait_until_loaded());
     recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
-    EXPECT_EQ(before.ended(recorded)["state"], "done");
+    EXPECT_EQ(before.wait_for_end(recorded)["state"], "done");
   }
-  Running server(folder.path(), kOneThread);
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), kOneThread);
+  ASSERT_TRUE(server.wait_until_loaded());
   const json problem = refusal_of(server, 507);
   EXPECT_EQ(problem["code"], "quota_reached");
   EXPECT_NE(problem.value("detail", "").find("Delete sessions"), std::string::npos) << problem;
-  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done") << "nothing is lost";
+  EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done")
+      << "the recorded session is lost";
 }
 
-TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
+TEST(FaultInjection, QuotaReachedByRunningSession) {
   const test::TempFolder folder;
-  Running server(folder.path(), one_thread_and({"--keep-bytes", "10000"}));
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), one_thread_and({"--keep-bytes", "10000"}));
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string running = server.start_endless();
   ASSERT_FALSE(running.empty());
   EXPECT_TRUE(eventually(
@@ -170,26 +170,27 @@ TEST(BadDay, TheQuotaIsReachedByTheRunningSession) {
   EXPECT_EQ(problem["code"], "quota_reached");
   EXPECT_NE(problem.value("detail", "").find("--keep-bytes"), std::string::npos) << problem;
   http_client(server.url).Delete("/api/v1/generate/" + running);
-  EXPECT_EQ(server.ended(running)["state"], "cancelled") << "it goes on until it is told to end";
-  EXPECT_EQ(server.ended(running)["error"], nullptr);
+  EXPECT_EQ(server.wait_for_end(running)["state"], "cancelled")
+      << "it must run until it is cancelled";
+  EXPECT_EQ(server.wait_for_end(running)["error"], nullptr);
   const auto faults = check_session(folder.path() / (running + ".ttrace"));
   ASSERT_TRUE(faults.has_value()) << faults.error().message;
   EXPECT_TRUE(faults->empty()) << faults->front();
 }
 
-// What is mapped stays while the step runs; a later request would be about another model.
-TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
+// The running request keeps its mapped file; a later request would use another model.
+TEST(FaultInjection, ModelFileRemovedOrReplacedWhileInUse) {
   for (const bool replaced : {false, true}) {
     SCOPED_TRACE(replaced ? "replaced" : "removed");
     const test::TempFolder folder;
     const fs::path model = folder / "model.gguf";
     fs::copy_file(kPlaces.bundled_model, model);
-    Running server(folder / "data", one_thread_and({"--model", model.string()}));
-    ASSERT_TRUE(server.loaded());
+    RunningServer server(folder / "data", one_thread_and({"--model", model.string()}));
+    ASSERT_TRUE(server.wait_until_loaded());
     const std::string running = server.start_endless();
     ASSERT_FALSE(running.empty());
     if (replaced) {
-      std::ofstream(folder / "other") << "no model at all";
+      std::ofstream(folder / "other") << "not a model";
       fs::rename(folder / "other", model);
     } else {
       fs::remove(model);
@@ -200,24 +201,24 @@ TEST(BadDay, TheModelsFileIsRemovedOrReplacedWhileItIsUsed) {
     const int steps = server.get("/api/v1/sessions/" + running)["steps"];
     EXPECT_TRUE(eventually([&] {
       return server.get("/api/v1/sessions/" + running).value("steps", 0) > steps + 5;
-    })) << "the running one is not touched";
+    })) << "the running request must not be affected";
     http_client(server.url).Delete("/api/v1/generate/" + running);
-    EXPECT_EQ(server.ended(running)["state"], "cancelled");
-    EXPECT_EQ(server.ended(running)["error"], nullptr);
+    EXPECT_EQ(server.wait_for_end(running)["state"], "cancelled");
+    EXPECT_EQ(server.wait_for_end(running)["error"], nullptr);
     const auto faults = check_session(folder.path() / "data" / (running + ".ttrace"));
     ASSERT_TRUE(faults.has_value()) << faults.error().message;
     EXPECT_TRUE(faults->empty()) << faults->front();
   }
 }
 
-TEST(BadDay, TheModelsFileMayNotBeRead) {
+TEST(FaultInjection, ModelFileNotReadable) {
   const test::TempFolder folder;
   const fs::path model = folder / "model.gguf";
   fs::copy_file(kPlaces.bundled_model, model);
   fs::permissions(model, fs::perms::none);
   ASSERT_TRUE(test::obey_permissions());
-  Running server(folder / "data", one_thread_and({"--model", model.string()}));
-  EXPECT_FALSE(server.loaded());
+  RunningServer server(folder / "data", one_thread_and({"--model", model.string()}));
+  EXPECT_FALSE(server.wait_until_loaded());
   const json health = server.get("/api/v1/health");
   EXPECT_EQ(health["model_state"], "failed") << health;
   const json entry = server.get("/api/v1/models/model");
@@ -225,7 +226,7 @@ TEST(BadDay, TheModelsFileMayNotBeRead) {
   EXPECT_NE(error.find(model.string()), std::string::npos) << entry;
   EXPECT_NE(error.find("ermission"), std::string::npos) << entry;
   EXPECT_TRUE(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}).empty());
-  // Given back, it loads without a restart.
+  // With the permission restored, it loads without a restart.
   fs::permissions(model, fs::perms::owner_read);
   httplib::Client client = http_client(server.url);
   const auto loading = client.Post("/api/v1/models/model/load");
@@ -233,31 +234,31 @@ TEST(BadDay, TheModelsFileMayNotBeRead) {
   EXPECT_EQ(loading->status, 202) << loading->body;
   EXPECT_TRUE(eventually([&] { return server.get("/api/v1/models/model")["state"] == "loaded"; }))
       << server.get("/api/v1/models/model");
-  EXPECT_EQ(server.ended(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}))["state"],
+  EXPECT_EQ(server.wait_for_end(generate(server, {{"prompt", "Once"}, {"max_tokens", 4}}))["state"],
             "done");
 }
 
-TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
+TEST(FaultInjection, SessionFolderNotWritable) {
   const test::TempFolder folder;
   std::string recorded;
   {
-    Running before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
-    ASSERT_TRUE(before.loaded());
+    RunningServer before(folder.path(), one_thread_and({"--disk-reserve", "0"}));
+    ASSERT_TRUE(before.wait_until_loaded());
     recorded = generate(before, {{"prompt", "Once"}, {"max_tokens", 4}});
-    EXPECT_EQ(before.ended(recorded)["state"], "done");
+    EXPECT_EQ(before.wait_for_end(recorded)["state"], "done");
   }
   const test::ReadOnlyFolder read_only(folder.path());
   ASSERT_EQ(read_only.problem(), "");
-  Running server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
-  ASSERT_TRUE(server.loaded());
-  EXPECT_TRUE(eventually([&] { return server.program.said().contains("written"); }))
-      << "the person who starts it is told: " << server.program.said();
-  // What is there can be read.
+  RunningServer server(folder.path(), one_thread_and({"--log-json", "--disk-reserve", "0"}));
+  ASSERT_TRUE(server.wait_until_loaded());
+  EXPECT_TRUE(eventually([&] { return server.program.stderr_text().contains("not writable"); }))
+      << "the log must contain a warning: " << server.program.stderr_text();
+  // Existing sessions can be read.
   EXPECT_EQ(server.get("/api/v1/sessions/" + recorded)["state"], "done");
   EXPECT_GT(server.get("/api/v1/sessions/" + recorded + "/steps")["total"], 0);
-  // An answer can be had, and says that it is not recorded.
+  // Generation works and reports that it is not recorded.
   const std::string id = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
-  const json status = server.ended(id);
+  const json status = server.wait_for_end(id);
   EXPECT_EQ(status["state"], "done");
   EXPECT_EQ(status["generated"], 4);
   ASSERT_TRUE(status["error"].is_string()) << status;
@@ -267,13 +268,13 @@ TEST(BadDay, TheFolderOfTheSessionsCannotBeWritten) {
   EXPECT_EQ(lines.back()["error"], status["error"]);
 }
 
-TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
+TEST(FaultInjection, ClockSetBackDuringRecording) {
   const test::TempFolder folder;
   const fs::path back = folder / "back";
-  Running server(
+  RunningServer server(
       folder / "data", kOneThread,
       {std::string("LD_PRELOAD=") + kPlaces.set_clock, "TT_TEST_CLOCK_BACK=" + back.string()});
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string first = server.start_endless();
   ASSERT_FALSE(first.empty());
   std::ofstream(back) << "now";
@@ -281,12 +282,12 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
   EXPECT_TRUE(eventually(
       [&] { return server.get("/api/v1/sessions/" + first).value("steps", 0) > steps + 20; }));
   http_client(server.url).Delete("/api/v1/generate/" + first);
-  const json ended = server.ended(first);
+  const json ended = server.wait_for_end(first);
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["error"], nullptr);
   const std::string second = generate(server, {{"prompt", "Then"}, {"max_tokens", 4}});
-  EXPECT_EQ(server.ended(second)["error"], nullptr);
-  // It went back, or this shows nothing: ids begin with the date.
+  EXPECT_EQ(server.wait_for_end(second)["error"], nullptr);
+  // Checks that the clock went back: ids begin with the date.
   ASSERT_LT(second.substr(0, 8), first.substr(0, 8));
 
   for (const std::string& id : {first, second}) {
@@ -300,7 +301,7 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
     for (const json& step : listed["steps"]) {
       EXPECT_GE(step["begin_ns"], before) << step["step"];
       EXPECT_GE(step["end_ns"], step["begin_ns"]) << step["step"];
-      EXPECT_LT(step["end_ns"], 3'600'000'000'000) << "a day does not pass in a test";
+      EXPECT_LT(step["end_ns"], 3'600'000'000'000) << "a test does not take a day";
       before = step["end_ns"];
     }
   }
@@ -308,35 +309,35 @@ TEST(BadDay, TheClockIsSetBackWhileASessionIsRecorded) {
   EXPECT_EQ(sessions["total"], 2);
 }
 
-TEST(BadDay, ThePortIsTaken) {
+TEST(FaultInjection, PortInUse) {
   const test::TempFolder folder;
-  Running first(folder / "first");
+  RunningServer first(folder / "first");
   Program second(
       {"--port", std::to_string(first.port()), "--data-dir", (folder / "second").string()});
   EXPECT_EQ(second.wait(), 1);
-  EXPECT_NE(second.said().find("is taken by another program; choose another port"),
+  EXPECT_NE(second.stderr_text().find("is in use by another program; choose another port"),
             std::string::npos)
-      << second.said();
-  EXPECT_EQ(first.get("/api/v1/health")["version"], TT_VERSION) << "the first goes on";
+      << second.stderr_text();
+  EXPECT_EQ(first.get("/api/v1/health")["version"], TT_VERSION) << "the first server keeps running";
 }
 
-TEST(BadDay, FileHandlesAreExhausted) {
+TEST(FaultInjection, FileDescriptorsExhausted) {
   const test::TempFolder folder;
   constexpr int kHandles = 64;
-  Running server(folder.path(), one_thread_and({"--log-json", "-c", "512"}), {},
-                 std::format("ulimit -n {}", kHandles));
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), one_thread_and({"--log-json", "-c", "512"}), {},
+                       std::format("ulimit -n {}", kHandles));
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string running = server.start_endless();
   ASSERT_FALSE(running.empty());
   {
     std::vector<RawClient> clients;
     for (int i = 0; i < 3 * kHandles; ++i) clients.emplace_back(server.port());
-    // Idle ones make room for who has something to say, and nobody is left hanging.
+    // Idle connections are closed for active ones, and every request gets a response.
     for (int i = 0; i < 5; ++i) {
       RawClient late(server.port());
       EXPECT_EQ(late.exchange(get_request("/api/v1/health")).status, 200);
     }
-    // What needs a handle of its own says that there is none, or gets one.
+    // A request that needs a descriptor of its own gets one or returns an error.
     RawClient asking(server.port());
     const auto answer = asking.exchange(get_request("/api/v1/sessions/" + running));
     if (answer.status != 200) {
@@ -347,14 +348,14 @@ TEST(BadDay, FileHandlesAreExhausted) {
   }
   EXPECT_TRUE(eventually([&] {
     return server.get("/api/v1/sessions/" + running).value("steps", 0) > 0;
-  })) << "it recovers";
-  const json status = server.ended(running);
+  })) << "the server does not recover";
+  const json status = server.wait_for_end(running);
   EXPECT_EQ(status["error"], nullptr);
   EXPECT_EQ(status["generated"], server.get("/api/v1/sessions/" + running)["steps"]);
   const std::string next = generate(server, {{"prompt", "Once"}, {"max_tokens", 4}});
-  EXPECT_EQ(server.ended(next)["error"], nullptr);
+  EXPECT_EQ(server.wait_for_end(next)["error"], nullptr);
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   for (const std::string& id : {running, next}) {
     const auto faults = check_session(folder.path() / (id + ".ttrace"));
     ASSERT_TRUE(faults.has_value()) << faults.error().message;

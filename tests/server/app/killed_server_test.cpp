@@ -1,5 +1,5 @@
-// tt-server, killed at any moment of its life and started again on the same folder: every
-// session opens, is sound, and holds what was committed.
+// tt-server is killed at arbitrary points and restarted on the same folder: every session
+// opens, is valid and contains all committed data.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -28,19 +28,19 @@ namespace fs = std::filesystem;
 enum class Moment { Starting, Loading, InThePrompt, InADecode, InTheEnd, Idle };
 
 const char* name_of(Moment moment) {
-  constexpr const char* kNames[] = {"starting",    "loading",    "in the prompt",
-                                    "in a decode", "in the end", "idle"};
+  constexpr const char* kNames[] = {"starting", "loading",   "processing the prompt",
+                                    "decoding", "finishing", "idle"};
   return kNames[static_cast<std::size_t>(moment)];
 }
 
-// What the list of sessions said of one.
+// A session as reported by the session list.
 struct Known {
   int steps = 0, tokens = 0;
   std::string state;
 };
 using Sessions = std::map<std::string, Known>;
 
-// For LD_PRELOAD. It lies beside the other one.
+// The path for LD_PRELOAD; in the same folder as set_clock.
 std::string kill_points() {
   return fs::path(kPlaces.set_clock).replace_filename("libkill_points_module.so").string();
 }
@@ -56,21 +56,21 @@ class KilledServer : public ::testing::Test {
         std::chrono::microseconds(below(static_cast<std::uint32_t>(us) + 1)));
   }
 
-  static Sessions listed(Running& server) {
+  static Sessions listed(RunningServer& server) {
     Sessions out;
     for (const json& session : server.get("/api/v1/sessions?limit=1000")["sessions"])
       out[session["id"]] = {session["steps"], session["tokens"], session["state"]};
     return out;
   }
 
-  static std::string generate(Running& server, const json& body) {
+  static std::string generate(RunningServer& server, const json& body) {
     const auto accepted =
         http_client(server.url).Post("/api/v1/generate", body.dump(), "application/json");
     EXPECT_TRUE(accepted && accepted->status == 202);
     return json::parse(accepted->body)["id"];
   }
 
-  void expect_sound(Running& server, const std::string& id, int steps) const {
+  void expect_sound(RunningServer& server, const std::string& id, int steps) const {
     SCOPED_TRACE(id);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id)["steps"], steps);
     EXPECT_EQ(server.get("/api/v1/sessions/" + id + "/steps")["total"], steps);
@@ -84,8 +84,8 @@ class KilledServer : public ::testing::Test {
     EXPECT_TRUE(faults->empty()) << faults->front();
   }
 
-  // Of a server that has just been started: what the one before it was heard to have is there.
-  void expect_recovered(Running& server) const {
+  // For a server that has just been started: all data reported by the previous one is present.
+  void expect_recovered(RunningServer& server) const {
     const Sessions now = listed(server);
     for (const auto& [id, was] : known_) {
       SCOPED_TRACE(id);
@@ -110,8 +110,8 @@ class KilledServer : public ::testing::Test {
     }
   }
 
-  // Brings the server to the moment; true: there it dies by itself.
-  bool reach(Moment moment, Running& server) {
+  // Brings the server to `moment`. True: the server then kills itself there.
+  bool reach(Moment moment, RunningServer& server) {
     const json some_tokens = std::vector<int>(700, 5);
     switch (moment) {
       case Moment::Starting:
@@ -138,7 +138,7 @@ class KilledServer : public ::testing::Test {
         generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}});
         return true;
       case Moment::Idle:
-        server.ended(
+        server.wait_for_end(
             generate(server, {{"prompt", "Once"}, {"max_tokens", 12}, {"ignore_eos", true}}));
         wait_up_to(20ms);
         return false;
@@ -152,28 +152,28 @@ class KilledServer : public ::testing::Test {
   std::mt19937 dice_{17};
 };
 
-TEST_F(KilledServer, AtAnyMomentLeavesSessionsThatTheNextOneOpens) {
+TEST_F(KilledServer, SessionsAreRecoveredAfterKillAtAnyPoint) {
   std::vector<Moment> moments;
   for (int i = 0; i < 4; ++i)
     moments.insert(moments.end(),
                    {Moment::InThePrompt, Moment::Starting, Moment::Loading, Moment::InADecode,
                     Moment::Starting, Moment::InTheEnd, Moment::Idle, Moment::InTheEnd});
   {
-    Running first(data_.path(), kSmallSteps);
+    RunningServer first(data_.path(), kSmallSteps);
     const auto began = Clock::now();
-    ASSERT_TRUE(first.loaded());
+    ASSERT_TRUE(first.wait_until_loaded());
     loading_ = Clock::now() - began;
     first.program.signal(SIGTERM);
     ASSERT_EQ(first.program.wait(), 0);
   }
-  std::map<std::string, int> ends;  // sessions by how they ended
+  std::map<std::string, int> ends;  // sessions by final state
   std::map<Moment, int> kills;
   std::uint32_t change = 1;
   for (const Moment moment : moments) {
     SCOPED_TRACE(name_of(moment));
     ++kills[moment];
-    if (moment == Moment::Starting) {  // while it recovers what the one before left
-      Program program(Running::arguments(data_.path(), kSmallSteps));
+    if (moment == Moment::Starting) {  // while it recovers the sessions of the previous one
+      Program program(RunningServer::arguments(data_.path(), kSmallSteps));
       wait_up_to(60ms);
       program.signal(SIGKILL);
       EXPECT_EQ(program.wait(), -SIGKILL);
@@ -185,12 +185,12 @@ TEST_F(KilledServer, AtAnyMomentLeavesSessionsThatTheNextOneOpens) {
                      "TT_TEST_DIE_IN_FINISH=" + std::to_string(change)};
       change += 3;
     }
-    Running server(data_.path(), kSmallSteps, environment);
-    ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+    RunningServer server(data_.path(), kSmallSteps, environment);
+    ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
     expect_recovered(server);
     ASSERT_FALSE(HasFailure());
     if (moment != Moment::Loading) {
-      ASSERT_TRUE(server.loaded());
+      ASSERT_TRUE(server.wait_until_loaded());
     }
     known_ = listed(server);
     if (!reach(moment, server)) {
@@ -199,7 +199,7 @@ TEST_F(KilledServer, AtAnyMomentLeavesSessionsThatTheNextOneOpens) {
     }
     EXPECT_EQ(server.program.wait(), -SIGKILL);
   }
-  Running last(data_.path(), kSmallSteps);
+  RunningServer last(data_.path(), kSmallSteps);
   expect_recovered(last);
   for (const auto& [id, is] : listed(last)) {
     expect_sound(last, id, is.steps);
@@ -207,10 +207,10 @@ TEST_F(KilledServer, AtAnyMomentLeavesSessionsThatTheNextOneOpens) {
   }
   for (const auto& [moment, count] : kills) std::println("{:>3} kills {}", count, name_of(moment));
   for (const auto& [end, count] : ends) std::println("{:>3} sessions {}", count, end);
-  // Of each prompt, decode and end; those that were idle are whole.
+  // Kills during a prompt, a decode or a finish leave recovered sessions; idle ones are done.
   EXPECT_GE(ends["recovered"], 8);
   EXPECT_GE(ends["done"], 4);
-  EXPECT_TRUE(last.loaded());
+  EXPECT_TRUE(last.wait_until_loaded());
   last.program.signal(SIGTERM);
   EXPECT_EQ(last.program.wait(), 0);
 }

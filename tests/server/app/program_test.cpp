@@ -1,4 +1,4 @@
-// tt-server as a program: what it prints, how it ends, what it leaves behind.
+// tt-server as a separate process: its output, exit codes and files.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -18,22 +18,22 @@ namespace {
 
 using namespace test;
 
-TEST(Program, PrintsItsAddressAndNothingElse) {
+TEST(Program, PrintsOnlyItsUrl) {
   const test::TempFolder folder;
-  Running server(folder.path());
+  RunningServer server(folder.path());
   EXPECT_TRUE(server.url.starts_with("http://127.0.0.1:")) << server.url;
-  EXPECT_TRUE(server.loaded());  // the bundled model
+  EXPECT_TRUE(server.wait_until_loaded());  // the bundled model
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0);
   EXPECT_EQ(server.program.read_all(), "");
 }
 
-TEST(Program, ASignalInTheMiddleOfAnAnswerLeavesAWholeFile) {
+TEST(Program, SignalDuringGenerationLeavesValidFile) {
   for (const int signal : {SIGTERM, SIGINT}) {
     SCOPED_TRACE(signal);
     const test::TempFolder folder;
-    Running server(folder.path() / "made" / "by it");
-    ASSERT_TRUE(server.loaded());
+    RunningServer server(folder.path() / "made" / "by it");
+    ASSERT_TRUE(server.wait_until_loaded());
     const std::string id = server.start_endless();
     ASSERT_FALSE(id.empty());
     const auto began = Clock::now();
@@ -53,38 +53,38 @@ TEST(Program, ASignalInTheMiddleOfAnAnswerLeavesAWholeFile) {
   }
 }
 
-TEST(Program, RecoversWhatAKilledOneLeft) {
+TEST(Program, RecoversSessionOfKilledServer) {
   const test::TempFolder folder;
   std::string id;
   {
-    Running killed(folder.path());
-    ASSERT_TRUE(killed.loaded());
+    RunningServer killed(folder.path());
+    ASSERT_TRUE(killed.wait_until_loaded());
     id = killed.start_endless();
     killed.program.signal(SIGKILL);
     EXPECT_EQ(killed.program.wait(), -SIGKILL);
   }
-  Running next(folder.path());
+  RunningServer next(folder.path());
   const json session = next.get("/api/v1/sessions/" + id);
   EXPECT_EQ(session["state"], "recovered");
   EXPECT_GT(session["steps"], 0);
 }
 
-TEST(Program, ListensBeforeTheModelIsThereAndLivesWithoutOne) {
+TEST(Program, KeepsServingWhenModelFailsToLoad) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"--model", "/nonexistent/model.gguf"});
+  RunningServer server(folder.path(), {"--model", "/nonexistent/model.gguf"});
   ASSERT_TRUE(server.url.starts_with("http://"));
-  EXPECT_FALSE(server.loaded());
+  EXPECT_FALSE(server.wait_until_loaded());
   EXPECT_EQ(server.get("/api/v1/models")["models"].at(0)["state"], "failed");
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0);
 }
 
-TEST(Program, OpensSessionsWithoutAModel) {
+TEST(Program, OpensSessionsWithoutModel) {
   const test::TempFolder folder;
   std::string id;
   {
-    Running server(folder.path() / "first");
-    ASSERT_TRUE(server.loaded());
+    RunningServer server(folder.path() / "first");
+    ASSERT_TRUE(server.wait_until_loaded());
     id = server.start_endless();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
@@ -94,7 +94,7 @@ TEST(Program, OpensSessionsWithoutAModel) {
       {file.string()}, {"--no-model", file.string()}, {(folder.path() / "first").string()}};
   for (const auto& arguments : cases) {
     SCOPED_TRACE(arguments.front());
-    Running server(folder.path() / "second", arguments);
+    RunningServer server(folder.path() / "second", arguments);
     ASSERT_TRUE(server.url.starts_with("http://")) << server.url;
     const json list = server.get("/api/v1/sessions");
     ASSERT_EQ(list["total"], 1);
@@ -111,17 +111,17 @@ TEST(Program, OpensSessionsWithoutAModel) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "second"));
 }
 
-TEST(Program, KeepsNoMoreThanItIsTold) {
+TEST(Program, EnforcesKeepBytes) {
   const test::TempFolder folder;
   {
-    Running server(folder.path());
-    ASSERT_TRUE(server.loaded());
+    RunningServer server(folder.path());
+    ASSERT_TRUE(server.wait_until_loaded());
     server.start_endless();
     server.program.signal(SIGTERM);
     EXPECT_EQ(server.program.wait(), 0);
   }
   ASSERT_FALSE(std::filesystem::is_empty(folder.path()));
-  Running server(folder.path(), {"--no-model", "--keep-bytes", "1K", "--disk-reserve", "1M"});
+  RunningServer server(folder.path(), {"--no-model", "--keep-bytes", "1K", "--disk-reserve", "1M"});
   const auto deadline = Clock::now() + 60s;
   while (server.get("/api/v1/sessions")["total"] != 0 && Clock::now() < deadline)
     std::this_thread::sleep_for(10ms);
@@ -130,9 +130,9 @@ TEST(Program, KeepsNoMoreThanItIsTold) {
   EXPECT_EQ(facts["data_quota_bytes"], 1024);
 }
 
-TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
+TEST(Program, NonLoopbackPrintsLoginLinkAndNewOneOnSigusr1) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"--host", "0.0.0.0", "--model", "/nonexistent/model.gguf"});
+  RunningServer server(folder.path(), {"--host", "0.0.0.0", "--model", "/nonexistent/model.gguf"});
   const auto path_of = [](const std::string& line) {
     const auto at = line.find("/login?code=");
     return at == std::string::npos ? "" : line.substr(at);
@@ -145,7 +145,7 @@ TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
   const std::string second = path_of(server.program.read_line());
   ASSERT_FALSE(second.empty());
   EXPECT_NE(first, second);
-  EXPECT_EQ(client.Get(first)->status, 401);  // the newer one is the one
+  EXPECT_EQ(client.Get(first)->status, 401);  // replaced by the newer link
   const auto login = client.Get(second);
   EXPECT_EQ(login->status, 200);
   const std::string cookie = login->get_header_value("Set-Cookie");
@@ -155,7 +155,7 @@ TEST(Program, BeyondLoopbackItPrintsALoginLinkAndAnotherOnSignal) {
   EXPECT_EQ(server.program.wait(), 0);
 }
 
-TEST(Program, NobodySeesTheKeyThatItWasGiven) {
+TEST(Program, ApiKeyIsNotExposed) {
   const std::string key = "a-key-that-nobody-sees";
   const test::TempFolder folder;
   const std::string key_file = (folder.path() / "key").string();
@@ -172,10 +172,11 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments.empty() ? c.environment.front() : c.arguments.front());
-    std::vector<std::string> arguments = Running::arguments(folder.path() / "data", c.arguments);
+    std::vector<std::string> arguments =
+        RunningServer::arguments(folder.path() / "data", c.arguments);
     arguments.insert(arguments.end(), {"--model", "/nonexistent/model.gguf"});
     Program program(arguments, c.environment);
-    const std::string line = program.read_line();  // with a link: there is a key
+    const std::string line = program.read_line();  // contains a login link because a key is set
     ASSERT_TRUE(line.contains("/login?code=")) << line;
     EXPECT_FALSE(line.contains(key));
     std::ifstream file("/proc/" + std::to_string(program.pid()) + "/cmdline");
@@ -189,15 +190,15 @@ TEST(Program, NobodySeesTheKeyThatItWasGiven) {
     program.signal(SIGTERM);
     EXPECT_EQ(program.wait(), 0);
     EXPECT_FALSE(program.read_all().contains(key));
-    EXPECT_FALSE(program.said().contains(key));
-    EXPECT_TRUE(program.said().contains("listening"));
+    EXPECT_FALSE(program.stderr_text().contains(key));
+    EXPECT_TRUE(program.stderr_text().contains("listening"));
   }
   Program help({"--help"}, {"TT_API_KEY=" + key});
   EXPECT_FALSE(help.read_all().contains(key));
   EXPECT_EQ(help.wait(), 0);
 }
 
-TEST(Program, NeedsNoModel) {
+TEST(Program, RunsWithoutModel) {
   const test::TempFolder folder, models;
   std::filesystem::copy(kPlaces.bundled_model, models.path() / "mine.gguf");
   struct Case {
@@ -212,8 +213,8 @@ TEST(Program, NeedsNoModel) {
       {{"--models-dir", models.path().string(), "--model", kPlaces.bundled_model}, 2, "loaded"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments.back());
-    Running server(folder.path(), c.arguments);
-    EXPECT_EQ(server.loaded(), c.state == "loaded");
+    RunningServer server(folder.path(), c.arguments);
+    EXPECT_EQ(server.wait_until_loaded(), c.state == "loaded");
     EXPECT_EQ(server.get("/api/v1/health")["model_state"], json(c.state));
     EXPECT_EQ(server.get("/api/v1/models")["models"].size(), c.listed);
     EXPECT_EQ(server.get("/api/v1/sessions")["total"], 0);
@@ -222,7 +223,7 @@ TEST(Program, NeedsNoModel) {
   }
 }
 
-TEST(Program, RefusesWhatItDoesNotKnow) {
+TEST(Program, ExitCodesOfInvalidArguments) {
   struct Case {
     std::vector<std::string> arguments, environment;
     int code;
@@ -250,17 +251,17 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
   }
 }
 
-// What was said of `where`, without it.
+// The error message for `where` (an option or a variable), without that prefix.
 std::string refusal_of(const std::string& where, const std::vector<std::string>& arguments,
                        const std::vector<std::string>& environment) {
   Program program(arguments, environment);
   EXPECT_EQ(program.wait(), 2);
-  const std::string said = program.said(), before = "tt-server: " + where + ": ";
+  const std::string said = program.stderr_text(), before = "tt-server: " + where + ": ";
   EXPECT_TRUE(said.starts_with(before)) << said;
   return said.starts_with(before) ? said.substr(before.size()) : said;
 }
 
-TEST(Program, RefusesValuesOfOptionsAndOfVariablesAlike) {
+TEST(Program, RejectsOptionAndVariableValuesIdentically) {
   struct Case {
     std::string option, value;
   };
@@ -303,14 +304,14 @@ TEST(Program, RefusesValuesOfOptionsAndOfVariablesAlike) {
   }
 }
 
-TEST(Program, VariablesGiveWayToArgumentsThatExcludeThem) {
+TEST(Program, ArgumentsOverrideConflictingVariables) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"--no-model"}, {"TT_MODEL=/nonexistent/model.gguf"});
-  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+  RunningServer server(folder.path(), {"--no-model"}, {"TT_MODEL=/nonexistent/model.gguf"});
+  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
   EXPECT_EQ(server.get("/api/v1/health")["model_state"], json("none"));
 }
 
-TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
+TEST(Program, AcceptsLlamaCppOptionNamesAndEnvironment) {
   const test::TempFolder folder;
   Program program({"-c", "256", "-ub", "128", "-b", "128", "-t", "1", "-tb", "1", "-ngl", "0",
                    "-fa", "on", "-ctk", "f16", "-ctv", "f16", "--no-mmap"},
@@ -329,7 +330,7 @@ TEST(Program, TakesLlamaCppsNamesAndTheEnvironment) {
   EXPECT_EQ(model["threads"], 1);
 }
 
-TEST(Program, EveryOptionIsDocumentedAndHasAVariable) {
+TEST(Program, EveryOptionIsDocumentedAndHasVariable) {
   Program program({"--help"});
   const std::vector<HelpOption> options = options_in(program.read_all());
   EXPECT_EQ(program.wait(), 0);

@@ -1,4 +1,4 @@
-// The HTTP half, asked as a client asks it.
+// The HTTP API, tested through an HTTP client.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -27,12 +27,12 @@ const json kShort = {{"prompt", "The sea"},
                      {"seed", 1}};
 const json kEndless = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
 
-TEST_F(Server, AnswersWhileTheModelLoads) {
+TEST_F(Server, RespondsWhileModelIsLoading) {
   TestServer server;
   const Answer first = server.get("/api/v1/health");
   EXPECT_EQ(first.status, 200);
   EXPECT_TRUE(first.body["status"] == "loading" || first.body["status"] == "ok");
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const json health = server.get("/api/v1/health").body;
   EXPECT_EQ(health["status"], "ok");
   EXPECT_EQ(health["version"], kVersion);
@@ -49,7 +49,7 @@ TEST_F(Server, AnswersWhileTheModelLoads) {
 
 TEST_F(Server, GeneratesAndRecords) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const Answer accepted = server.post("/api/v1/generate", kShort.dump());
   ASSERT_EQ(accepted.status, 202) << accepted.body;
   const std::string id = accepted.body["id"];
@@ -83,15 +83,15 @@ TEST_F(Server, GeneratesAndRecords) {
   EXPECT_EQ(steps["steps"].at(1)["layers"]["ns"].size(), 7u);
 }
 
-TEST_F(Server, OpsAndAccessesOfAStepAddUp) {
+TEST_F(Server, OpAndAccessTotalsMatchStep) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
   ASSERT_EQ(server.when_ended(id)["state"], "done");
   const std::string path = "/api/v1/sessions/" + id + "/steps";
   int looked_at = 0;
   for (const json& step : server.get(path).body["steps"]) {
-    if (step["dropped"]) continue;  // counted in losses; the disk was slow
+    if (step["dropped"]) continue;  // counted in losses: the disk was too slow
     ++looked_at;
     const std::string of_step = path + "/" + std::to_string(step["step"].get<int>());
     const json ops = server.get(of_step + "/ops").body;
@@ -130,9 +130,9 @@ TEST_F(Server, OpsAndAccessesOfAStepAddUp) {
   EXPECT_GT(looked_at, 0);
 }
 
-TEST_F(Server, PagesJoinToTheWhole) {
+TEST_F(Server, ConcatenatedPagesEqualFullList) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
   ASSERT_EQ(server.when_ended(id)["state"], "done");
   const std::string base = "/api/v1/sessions/" + id;
@@ -157,9 +157,9 @@ TEST_F(Server, PagesJoinToTheWhole) {
   }
 }
 
-TEST_F(Server, RequestsWaitInOrderAndEachCanBeCancelled) {
+TEST_F(Server, RequestsAreQueuedInOrderAndCancellable) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string first = server.generate(kEndless);
   const std::string second = server.generate(kEndless);
   const std::string third = server.generate(kEndless);
@@ -177,16 +177,17 @@ TEST_F(Server, RequestsWaitInOrderAndEachCanBeCancelled) {
   const json ended = server.when_ended(first);
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["stop_reason"], "cancelled");
-  EXPECT_EQ(server.del("/api/v1/generate/" + first).body["state"], "cancelled");  // again: no harm
+  EXPECT_EQ(server.del("/api/v1/generate/" + first).body["state"],
+            "cancelled");  // repeated: no effect
   EXPECT_TRUE(eventually([&] { return server.state_of(third)["state"] == "running"; }));
   server.del("/api/v1/generate/" + third);
   server.when_ended(third);
   EXPECT_EQ(server.get("/api/v1/sessions/" + first).body["state"], "cancelled");
 }
 
-TEST_F(Server, ListsSessionsNewestFirstAndTheOneBeingRecorded) {
+TEST_F(Server, ListsSessionsNewestFirstIncludingRunning) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
     ids.push_back(server.generate(kShort));
@@ -197,7 +198,7 @@ TEST_F(Server, ListsSessionsNewestFirstAndTheOneBeingRecorded) {
       eventually([&] { return server.get("/api/v1/sessions/" + ids[3]).body["steps"] > 2; }));
   const json list = server.get("/api/v1/sessions").body;
   EXPECT_EQ(list["total"], 4);
-  std::ranges::reverse(ids);  // newest first, also of those that began in one second
+  std::ranges::reverse(ids);  // newest first, also for sessions started in the same second
   std::vector<std::string> listed;
   for (const json& session : list["sessions"]) listed.push_back(session["id"]);
   EXPECT_EQ(listed, ids);
@@ -210,9 +211,9 @@ TEST_F(Server, ListsSessionsNewestFirstAndTheOneBeingRecorded) {
   EXPECT_EQ(running, 1);
 }
 
-TEST_F(Server, RefusesWithAProblemThatSaysWhatToDo) {
+TEST_F(Server, ErrorResponsesAreProblemJson) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
   server.when_ended(id);
   struct Case {
@@ -262,7 +263,7 @@ TEST_F(Server, RefusesWithAProblemThatSaysWhatToDo) {
   }
 }
 
-TEST_F(Server, LivesWithoutAModel) {
+TEST_F(Server, KeepsServingWhenModelIsInvalid) {
   const TempFolder folder;
   struct Case {
     const char* name;
@@ -279,7 +280,7 @@ TEST_F(Server, LivesWithoutAModel) {
     const auto model = folder.path() / "bad.gguf";
     std::ofstream(model, std::ios::binary) << c.bytes;
     TestServer server({.model = model, .checker = kPlaces.checker, .door = {}});
-    EXPECT_FALSE(server.loaded());
+    EXPECT_FALSE(server.wait_until_loaded());
     const json entry = server.get("/api/v1/models").body["models"].at(0);
     EXPECT_EQ(entry["state"], "failed");
     EXPECT_NE(entry["error"].get<std::string>().find("bad.gguf"), std::string::npos)
@@ -292,10 +293,10 @@ TEST_F(Server, LivesWithoutAModel) {
   }
 }
 
-// The library's brotli takes 70 ms for 50 KB.
-TEST_F(Server, CompressesFast) {
+// cpp-httplib's brotli takes 70 ms for 50 KB.
+TEST_F(Server, CompressesWithGzip) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(kShort);
   ASSERT_EQ(server.when_ended(id)["state"], "done");
   httplib::Client client = server.client();
@@ -307,9 +308,9 @@ TEST_F(Server, CompressesFast) {
   EXPECT_LT(ops->body.size(), 10'000u);
 }
 
-TEST_F(Server, ListsAFileThatCannotBeRead) {
+TEST_F(Server, ListsUnreadableFile) {
   TestServer server;
-  std::ofstream(server.folder.path() / "20200101-000000-aaaaaa.ttrace") << "no database";
+  std::ofstream(server.folder.path() / "20200101-000000-aaaaaa.ttrace") << "not a database";
   std::ofstream(server.folder.path() / "bad name.ttrace") << "not listed";
   std::ofstream(server.folder.path() / "notes.txt") << "not listed";
   const json list = server.get("/api/v1/sessions").body;

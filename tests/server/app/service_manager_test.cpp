@@ -1,4 +1,4 @@
-// What systemd is told, over the socket that it names.
+// sd_notify messages, sent to the socket in NOTIFY_SOCKET.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace test;
 
-// A service manager's socket; '@' begins an abstract name.
+// The socket of a service manager; a name that begins with '@' is abstract.
 class NotifySocket {
  public:
   explicit NotifySocket(const std::string& name)
@@ -37,7 +37,7 @@ class NotifySocket {
 
   std::string receive() {
     pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-    if (poll(&ready, 1, 30'000) <= 0) return "nothing came";
+    if (poll(&ready, 1, 30'000) <= 0) return "no message";
     std::array<char, 256> text{};
     const ssize_t got = recv(fd_, text.data(), text.size(), 0);
     return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
@@ -47,7 +47,7 @@ class NotifySocket {
   int fd_;
 };
 
-TEST(ServiceManager, HearsThatTheServerListensAndThatItStops) {
+TEST(ServiceManager, ReceivesReadyAndStopping) {
   const test::TempFolder folder;
   for (const std::string& name :
        {(folder / "notify").string(), std::format("@tt-test-{}", getpid())}) {
@@ -64,7 +64,7 @@ TEST(ServiceManager, HearsThatTheServerListensAndThatItStops) {
   }
 }
 
-TEST(ServiceManager, ThatIsNotThereIsNoMatter) {
+TEST(ServiceManager, InvalidNotifySocketIsIgnored) {
   const test::TempFolder folder;
   for (const std::string& name : {std::string(), std::string(200, 'x'), (folder / "no").string()}) {
     SCOPED_TRACE(name);

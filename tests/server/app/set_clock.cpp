@@ -1,5 +1,5 @@
-// Preloaded into a program: its wall clock goes back by a day as soon as the
-// file named by TT_TEST_CLOCK_BACK is there. Other clocks stay.
+// Loaded with LD_PRELOAD: sets CLOCK_REALTIME back by one day while the file named by
+// TT_TEST_CLOCK_BACK exists. Other clocks are unchanged.
 #include <sys/syscall.h>
 #include <unistd.h>
 

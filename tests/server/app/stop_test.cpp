@@ -1,5 +1,5 @@
-// tt-server told to stop in the middle of things: it ends by itself within its
-// 5 s (exit code 0 says so; it gives 1 otherwise), and what it leaves is whole.
+// tt-server gets SIGTERM while it is busy: it exits within its 5 s limit (exit code 0; 1 when
+// the limit is exceeded) and leaves valid files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -32,31 +32,31 @@ void expect_whole(const std::filesystem::path& file, SessionState state) {
   EXPECT_EQ(reader->info()->state, state);
 }
 
-// The id of a request with a prompt that takes long to read.
-std::string start_long_prompt(Running& server) {
+// The id of a request whose prompt takes long to process.
+std::string start_long_prompt(RunningServer& server) {
   json body = {{"max_tokens", 1}, {"tokens", json::array()}};
   for (int i = 0; i < 30'000; ++i) body["tokens"].push_back(300 + i % 700);
   httplib::Client client = http_client(server.url);
   const auto accepted = client.Post("/api/v1/generate", body.dump(), "application/json");
   if (!accepted || accepted->status != 202) {
-    ADD_FAILURE() << (accepted ? accepted->body : "no answer");
+    ADD_FAILURE() << (accepted ? accepted->body : "no response");
     return "";
   }
   return json::parse(accepted->body)["id"];
 }
 
-TEST(Stop, WhileTheModelLoads) {
+TEST(Stop, WhileModelIsLoading) {
   const test::TempFolder folder;
-  Running server(folder.path());
+  RunningServer server(folder.path());
   ASSERT_TRUE(server.url.starts_with("http://"));
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
 }
 
-TEST(Stop, WhileALongPromptIsRead) {
+TEST(Stop, DuringLongPrompt) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-c", "32768", "-ub", "512", "-t", "1", "-tb", "1"});
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-c", "32768", "-ub", "512", "-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_long_prompt(server);
   ASSERT_FALSE(id.empty());
   const auto deadline = Clock::now() + 60s;
@@ -68,16 +68,16 @@ TEST(Stop, WhileALongPromptIsRead) {
   ASSERT_GE(status.value("prompt_done", 0), 512);
   ASSERT_EQ(status["state"], "running");
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
-  // llama.cpp calls it a failure that its graph was stopped.
-  EXPECT_FALSE(server.program.said().contains(" warning ")) << server.program.said();
+  // llama.cpp reports an aborted graph as an error; it must not be logged as a warning.
+  EXPECT_FALSE(server.program.stderr_text().contains(" warning ")) << server.program.stderr_text();
 }
 
-TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
+TEST(Stop, NotifiesLiveClientsAndCancelsQueuedRequests) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-t", "1", "-tb", "1"});
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
   std::vector<WsClient> clients;
   for (int i = 0; i < 20; ++i) {
     clients.emplace_back(server.port());
@@ -114,68 +114,70 @@ TEST(Stop, TellsTwentyLiveClientsAndThoseWhoWait) {
     EXPECT_EQ(cancelled, (std::set{running, waiting}));
     EXPECT_EQ(close_code, 1001);
   }
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   expect_whole(folder.path() / (running + ".ttrace"), SessionState::Cancelled);
 }
 
-// One does not read what it asked for, one does not send what it announced.
+// One client does not read its response, one does not send the announced body.
 struct StuckClients {
-  StuckClients(Running& server, const std::string& session)
+  StuckClients(RunningServer& server, const std::string& session)
       : reader(server.port(), 4096), writer(server.port()) {
     reader.send(get_request("/api/v1/sessions/" + session + "/file"));
     writer.send(
         "POST /api/v1/generate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         "Content-Length: 1000\r\n\r\n{");
-    std::this_thread::sleep_for(200ms);  // both are with a worker
+    std::this_thread::sleep_for(200ms);  // both are assigned to a worker
   }
   RawClient reader, writer;
 };
 
 TEST(Stop, DoesNotWaitForStuckHttpClients) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-t", "1", "-tb", "1"});
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.start_endless();
   const StuckClients stuck(server, id);
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
 }
 
-// timeout(1) signals the process and then its group; two that differ are never one already.
-TEST(Stop, TwoSignalsInOneBreathAreOne) {
+// timeout(1) signals the process and then its group. Two different signals are used because
+// the kernel may merge two equal ones.
+TEST(Stop, TwoSignalsInShortSuccessionCountAsOne) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-t", "1", "-tb", "1"});
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.start_endless();
   server.program.signal(SIGINT);
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), 0) << server.program.said();
+  EXPECT_EQ(server.program.wait(), 0) << server.program.stderr_text();
   expect_whole(folder.path() / (id + ".ttrace"), SessionState::Cancelled);
 }
 
-TEST(Stop, TheSecondSignalEndsAtOnce) {
+TEST(Stop, SecondSignalTerminatesImmediately) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-t", "1", "-tb", "1"});
-  ASSERT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-t", "1", "-tb", "1"});
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.start_endless();
   const StuckClients stuck(server, id);
   server.program.signal(SIGTERM);
   const auto deadline = Clock::now() + 30s;
-  while (server.program.said().find("stopping") == std::string::npos && Clock::now() < deadline)
+  while (server.program.stderr_text().find("stopping") == std::string::npos &&
+         Clock::now() < deadline)
     std::this_thread::sleep_for(5ms);
   std::this_thread::sleep_for(kOneSignal + 50ms);
   server.program.signal(SIGTERM);
-  EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.said();
+  EXPECT_EQ(server.program.wait(), -SIGTERM) << server.program.stderr_text();
 
-  // What was running is whole, or the next start makes it so.
-  Running next(folder.path());
+  // The running session is complete, or the next start recovers it.
+  RunningServer next(folder.path());
   const json session = next.get("/api/v1/sessions/" + id);
   EXPECT_TRUE(session["state"] == "cancelled" || session["state"] == "recovered") << session;
   EXPECT_GT(session["steps"], 0);
 }
 
-// A pipe that holds one page, and that nobody reads.
+// A pipe with a buffer of one page and no reader.
 class UnreadPipe {
  public:
   explicit UnreadPipe(const std::filesystem::path& path) {
@@ -196,7 +198,7 @@ class UnreadPipe {
   int fd_;
 };
 
-TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
+TEST(Stop, UnreadStderrDoesNotBlock) {
   const test::TempFolder folder;
   const UnreadPipe pipe(folder / "stderr");
   const std::string data = (folder / "data").string();
@@ -216,14 +218,14 @@ TEST(Stop, AStderrThatNobodyReadsHoldsNothingUp) {
     return get(path).value(field, "");
   };
   EXPECT_EQ(until("/api/v1/health", "model_state", "loaded"), "loaded");
-  EXPECT_GT(pipe.bytes(), 3500) << "it is not full: this shows nothing";
+  EXPECT_GT(pipe.bytes(), 3500) << "the pipe is not full, so nothing is tested";
   const auto accepted =
       client.Post("/api/v1/generate", R"({"prompt": "Once", "max_tokens": 4})", "application/json");
   ASSERT_TRUE(accepted && accepted->status == 202);
   const std::string id = json::parse(accepted->body)["id"];
   EXPECT_EQ(until("/api/v1/generate/" + id, "state", "done"), "done");
 
-  // The last lines cannot be written, so it does not end by itself; but it ends.
+  // The last lines cannot be written, so it exceeds the limit and exits with 1.
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait(), 1);
   expect_whole(std::filesystem::path(data) / (id + ".ttrace"), SessionState::Done);

@@ -1,4 +1,4 @@
-// Keys, codes, cookies and wrong attempts, with a clock of our own.
+// Keys, login codes, cookies and failed attempts, with a simulated clock.
 #include "server/door/detail/access.h"
 
 #include <gtest/gtest.h>
@@ -18,18 +18,18 @@ using Clock = Access::Clock;
 
 constexpr const char* kKey = "a-key-of-some-length";
 
-// "known", "stranger", or the status of the refusal.
+// "authenticated", "unauthenticated", or the status of the rejection.
 std::string who(Access& access, const std::string& headers, Clock::time_point now,
                 const std::string& peer = "192.0.2.1") {
   const std::string text = "GET / HTTP/1.1\r\n" + headers + "\r\n";
   const auto caller = access.identify(parse_request_head(text).value(), peer, now);
   if (!caller) return std::to_string(status_of(caller.error().reason));
-  return *caller == Caller::Known ? "known" : "stranger";
+  return *caller == Caller::Known ? "authenticated" : "unauthenticated";
 }
 std::string bearer(const std::string& key) { return "Authorization: Bearer " + key + "\r\n"; }
 std::string cookie(const std::string& token) { return "Cookie: tt_session=" + token + "\r\n"; }
 
-TEST(Secret, IsEqualToItselfOnly) {
+TEST(Secret, MatchesOnlyExactValue) {
   std::mt19937 random(7);
   const auto text = [&](std::size_t size) {
     std::string out;
@@ -44,12 +44,12 @@ TEST(Secret, IsEqualToItselfOnly) {
     equal += is_secret(a, b) ? 1 : 0;
   }
   EXPECT_GT(equal, 100);
-  EXPECT_FALSE(is_secret("ab", "abab"));  // nor to its own repetition
+  EXPECT_FALSE(is_secret("ab", "abab"));  // a repetition does not match
   EXPECT_FALSE(is_secret(std::string("a\0", 2), "a"));
   EXPECT_FALSE(is_secret("a", std::string("a\0", 2)));
 }
 
-TEST(Secret, IsNeverTheSame) {
+TEST(Secret, RandomSecretsAreUnique) {
   std::set<std::string> seen;
   for (int i = 0; i < 1000; ++i) {
     const std::string secret = random_secret();
@@ -59,16 +59,16 @@ TEST(Secret, IsNeverTheSame) {
   }
 }
 
-TEST(Access, WithoutAKeyEverybodyIsKnown) {
+TEST(Access, WithoutKeyEveryCallerIsAuthenticated) {
   Access access("");
-  EXPECT_EQ(who(access, "", Clock::now()), "known");
-  EXPECT_EQ(who(access, bearer("anything"), Clock::now()), "known");
+  EXPECT_EQ(who(access, "", Clock::now()), "authenticated");
+  EXPECT_EQ(who(access, bearer("anything"), Clock::now()), "authenticated");
 }
 
-TEST(Access, ACodeIsGoodOnceForTenMinutesAndUntilTheNext) {
+TEST(Access, LoginCodeIsSingleUseAndExpires) {
   Access access(kKey);
   const Clock::time_point start = Clock::now();
-  EXPECT_FALSE(access.login("", "p", start).has_value());  // there is none yet
+  EXPECT_FALSE(access.login("", "p", start).has_value());  // no code exists yet
   const std::string first = access.new_code(start);
   const std::string second = access.new_code(start);
   EXPECT_FALSE(access.login(first, "p", start).has_value());
@@ -79,20 +79,20 @@ TEST(Access, ACodeIsGoodOnceForTenMinutesAndUntilTheNext) {
   EXPECT_FALSE(access.login(third, "p", start + Access::kCodeLife).has_value());
 }
 
-TEST(Access, ALoginEndsAfterAWeek) {
+TEST(Access, LoginExpiresAfterAWeek) {
   Access access(kKey);
   const Clock::time_point start = Clock::now();
   const std::string token = access.login(access.new_code(start), "p", start).value();
-  EXPECT_EQ(who(access, cookie(token), start), "known");
-  EXPECT_EQ(who(access, cookie(token.substr(1)), start), "stranger");
-  EXPECT_EQ(who(access, cookie(token + "0"), start), "stranger");
-  EXPECT_EQ(who(access, cookie(kKey), start), "stranger");
+  EXPECT_EQ(who(access, cookie(token), start), "authenticated");
+  EXPECT_EQ(who(access, cookie(token.substr(1)), start), "unauthenticated");
+  EXPECT_EQ(who(access, cookie(token + "0"), start), "unauthenticated");
+  EXPECT_EQ(who(access, cookie(kKey), start), "unauthenticated");
   EXPECT_EQ(who(access, bearer(token), start), "401");
-  EXPECT_EQ(who(access, cookie(token), start + Access::kLoginLife - 1s), "known");
-  EXPECT_EQ(who(access, cookie(token), start + Access::kLoginLife), "stranger");
+  EXPECT_EQ(who(access, cookie(token), start + Access::kLoginLife - 1s), "authenticated");
+  EXPECT_EQ(who(access, cookie(token), start + Access::kLoginLife), "unauthenticated");
 }
 
-TEST(Access, SoManyLoginsAtATime) {
+TEST(Access, NumberOfLoginsIsLimited) {
   Access access(kKey);
   const Clock::time_point start = Clock::now();
   std::vector<std::string> tokens;
@@ -100,11 +100,12 @@ TEST(Access, SoManyLoginsAtATime) {
     tokens.push_back(access.login(access.new_code(start), "p", start).value());
   }
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    EXPECT_EQ(who(access, cookie(tokens[i]), start), i < 3 ? "stranger" : "known") << i;
+    EXPECT_EQ(who(access, cookie(tokens[i]), start), i < 3 ? "unauthenticated" : "authenticated")
+        << i;
   }
 }
 
-TEST(Access, WrongKeysHaveToWaitAndOnlyThey) {
+TEST(Access, WrongKeysAreRateLimitedPerPeer) {
   Access access(kKey);
   Clock::time_point now = Clock::now();
   const std::string token = access.login(access.new_code(now), "p", now).value();
@@ -112,22 +113,22 @@ TEST(Access, WrongKeysHaveToWaitAndOnlyThey) {
     EXPECT_EQ(who(access, bearer("wrong"), now), "401") << i;
   }
   EXPECT_EQ(who(access, bearer("wrong"), now), "429");
-  // Not even the right one: the answer would tell.
+  // The right key gets the same response; otherwise it could be recognized.
   EXPECT_EQ(who(access, bearer(kKey), now), "429");
   const auto refused = access.login(access.new_code(now), "192.0.2.1", now);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().reason, RefusalReason::TooManyAttempts);
   EXPECT_EQ(refused.error().retry_after_s, 6);
-  // Another address, a browser that is logged in, one that shows nothing.
-  EXPECT_EQ(who(access, bearer(kKey), now, "192.0.2.2"), "known");
-  EXPECT_EQ(who(access, cookie(token), now), "known");
-  EXPECT_EQ(who(access, "", now), "stranger");
-  // What was refused did not count: one attempt comes back, and then all.
+  // Not limited: another address, a logged-in browser, a caller without a key.
+  EXPECT_EQ(who(access, bearer(kKey), now, "192.0.2.2"), "authenticated");
+  EXPECT_EQ(who(access, cookie(token), now), "authenticated");
+  EXPECT_EQ(who(access, "", now), "unauthenticated");
+  // Rejected attempts were not counted: attempts are regained one by one.
   now += AttemptLimiter::kRegain;
   EXPECT_EQ(who(access, bearer("wrong"), now), "401");
   EXPECT_EQ(who(access, bearer("wrong"), now), "429");
   now += AttemptLimiter::kRegain;
-  EXPECT_EQ(who(access, bearer(kKey), now), "known");
+  EXPECT_EQ(who(access, bearer(kKey), now), "authenticated");
   now += AttemptLimiter::kRegain * AttemptLimiter::kAtOnce;
   for (int i = 0; i < AttemptLimiter::kAtOnce; ++i) {
     EXPECT_EQ(who(access, bearer("wrong"), now), "401") << i;
@@ -135,14 +136,15 @@ TEST(Access, WrongKeysHaveToWaitAndOnlyThey) {
   EXPECT_EQ(who(access, bearer("wrong"), now), "429");
 }
 
-TEST(Access, AnOldCookieIsNoAttempt) {
+TEST(Access, UnknownCookieIsNotAFailedAttempt) {
   Access access(kKey);
   const Clock::time_point now = Clock::now();
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(who(access, cookie("of the last run"), now), "stranger");
-  EXPECT_EQ(who(access, bearer(kKey), now), "known");
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(who(access, cookie("of the previous run"), now), "unauthenticated");
+  EXPECT_EQ(who(access, bearer(kKey), now), "authenticated");
 }
 
-TEST(AttemptLimiter, RemembersSoManyPeersAndNoMore) {
+TEST(AttemptLimiter, NumberOfPeersIsLimited) {
   AttemptLimiter limiter;
   Clock::time_point now = Clock::now();
   const auto exhaust = [&](const std::string& peer) {
@@ -153,11 +155,11 @@ TEST(AttemptLimiter, RemembersSoManyPeersAndNoMore) {
     limiter.count_failure("peer " + std::to_string(i), now);
     ASSERT_LE(limiter.peers(), AttemptLimiter::kMostPeers);
   }
-  // Nobody's count was pushed out; those without one share theirs.
+  // No existing entry was evicted; peers without an entry share one counter.
   EXPECT_GT(limiter.wait_of("first", now).count(), 0);
   EXPECT_EQ(limiter.wait_of("peer 0", now).count(), 0);
   EXPECT_GT(limiter.wait_of("someone new", now).count(), 0);
-  // In time all is forgiven, and new ones are remembered by name again.
+  // After enough time all counters expire, and new peers get their own entry again.
   now += AttemptLimiter::kRegain * static_cast<int>(3 * AttemptLimiter::kMostPeers);
   EXPECT_EQ(limiter.wait_of("first", now).count(), 0);
   EXPECT_EQ(limiter.wait_of("someone new", now).count(), 0);
@@ -166,7 +168,7 @@ TEST(AttemptLimiter, RemembersSoManyPeersAndNoMore) {
   EXPECT_EQ(limiter.wait_of("someone new", now).count(), 0);
 }
 
-TEST(PeerGroup, IsAnAddressOrANetworkOfV6) {
+TEST(PeerGroup, IsIpv4AddressOrIpv6Prefix) {
   EXPECT_EQ(peer_group("192.0.2.1"), "192.0.2.1");
   EXPECT_EQ(peer_group("::ffff:192.0.2.1"), "192.0.2.1");
   EXPECT_EQ(peer_group("2001:db8:1:2:3:4:5:6"), peer_group("2001:db8:1:2::9"));

@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
+TEST(OriginPolicy, HostMustBeLoopbackBoundOrAllowed) {
   const HostRules loopback{.bound_host = "127.0.0.1"};
   const HostRules named{.bound_host = "Lab.Example"};
   const HostRules everywhere{.bound_host = "0.0.0.0", .any_address = true};
@@ -22,9 +22,9 @@ TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
       {"v6 loopback, long", "[0:0::1]", loopback, true},
       {"name", "localhost:3000", loopback, true},
       {"name in capitals, final dot", "LocalHost.:3000", loopback, true},
-      {"a rebound name", "evil.example:8080", loopback, false},
-      {"a name that begins like ours", "127.0.0.1.evil.example", loopback, false},
-      {"a name that ends like ours", "evil-localhost", loopback, false},
+      {"DNS rebinding", "evil.example:8080", loopback, false},
+      {"a name with our address as prefix", "127.0.0.1.evil.example", loopback, false},
+      {"a name with our name as suffix", "evil-localhost", loopback, false},
       {"another address", "192.168.1.5:8080", loopback, false},
       {"bound name", "lab.example:80", named, true},
       {"another name", "lab.example.org", named, false},
@@ -35,7 +35,7 @@ TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
       {"not allowed name", "trace.example.evil", proxied, false},
       {"empty", "", loopback, false},
       {"only a port", ":8080", loopback, false},
-      {"port that is none", "localhost:80x", loopback, false},
+      {"invalid port", "localhost:80x", loopback, false},
       {"user part", "localhost@evil.example", loopback, false},
       {"unclosed bracket", "[::1", loopback, false},
       {"two final dots", "localhost..", loopback, false},
@@ -44,7 +44,7 @@ TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
       {"an address in hexadecimal", "0x7f.0.0.1", loopback, false},
       {"v6 loopback in capitals", "[0:0:0:0:0:FFFF:7F00:1]", loopback, false},
       {"two hosts", "localhost,evil.example", loopback, false},
-      {"blank in between", "localhost evil.example", loopback, false},
+      {"space in the name", "localhost evil.example", loopback, false},
       {"port of six digits", "localhost:080808", loopback, false},
   };
   for (const auto& [what, host, rules, ours] : cases) {
@@ -52,7 +52,7 @@ TEST(Admission, HostIsLoopbackOrWhatWeAreBoundTo) {
   }
 }
 
-TEST(Admission, OriginIsTheHostThatServedThePage) {
+TEST(OriginPolicy, OriginMustMatchHost) {
   const struct {
     const char* origin;
     const char* host;
@@ -89,10 +89,10 @@ TEST(Admission, OriginIsTheHostThatServedThePage) {
   }
 }
 
-TEST(Admission, OriginsAreReadAsBrowsersWriteThem) {
+TEST(OriginPolicy, ParsesSerializedOrigins) {
   const struct {
     const char* text;
-    const char* origin;  // empty: none
+    const char* origin;  // empty: invalid
   } cases[] = {
       {"https://notes.example", "https://notes.example"},
       {"HTTPS://Notes.Example/", "https://notes.example"},
@@ -117,7 +117,7 @@ TEST(Admission, OriginsAreReadAsBrowsersWriteThem) {
   EXPECT_EQ(host_of_origin("https://trace.example:8443"), "trace.example");
 }
 
-TEST(Admission, LoopbackIsWhatOnlyThisMachineReaches) {
+TEST(OriginPolicy, IdentifiesLoopbackAddresses) {
   for (const char* ip : {"127.0.0.1", "127.1.2.3", "::1"})
     EXPECT_TRUE(is_loopback_address(ip)) << ip;
   for (const char* ip : {"0.0.0.0", "::", "192.168.0.1", "::ffff:127.0.0.1", "fe80::1", ""}) {

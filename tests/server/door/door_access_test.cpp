@@ -1,5 +1,5 @@
-// Who gets in, over real sockets: the key, the login link, the cookie, the
-// headers that every response carries, pages of other sites.
+// Access control over real sockets: the key, the login link, the cookie, the security headers
+// of every response, pages of other sites.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
@@ -37,7 +37,7 @@ std::string log_in(TestDoor& server) {
   return "Cookie: " + cookie.substr(0, cookie.find(';')) + "\r\n";
 }
 
-TEST(DoorAccess, WithoutTheKeyNothingAnswersButHealth) {
+TEST(FrontendAccess, WithoutKeyOnlyHealthIsServed) {
   TestDoor server(with_key());
   for (const char* method : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}) {
     for (const char* path : {"/", "/hello", "/stream", "/echo", "/none", "/api/v1/live"}) {
@@ -58,7 +58,7 @@ TEST(DoorAccess, WithoutTheKeyNothingAnswersButHealth) {
   EXPECT_EQ(ask(server.port, get_request("/api/v1/health", "TT-Stranger: \r\n")).body, "well");
 }
 
-TEST(DoorAccess, TheBodyOfAStrangersRequestIsNoRequest) {
+TEST(FrontendAccess, BodyOfUnauthenticatedRequestIsNotParsedAsRequest) {
   TestDoor server(with_key());
   const std::string inner = get_request("/hello", kBearer);
   RawClient client(server.port);
@@ -69,21 +69,21 @@ TEST(DoorAccess, TheBodyOfAStrangersRequestIsNoRequest) {
   EXPECT_EQ(client.read_response().status, 0);
 }
 
-TEST(DoorAccess, TheKeyLetsProgramsIn) {
+TEST(FrontendAccess, BearerKeyGrantsAccess) {
   TestDoor server(with_key());
   RawClient client(server.port);
   EXPECT_EQ(client.exchange(get_request("/hello", kBearer)).body, "hello");
   EXPECT_EQ(client.exchange(get_request("/api/v1/health", kBearer)).body, "well, and much more");
   EXPECT_EQ(client.exchange(get_request("/api/v1/health", kBearer + "TT-Stranger: 1\r\n")).body,
             "well, and much more");
-  // Each request has to show it, on a connection that was let in, too.
+  // Each request needs the key, also on a connection that was already authenticated.
   EXPECT_EQ(client.exchange(get_request("/hello")).status, 401);
   WsClient socket(server.port, kBearer);
   EXPECT_EQ(socket.handshake().status, 101);
   EXPECT_EQ(WsClient(server.port, "Authorization: Bearer a-key\r\n").handshake().status, 401);
 }
 
-TEST(DoorAccess, ALoginLinkLetsOneBrowserIn) {
+TEST(FrontendAccess, LoginLinkIsSingleUse) {
   TestDoor server(with_key());
   const std::string path = server.door.make_login_path();
   const RawResponse first = ask(server.port, get_request(path));
@@ -100,7 +100,7 @@ TEST(DoorAccess, ALoginLinkLetsOneBrowserIn) {
   EXPECT_EQ(WsClient(server.port, "Origin: http://127.0.0.1\r\n").handshake().status, 401);
 }
 
-TEST(DoorAccess, NoHandlerSeesASecret) {
+TEST(FrontendAccess, CredentialsAreRemovedBeforeHandlers) {
   TestDoor server(with_key());
   const std::string cookie = log_in(server);
   const std::string seen =
@@ -117,14 +117,14 @@ TEST(DoorAccess, NoHandlerSeesASecret) {
   }
 }
 
-TEST(DoorAccess, WrongKeysAreAnsweredLater) {
+TEST(FrontendAccess, WrongKeysAreRateLimited) {
   TestDoor server(with_key());
   const std::string cookie = log_in(server);
   RawResponse last;
   for (int i = 0; i < 11; ++i) {
     last = ask(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
   }
-  // On a slow machine an attempt may have come back meanwhile.
+  // On a slow machine an attempt may have been regained in the meantime.
   for (int i = 0; last.status != 429 && i < 1000; ++i) {
     last = ask(server.port, get_request("/hello", "Authorization: Bearer wrong\r\n"));
   }
@@ -135,8 +135,7 @@ TEST(DoorAccess, WrongKeysAreAnsweredLater) {
   EXPECT_EQ(other.exchange(get_request("/hello", kBearer)).status, 200);
 }
 
-// The first address of this machine that is not loopback; it has at least one
-// wherever it has a network.
+// The first non-loopback IPv4 address of this machine; empty without a network.
 std::string own_address() {
   ifaddrs* all = nullptr;
   getifaddrs(&all);
@@ -152,7 +151,7 @@ std::string own_address() {
   return found;
 }
 
-TEST(DoorAccess, BeyondLoopbackThereIsAlwaysAKey) {
+TEST(FrontendAccess, NonLoopbackAddressRequiresKey) {
   std::vector<std::string> hosts = {"0.0.0.0"};
   if (const std::string own = own_address(); !own.empty()) hosts.push_back(own);
   for (const std::string& host : hosts) {
@@ -168,14 +167,14 @@ TEST(DoorAccess, BeyondLoopbackThereIsAlwaysAKey) {
   }
 }
 
-TEST(DoorAccess, OnLoopbackNobodyIsAsked) {
+TEST(FrontendAccess, LoopbackAddressRequiresNoKey) {
   TestDoor server;
   EXPECT_FALSE(server.door.asks_for_key());
   EXPECT_EQ(server.door.make_login_path(), "");
   EXPECT_EQ(ask(server.port, get_request("/api/v1/health")).body, "well, and much more");
 }
 
-TEST(DoorAccess, EveryResponseSaysWhatABrowserMayDoWithIt) {
+TEST(FrontendAccess, EveryResponseHasSecurityHeaders) {
   TestDoor server;
   const std::string requests[] = {
       get_request("/hello"),
@@ -208,7 +207,7 @@ TEST(DoorAccess, EveryResponseSaysWhatABrowserMayDoWithIt) {
   }
 }
 
-TEST(DoorAccess, APageMayHaveItsOwnPolicy) {
+TEST(FrontendAccess, HandlerCanOverrideContentSecurityPolicy) {
   TestDoor server;
   RawClient client(server.port);
   client.send(get_request("/own-policy"));
@@ -218,7 +217,7 @@ TEST(DoorAccess, APageMayHaveItsOwnPolicy) {
   EXPECT_TRUE(head.contains("\r\nX-Content-Type-Options: nosniff\r\n")) << head;
 }
 
-TEST(DoorAccess, CompressesWhatShrinksAndNothingElse) {
+TEST(FrontendAccess, CompressesOnlyCompressibleTypes) {
   TestDoor server;
   server.end_streams = true;
   const auto encoding_of = [&](const char* path, const char* accepted) {
@@ -233,11 +232,12 @@ TEST(DoorAccess, CompressesWhatShrinksAndNothingElse) {
   EXPECT_EQ(encoding_of("/json", "gzip, deflate, br, zstd"), "gzip");
   EXPECT_EQ(encoding_of("/json", "br"), "");
   EXPECT_EQ(encoding_of("/json", "identity"), "");
-  EXPECT_EQ(encoding_of("/big", "gzip, zstd"), "");     // octets: files, compressed already
-  EXPECT_EQ(encoding_of("/stream", "gzip, zstd"), "");  // events, each to be seen at once
+  EXPECT_EQ(encoding_of("/big", "gzip, zstd"),
+            "");  // octet streams are files that are already compressed
+  EXPECT_EQ(encoding_of("/stream", "gzip, zstd"), "");  // events must be delivered immediately
 }
 
-TEST(DoorAccess, PagesThatAreAllowedMayReadAndNoOthers) {
+TEST(FrontendAccess, CorsAllowsOnlyConfiguredOrigins) {
   DoorOptions options = with_key();
   options.rules.cors_origins = {"https://notes.example", "http://localhost:5173"};
   TestDoor server(options);
@@ -251,7 +251,7 @@ TEST(DoorAccess, PagesThatAreAllowedMayReadAndNoOthers) {
     EXPECT_EQ(preflight.headers.at("access-control-allow-origin"), origin);
     EXPECT_TRUE(preflight.headers.at("access-control-allow-methods").contains("DELETE"));
     EXPECT_TRUE(preflight.headers.at("access-control-allow-headers").contains("Authorization"));
-    // To ask whether it may is not to be let in; the refusal can be read.
+    // A preflight does not authenticate; the page can read the rejection.
     const RawResponse without = ask(server.port, get_request("/hello", header));
     EXPECT_EQ(without.status, 401);
     EXPECT_EQ(without.headers.at("access-control-allow-origin"), origin);
@@ -270,10 +270,10 @@ TEST(DoorAccess, PagesThatAreAllowedMayReadAndNoOthers) {
   EXPECT_FALSE(foreign.headers.contains("access-control-allow-origin"));
 }
 
-TEST(DoorAccess, RefusalsLookAsTheUserOfTheDoorWants) {
+TEST(FrontendAccess, RejectionsUseConfiguredRenderer) {
   DoorOptions options = with_key();
   options.renderer = [](const Refusal& refusal) {
-    return RefusalBody{"text/x-refusal", std::to_string(status_of(refusal.reason))};
+    return RefusalBody{"text/x-rejection", std::to_string(status_of(refusal.reason))};
   };
   options.body_timeout = 200ms;
   TestDoor server(options);
@@ -282,7 +282,7 @@ TEST(DoorAccess, RefusalsLookAsTheUserOfTheDoorWants) {
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
       {upgrade_request("/other", kBearer), 404},
       {get_request("/echo", "X: " + std::string(20'000, 'x') + "\r\n"), 431},
-      // The library would call these bad requests.
+      // cpp-httplib would return 400 for these.
       {"POST /echo HTTP/1.1\r\nHost: localhost\r\n" + kBearer + "Content-Length: 5\r\n\r\nhalf",
        408},
       {"POST /echo HTTP/1.1\r\nHost: localhost\r\n" + kBearer +
@@ -295,7 +295,7 @@ TEST(DoorAccess, RefusalsLookAsTheUserOfTheDoorWants) {
     const RawResponse response = client.exchange(request);
     EXPECT_EQ(response.status, status);
     ASSERT_TRUE(response.headers.contains("content-type")) << status;
-    EXPECT_EQ(response.headers.at("content-type"), "text/x-refusal");
+    EXPECT_EQ(response.headers.at("content-type"), "text/x-rejection");
     EXPECT_EQ(response.body, std::to_string(status));
     EXPECT_TRUE(client.ended_within(20s));
   }

@@ -1,4 +1,4 @@
-// permessage-deflate, both ways; this side by zlib alone.
+// permessage-deflate in both directions; the client side uses zlib directly.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -28,7 +28,7 @@ std::string agreed(const WsClient& client) {
   return found == client.handshake().headers.end() ? "" : found->second;
 }
 
-// A client's side of it, with all that both sent before to lean on.
+// The client's compression state; keeps the context of both directions.
 class Stream {
  public:
   Stream() {
@@ -42,7 +42,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  std::string deflated(std::string text) {
+  std::string compress(std::string text) {
     if (text.empty()) return std::string(1, '\0');  // RFC 7692, 7.2.3.6
     std::string bytes(text.size() + 100, '\0');
     out_.next_in = reinterpret_cast<Bytef*>(text.data());
@@ -86,15 +86,15 @@ std::string noise(std::size_t size) {
   return bytes;
 }
 
-TEST(DoorDeflate, MessagesTravelCompressedWhereThatMakesThemSmaller) {
+TEST(FrontendDeflate, CompressesMessagesWhenSmaller) {
   TestDoor server(deflating());
   WsClient client(server.port, kOffer);
   ASSERT_EQ(client.handshake().status, 101);
   EXPECT_EQ(agreed(client), "permessage-deflate");
   Stream stream;
   for (const std::string& text : {sentences(20), sentences(2000), std::string(1 << 20, 'x')}) {
-    // Compressed here, leaning on what came before; then plain, which may be mixed in.
-    client.send(kText, stream.deflated(text), true, true);
+    // First compressed with the context of earlier messages, then plain: both may be mixed.
+    client.send(kText, stream.compress(text), true, true);
     const WsFrame frame = client.read();
     EXPECT_TRUE(frame.deflated);
     EXPECT_EQ(frame.opcode, kText);
@@ -104,13 +104,13 @@ TEST(DoorDeflate, MessagesTravelCompressedWhereThatMakesThemSmaller) {
     EXPECT_TRUE(stream.inflated(client.read().payload) == text);
   }
   for (const std::string& bytes : {std::string(), std::string("short"), noise(70'000)}) {
-    client.send(kBinary, stream.deflated(bytes), true, true);
+    client.send(kBinary, stream.compress(bytes), true, true);
     const WsFrame frame = client.read();
     EXPECT_FALSE(frame.deflated);
     EXPECT_TRUE(frame.payload == bytes);
   }
-  // In fragments around a ping: only the first says that it is compressed.
-  const std::string text = sentences(300), bytes = stream.deflated(text);
+  // In fragments around a ping: only the first fragment has the compression bit.
+  const std::string text = sentences(300), bytes = stream.compress(text);
   client.send(kText, bytes.substr(0, 10), false, true);
   client.send(kPing, "?");
   client.send(kContinuation, bytes.substr(10));
@@ -118,7 +118,7 @@ TEST(DoorDeflate, MessagesTravelCompressedWhereThatMakesThemSmaller) {
   EXPECT_TRUE(stream.inflated(client.read().payload) == text);
 }
 
-TEST(DoorDeflate, IsAgreedOnOnlyAsItCanBeKept) {
+TEST(FrontendDeflate, NegotiatesOnlySupportedParameters) {
   TestDoor server(deflating());
   const auto answer = [&](const std::string& offers) {
     WsClient client(server.port, "Sec-WebSocket-Extensions: " + offers + "\r\n");
@@ -142,7 +142,7 @@ TEST(DoorDeflate, IsAgreedOnOnlyAsItCanBeKept) {
   EXPECT_EQ(agreed(WsClient(loopback.port, kOffer)), "");
 }
 
-TEST(DoorDeflate, EndsWhatIsNoMessage) {
+TEST(FrontendDeflate, ClosesOnInvalidCompressedMessage) {
   DoorOptions options = deflating();
   options.websocket_message_bytes = 100'000;
   TestDoor server(options);
@@ -151,13 +151,13 @@ TEST(DoorDeflate, EndsWhatIsNoMessage) {
     client.send(kText, payload, true, true);
     return client.expect_close();
   };
-  EXPECT_EQ(code_after(Stream().deflated(std::string(100'001, 'x'))), 1009) << "in 130 bytes";
-  EXPECT_EQ(code_after(Stream().deflated(std::string(50'000'000, 'x'))), 1009);
-  EXPECT_EQ(code_after("no stream of deflate"), 1007);
-  EXPECT_EQ(code_after(Stream().deflated("\xff\xfe")), 1007) << "no UTF-8";
+  EXPECT_EQ(code_after(Stream().compress(std::string(100'001, 'x'))), 1009) << "in 130 bytes";
+  EXPECT_EQ(code_after(Stream().compress(std::string(50'000'000, 'x'))), 1009);
+  EXPECT_EQ(code_after("not a deflate stream"), 1007);
+  EXPECT_EQ(code_after(Stream().compress("\xff\xfe")), 1007) << "not UTF-8";
   {
     WsClient plain(server.port);
-    plain.send(kText, Stream().deflated("not agreed on"), true, true);
+    plain.send(kText, Stream().compress("not agreed on"), true, true);
     EXPECT_EQ(plain.expect_close(), 1002);
   }
   WsClient good(server.port, kOffer);
@@ -165,8 +165,8 @@ TEST(DoorDeflate, EndsWhatIsNoMessage) {
   EXPECT_EQ(good.read().payload, "still there");
 }
 
-// Node offers it of itself, and Python's websockets.
-TEST(DoorDeflate, RealClientsSpeakIt) {
+// Node and Python's websockets offer the extension by default.
+TEST(FrontendDeflate, WorksWithNodeClient) {
   TestDoor server(deflating());
   EXPECT_EQ(
       said_by(std::format("node {} {}", in_tree("tests/server/door/real_client.mjs"), server.port)),

@@ -1,4 +1,4 @@
-// Plain HTTP through the door: what arrives, in whatever pieces, is answered.
+// Plain HTTP through the front end, with requests split in any way.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-TEST(DoorHttp, AnswersPlainRequests) {
+TEST(FrontendHttp, ServesPlainRequests) {
   TestDoor server;
   RawClient client(server.port);
   const auto hello = client.exchange(get_request("/hello"));
@@ -22,12 +22,12 @@ TEST(DoorHttp, AnswersPlainRequests) {
   EXPECT_EQ(hello.body, "hello");
   const auto unknown = client.exchange(get_request("/unknown"));
   EXPECT_EQ(unknown.status, 404);
-  // The library announces that errors end the connection, and so it is.
+  // cpp-httplib closes the connection after an error.
   EXPECT_EQ(unknown.headers.at("connection"), "close");
   EXPECT_TRUE(client.ended_within(20s));
 }
 
-TEST(DoorHttp, AnswersHeadWithoutBody) {
+TEST(FrontendHttp, HeadResponseHasNoBody) {
   TestDoor server;
   RawClient client(server.port);
   client.send("HEAD /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -37,7 +37,7 @@ TEST(DoorHttp, AnswersHeadWithoutBody) {
   EXPECT_EQ(client.exchange(get_request("/hello")).body, "hello");
 }
 
-TEST(DoorHttp, KeepsTheConnectionForManyRequests) {
+TEST(FrontendHttp, KeepsConnectionAliveForManyRequests) {
   TestDoor server;
   RawClient client(server.port);
   for (int i = 0; i < 300; ++i) {
@@ -45,7 +45,7 @@ TEST(DoorHttp, KeepsTheConnectionForManyRequests) {
   }
 }
 
-TEST(DoorHttp, KeepsTheConnectionAfterARequestThatAnnouncesNoBody) {
+TEST(FrontendHttp, KeepsConnectionAliveAfterRequestWithoutBody) {
   TestDoor server;
   RawClient client(server.port);
   for (int i = 0; i < 3; ++i) {
@@ -56,7 +56,7 @@ TEST(DoorHttp, KeepsTheConnectionAfterARequestThatAnnouncesNoBody) {
   }
 }
 
-TEST(DoorHttp, AnswersPipelinedRequestsInOrder) {
+TEST(FrontendHttp, ServesPipelinedRequestsInOrder) {
   TestDoor server;
   RawClient client(server.port);
   std::string all;
@@ -74,7 +74,7 @@ TEST(DoorHttp, AnswersPipelinedRequestsInOrder) {
   }
 }
 
-TEST(DoorHttp, ClosesWhenAsked) {
+TEST(FrontendHttp, ClosesOnConnectionClose) {
   TestDoor server;
   for (const char* header : {"Connection: close\r\n", "Connection: Close, x\r\n"}) {
     RawClient client(server.port);
@@ -85,7 +85,7 @@ TEST(DoorHttp, ClosesWhenAsked) {
   }
 }
 
-TEST(DoorHttp, AnswersAClientThatEndsItsOutput) {
+TEST(FrontendHttp, ServesHalfClosedClient) {
   TestDoor server;
   RawClient client(server.port);
   client.send(get_request("/hello"));
@@ -94,7 +94,7 @@ TEST(DoorHttp, AnswersAClientThatEndsItsOutput) {
   EXPECT_TRUE(client.ended_within(20s));
 }
 
-TEST(DoorHttp, AcceptsAHeadInSingleBytes) {
+TEST(FrontendHttp, AcceptsHeadByteByByte) {
   TestDoor server;
   RawClient client(server.port);
   for (const char byte : get_request("/hello", "Accept: text/plain\r\n")) {
@@ -104,7 +104,7 @@ TEST(DoorHttp, AcceptsAHeadInSingleBytes) {
   EXPECT_EQ(client.read_response().body, "hello");
 }
 
-TEST(DoorHttp, AcceptsAHeadInTwoPacketsSplitAnywhere) {
+TEST(FrontendHttp, AcceptsHeadSplitAtAnyByte) {
   TestDoor server;
   const std::string request = get_request("/hello");
   RawClient client(server.port);
@@ -116,7 +116,7 @@ TEST(DoorHttp, AcceptsAHeadInTwoPacketsSplitAnywhere) {
   }
 }
 
-TEST(DoorHttp, AcceptsLargeHeaders) {
+TEST(FrontendHttp, AcceptsLargeHeaders) {
   TestDoor server;
   RawClient client(server.port);
   const std::string one = "X-Long: " + std::string(5000, 'c') + "\r\n";
@@ -124,13 +124,13 @@ TEST(DoorHttp, AcceptsLargeHeaders) {
   const std::string cookie = "Cookie: a=" + std::string(5000, 'c') + "\r\n";
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(client.exchange(get_request("/hello", cookie)).body, "hello");
-  // Close below the bound of 16 KiB, in two headers.
+  // Just below the limit of 16 KiB, in two headers.
   const std::string two =
       "X-Long: " + std::string(8000, 'c') + "\r\nX-More: " + std::string(8000, 'm') + "\r\n";
   EXPECT_EQ(client.exchange(get_request("/header", two)).body, "8000");
 }
 
-TEST(DoorHttp, ReadsBodiesOfManyPackets) {
+TEST(FrontendHttp, ReadsBodiesSplitAcrossPackets) {
   TestDoor server;
   RawClient client(server.port);
   const std::string body(300'000, 'p');
@@ -146,13 +146,13 @@ TEST(DoorHttp, ReadsBodiesOfManyPackets) {
   client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   client.send("5\r\nhello\r\n");
   std::this_thread::sleep_for(5ms);
-  // The next request in the same packet as the last chunk stays whole.
+  // The next request is in the same packet as the last chunk.
   client.send("6\r\n world\r\n0\r\n\r\n" + get_request("/hello"));
   EXPECT_EQ(client.read_response().body, "hello world");
   EXPECT_EQ(client.read_response().body, "hello");
 }
 
-TEST(DoorHttp, SaysContinueBeforeABodyThatWaitsForIt) {
+TEST(FrontendHttp, SendsContinueForExpectContinue) {
   TestDoor server;
   RawClient client(server.port);
   client.send(
@@ -164,9 +164,9 @@ TEST(DoorHttp, SaysContinueBeforeABodyThatWaitsForIt) {
   EXPECT_EQ(client.exchange(get_request("/hello")).body, "hello");
 }
 
-TEST(DoorHttp, TheBodyOfARefusedRequestIsNoRequest) {
+TEST(FrontendHttp, BodyOfRejectedRequestIsNotParsedAsRequest) {
   TestDoor server;
-  // Refused by the door, by the library before routing, and after it.
+  // Rejected by the front end, by cpp-httplib before routing, and after routing.
   const char* heads[] = {
       "POST /echo HTTP/1.1\r\nHost: localhost\r\nbad line\r\n",
       "POST /echo HTTP/1.1\r\nHost: localhost\r\nAccept: ;;q=nonsense\r\n",
@@ -183,7 +183,7 @@ TEST(DoorHttp, TheBodyOfARefusedRequestIsNoRequest) {
   }
 }
 
-TEST(DoorHttp, WhoeverHasTheAnswerIsCounted) {
+TEST(FrontendHttp, RequestIsCountedBeforeResponseIsSent) {
   std::mutex mutex;
   std::map<int, int> counted;  // by status
   DoorOptions options;
@@ -214,7 +214,7 @@ TEST(DoorHttp, WhoeverHasTheAnswerIsCounted) {
   }
 }
 
-TEST(DoorHttp, StreamsUntilTheClientLeaves) {
+TEST(FrontendHttp, StreamEndsWhenClientDisconnects) {
   TestDoor server;
   {
     RawClient client(server.port);
@@ -226,7 +226,7 @@ TEST(DoorHttp, StreamsUntilTheClientLeaves) {
   EXPECT_TRUE(eventually([&] { return server.streams == 0; }));
 }
 
-TEST(DoorHttp, WritesLargeResponsesToSlowReaders) {
+TEST(FrontendHttp, WritesLargeResponsesToSlowReaders) {
   TestDoor server;
   RawClient client(server.port, 4096);
   client.send(get_request("/big"));
@@ -234,7 +234,7 @@ TEST(DoorHttp, WritesLargeResponsesToSlowReaders) {
   EXPECT_EQ(client.read_response().body.size(), 8u << 20);
 }
 
-TEST(DoorHttp, RefusesForeignNamesAndPages) {
+TEST(FrontendHttp, RejectsForeignHostsAndOrigins) {
   TestDoor server;
   const struct {
     std::string request;
@@ -257,7 +257,7 @@ TEST(DoorHttp, RefusesForeignNamesAndPages) {
   EXPECT_EQ(server.recorder.open_count(), 0u);
 }
 
-TEST(DoorHttp, RealClientsAreContent) {
+TEST(FrontendHttp, WorksWithNodeClient) {
   TestDoor server;
   const std::string command = "node " + in_tree("tests/server/door/real_client.mjs") + " " +
                               std::to_string(server.port) + " 2>&1";

@@ -1,4 +1,4 @@
-// What rude, slow, many and vanishing clients cost: nothing that others notice.
+// Misbehaving, slow, numerous and disconnecting clients do not affect others.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -23,7 +23,7 @@ std::chrono::microseconds cpu_time() {
          std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// The slowest but one percent of requests, each on a connection of its own.
+// The 99th percentile of the request time, each request on a new connection.
 std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) {
   std::vector<std::chrono::microseconds> times;
   for (int i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ std::chrono::microseconds p99_of_new_connections(std::uint16_t port, int count) 
   return times[times.size() * 99 / 100];
 }
 
-TEST(DoorLimits, RefusesAHeadOver16KiB) {
+TEST(FrontendLimits, RejectsHeadOver16KiB) {
   TestDoor server;
   for (const bool whole : {true, false}) {
     RawClient client(server.port);
@@ -51,16 +51,16 @@ TEST(DoorLimits, RefusesAHeadOver16KiB) {
   }
 }
 
-TEST(DoorLimits, TheRefusalArrivesThoughInputIsUnread) {
+TEST(FrontendLimits, RejectionIsDeliveredWithUnreadInput) {
   TestDoor server;
   RawClient client(server.port);
   client.send(std::string(1 << 20, 'x'));
   EXPECT_EQ(client.read_response().status, 431);
 }
 
-TEST(DoorLimits, IdleAndHalfOpenConnectionsDelayNobody) {
+TEST(FrontendLimits, IdleConnectionsDoNotDelayOthers) {
   DoorOptions options;
-  options.max_connections_per_peer = options.max_connections;  // all of them are ours
+  options.max_connections_per_peer = options.max_connections;  // all connections come from one peer
   TestDoor server(options);
   std::vector<RawClient> idle;
   for (int i = 0; i < 64; ++i) idle.emplace_back(server.port);
@@ -72,15 +72,15 @@ TEST(DoorLimits, IdleAndHalfOpenConnectionsDelayNobody) {
     idle.emplace_back(server.port);
     ASSERT_EQ(idle.back().exchange(get_request("/hello")).status, 200);
   }
-  for (int i = 0; i < 64; ++i) {  // vanish with half a head
+  for (int i = 0; i < 64; ++i) {  // disconnect after half a head
     RawClient client(server.port);
     client.send("GET /he");
     if (i % 2 == 0) client.reset();
   }
   const auto p99 = p99_of_new_connections(server.port, 300);
   RecordProperty("p99_us", static_cast<int>(p99.count()));
-  EXPECT_LT(p99, 5s);  // half of what a half-open one may take
-  // Those that waited are still good.
+  EXPECT_LT(p99, 5s);  // half of the head timeout
+  // The waiting connections still work.
   for (int i = 0; i < 64; ++i) idle[static_cast<std::size_t>(i)].send(get_request("/hello"));
   for (int i = 64; i < 128; ++i) {
     idle[static_cast<std::size_t>(i)].send("st: localhost\r\n\r\n");
@@ -90,7 +90,7 @@ TEST(DoorLimits, IdleAndHalfOpenConnectionsDelayNobody) {
   }
 }
 
-TEST(DoorLimits, WaitingCostsNoCpu) {
+TEST(FrontendLimits, WaitingConnectionsUseNoCpu) {
   TestDoor server;
   std::vector<RawClient> waiting;
   for (int i = 0; i < 32; ++i) {
@@ -103,7 +103,7 @@ TEST(DoorLimits, WaitingCostsNoCpu) {
   EXPECT_LT(cpu_time() - before, 100ms);
 }
 
-TEST(DoorLimits, DeadlinesEndWhatDoesNotMove) {
+TEST(FrontendLimits, TimeoutsCloseStalledConnections) {
   DoorOptions options;
   options.idle_timeout = 300ms;
   options.head_timeout = 300ms;
@@ -116,7 +116,7 @@ TEST(DoorLimits, DeadlinesEndWhatDoesNotMove) {
   EXPECT_EQ(kept.exchange(get_request("/hello")).status, 200);
   RawClient body(server.port);
   body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf");
-  // One byte at a time does not move the deadline of a head.
+  // Sending single bytes does not extend the deadline of the head.
   RawClient trickle(server.port);
   const auto start = std::chrono::steady_clock::now();
   while (!trickle.ended_within(50ms)) {
@@ -130,7 +130,7 @@ TEST(DoorLimits, DeadlinesEndWhatDoesNotMove) {
   EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
 }
 
-TEST(DoorLimits, ANewConnectionTakesTheOldestIdleOnesPlace) {
+TEST(FrontendLimits, NewConnectionReplacesOldestIdleOne) {
   DoorOptions options;
   options.max_connections = 8;
   TestDoor server(options);
@@ -146,7 +146,7 @@ TEST(DoorLimits, ANewConnectionTakesTheOldestIdleOnesPlace) {
   EXPECT_EQ(others.front().exchange(get_request("/hello")).status, 200);
 }
 
-TEST(DoorLimits, AllBusyIsSaid) {
+TEST(FrontendLimits, Returns503WhenAllConnectionsAreBusy) {
   DoorOptions options;
   options.max_connections = 2;
   TestDoor server(options);
@@ -158,15 +158,15 @@ TEST(DoorLimits, AllBusyIsSaid) {
   EXPECT_EQ(RawClient(server.port).read_response().status, 503);
 }
 
-TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
+TEST(FrontendLimits, ConnectionsPerPeerAreLimited) {
   DoorOptions options;
   options.max_connections = 8;
   options.max_connections_per_peer = 4;
   TestDoor server(options);
   RawClient other = RawClient::from("127.0.0.2", server.port);
   EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
-  // One that waits makes room for its own peer's next, not another's. It waits when its
-  // worker has given it back, a moment after its answer has arrived.
+  // An idle connection is replaced by the next one of the same peer, not of another. It is
+  // idle once its worker has returned it, shortly after its response has arrived.
   const auto let_in = [&] {
     std::optional<RawClient> client;
     EXPECT_TRUE(eventually([&] {
@@ -179,7 +179,7 @@ TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
   for (int i = 0; i < 20; ++i) mine.push_back(let_in());
   EXPECT_TRUE(mine.front().ended_within(20s));
   EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
-  // With all of its own busy it is told so, and others still get in.
+  // A peer whose connections are all busy gets 503; other peers are still accepted.
   mine.clear();
   for (int i = 0; i < 4; ++i) {
     mine.push_back(let_in());
@@ -192,9 +192,9 @@ TEST(DoorLimits, OnePeersConnectionsAreItsOwnAffair) {
   EXPECT_EQ(RawClient::from("127.0.0.3", server.port).exchange(get_request("/hello")).status, 200);
 }
 
-// A reader that takes a byte now and then is never silent for long; all the same
-// it must not hold a worker for hours.
-TEST(DoorLimits, ASlowReaderIsCutOff) {
+// A reader that reads a few bytes now and then never hits the idle timeout; it must still not
+// occupy a worker for hours.
+TEST(FrontendLimits, SlowReaderIsDisconnected) {
   DoorOptions options;
   options.io_timeout = 500ms;
   options.max_workers = 1;
@@ -205,8 +205,7 @@ TEST(DoorLimits, ASlowReaderIsCutOff) {
   next.send(get_request("/hello"));
   std::atomic<bool> served = false;
   std::thread waiting([&] { served = next.read_response().body == "hello"; });
-  // 8 MiB at 10 KB a second would take a quarter of an hour; no single write
-  // waits for half a second.
+  // 8 MiB at 10 KB/s would take 15 minutes; no single write waits for 500 ms.
   const auto start = std::chrono::steady_clock::now();
   while (!served && std::chrono::steady_clock::now() - start < 10s) {
     slow.read(200);
@@ -216,7 +215,7 @@ TEST(DoorLimits, ASlowReaderIsCutOff) {
   EXPECT_TRUE(served);
 }
 
-TEST(DoorLimits, HeaderBombsAreRefusedOrHarmless) {
+TEST(FrontendLimits, ExcessiveHeadersAreRejectedOrHarmless) {
   TestDoor server;
   const auto many = [](int count, const std::string& line) {
     std::string out;
@@ -240,8 +239,8 @@ TEST(DoorLimits, HeaderBombsAreRefusedOrHarmless) {
   }
 }
 
-// Where one request ends and the next begins is never a matter of opinion.
-TEST(DoorLimits, LengthsThatCouldBeReadInTwoWaysAreRefused) {
+// The boundary between two requests must be unambiguous (request smuggling).
+TEST(FrontendLimits, RejectsAmbiguousBodyLengths) {
   TestDoor server;
   const std::string inner = get_request("/hello");
   const std::string cases[] = {
@@ -270,7 +269,7 @@ TEST(DoorLimits, LengthsThatCouldBeReadInTwoWaysAreRefused) {
   }
 }
 
-TEST(DoorLimits, BrokenChunksEndTheConnection) {
+TEST(FrontendLimits, InvalidChunksCloseTheConnection) {
   TestDoor server;
   const std::string inner = get_request("/hello");
   const std::string bodies[] = {
@@ -289,7 +288,7 @@ TEST(DoorLimits, BrokenChunksEndTheConnection) {
   }
 }
 
-TEST(DoorLimits, AnExpectationThatIsNoneIsRefused) {
+TEST(FrontendLimits, RejectsUnknownExpectation) {
   TestDoor server;
   RawClient client(server.port);
   const auto response = client.exchange(
@@ -299,7 +298,7 @@ TEST(DoorLimits, AnExpectationThatIsNoneIsRefused) {
       << response.status;
 }
 
-TEST(DoorLimits, StreamsLeaveRoomForRequests) {
+TEST(FrontendLimits, StreamsDoNotBlockOtherRequests) {
   TestDoor server;
   std::vector<RawClient> streams;
   for (int i = 0; i < 32; ++i) {
@@ -307,10 +306,10 @@ TEST(DoorLimits, StreamsLeaveRoomForRequests) {
     streams.back().send(get_request("/stream"));
   }
   EXPECT_TRUE(eventually([&] { return server.streams == 32; }));
-  EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // a stream lasts for ever
+  EXPECT_LT(p99_of_new_connections(server.port, 100), 5s);  // streams never end by themselves
 }
 
-TEST(DoorLimits, RequestsBeyondTheWorkersWaitTheirTurn) {
+TEST(FrontendLimits, RequestsAreQueuedWhenWorkersAreBusy) {
   DoorOptions options;
   options.max_workers = 2;
   TestDoor server(options);
@@ -322,7 +321,7 @@ TEST(DoorLimits, RequestsBeyondTheWorkersWaitTheirTurn) {
   for (auto& client : clients) EXPECT_EQ(client.read_response().body, "slow");
 }
 
-TEST(DoorLimits, OnePeerCannotHaveAllWorkers) {
+TEST(FrontendLimits, WorkersPerPeerAreLimited) {
   DoorOptions options;
   options.max_workers = 4;
   options.max_workers_per_peer = 3;
@@ -337,7 +336,7 @@ TEST(DoorLimits, OnePeerCannotHaveAllWorkers) {
     mine.emplace_back(server.port);
     mine.back().send(get_request("/hello"));
   }
-  // Who comes after them passes them, again and again.
+  // Later requests of another peer overtake them repeatedly.
   RawClient other = RawClient::from("127.0.0.2", server.port);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(other.exchange(get_request("/hello")).status, 200);
   EXPECT_FALSE(mine[3].ended_within(50ms));
@@ -346,22 +345,22 @@ TEST(DoorLimits, OnePeerCannotHaveAllWorkers) {
     EXPECT_EQ(mine[static_cast<std::size_t>(i)].read_response().body, "hello");
 }
 
-TEST(DoorLimits, RunsOutOfDescriptorsAndRecovers) {
+TEST(FrontendLimits, RecoversFromDescriptorExhaustion) {
   TestDoor server;
   EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   {
-    // The clients' descriptors are there; those left are the server's.
+    // The clients' descriptors are open already; the remaining ones are the server's.
     std::vector<RawClient> clients(20);
     rlimit tight = before;
     tight.rlim_cur = open_descriptors() + 4;
     setrlimit(RLIMIT_NOFILE, &tight);
     for (auto& client : clients) client.connect(server.port);
-    // Those that wait make room, one by one.
+    // Idle connections are closed one by one.
     EXPECT_EQ(clients.back().exchange(get_request("/hello")).status, 200);
     EXPECT_TRUE(clients.front().ended_within(20s));
-    // With nobody waiting there is no room to be made, and no spinning either.
+    // Without idle connections nothing can be closed, and the acceptor must not spin.
     for (auto& client : clients) client.send(get_request("/stream"));
     EXPECT_TRUE(eventually([&] { return server.streams > 0; }));
     const auto cpu = cpu_time();
@@ -372,7 +371,7 @@ TEST(DoorLimits, RunsOutOfDescriptorsAndRecovers) {
   EXPECT_EQ(RawClient(server.port).exchange(get_request("/hello")).status, 200);
 }
 
-TEST(DoorLimits, ThousandConnectionsLeaveNoDescriptor) {
+TEST(FrontendLimits, ThousandConnectionsLeakNoDescriptors) {
   const std::size_t before = open_descriptors();
   {
     TestDoor server;
@@ -389,7 +388,7 @@ TEST(DoorLimits, ThousandConnectionsLeaveNoDescriptor) {
           break;
         case 3:
           client.send(get_request("/hello"));
-          break;  // and do not wait
+          break;  // does not wait for the response
         case 4:
           client.send(get_request("/big"));
           client.reset();
@@ -397,7 +396,7 @@ TEST(DoorLimits, ThousandConnectionsLeaveNoDescriptor) {
         case 5:
           client.send(upgrade_request());
           break;
-        default:  // says nothing
+        default:  // sends nothing
           break;
       }
     }
@@ -407,7 +406,7 @@ TEST(DoorLimits, ThousandConnectionsLeaveNoDescriptor) {
   EXPECT_LE(open_descriptors(), before + kLibraryLeak);
 }
 
-TEST(DoorStart, SaysWhyItCannot) {
+TEST(FrontendStart, ReportsBindErrors) {
   Recorder recorder;
   TestDoor server;
   Door second({}, recorder);
@@ -427,7 +426,7 @@ TEST(DoorStart, SaysWhyItCannot) {
   EXPECT_EQ(foreign.error().kind, DoorError::Kind::BadHost);
 }
 
-TEST(DoorStart, ThePortIsFreeAgainAfterStop) {
+TEST(FrontendStart, PortIsReleasedAfterStop) {
   Recorder recorder;
   std::uint16_t port = 0;
   for (int i = 0; i < 3; ++i) {
@@ -441,7 +440,7 @@ TEST(DoorStart, ThePortIsFreeAgainAfterStop) {
   }
 }
 
-TEST(DoorStop, FinishesRequestsInProgress) {
+TEST(FrontendStop, FinishesRequestsInProgress) {
   TestDoor server;
   RawClient client(server.port);
   client.send(get_request("/slow"));
@@ -452,7 +451,7 @@ TEST(DoorStop, FinishesRequestsInProgress) {
   EXPECT_TRUE(client.ended_within(20s));
 }
 
-TEST(DoorStop, EndsStreamsIdleAndStuckClientsWithinTheGrace) {
+TEST(FrontendStop, ClosesAllConnectionsWithinGracePeriod) {
   TestDoor server;
   RawClient idle(server.port);
   RawClient stream(server.port);
@@ -468,7 +467,7 @@ TEST(DoorStop, EndsStreamsIdleAndStuckClientsWithinTheGrace) {
   EXPECT_TRUE(idle.ended_within(20s));
   EXPECT_TRUE(stream.ended_within(20s));
   EXPECT_TRUE(stuck.ended_within(20s));
-  server.door.stop();  // again: nothing
+  server.door.stop();  // repeated: no effect
 }
 
 }  // namespace

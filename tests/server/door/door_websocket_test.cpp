@@ -1,4 +1,4 @@
-// WebSocket through the same port.
+// WebSocket on the same port as HTTP.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ void expect_echo(WsClient& client, int opcode, const std::string& payload) {
   EXPECT_TRUE(frame.payload == payload) << frame.payload.size() << " of " << payload.size();
 }
 
-TEST(DoorWebSocket, ShakesHandsAndEchoes) {
+TEST(FrontendWebSocket, CompletesHandshakeAndEchoes) {
   TestDoor server;
   WsClient client(server.port, "Origin: http://127.0.0.1\r\n");
   ASSERT_EQ(client.handshake().status, 101);
@@ -33,7 +33,7 @@ TEST(DoorWebSocket, ShakesHandsAndEchoes) {
   EXPECT_EQ(server.recorder.upgrade(0).path, "/api/v1/live");
 }
 
-TEST(DoorWebSocket, PutsFragmentsTogetherAroundAPing) {
+TEST(FrontendWebSocket, ReassemblesFragmentsAroundPing) {
   TestDoor server;
   WsClient client(server.port);
   client.send(kText, "one ", false);
@@ -48,7 +48,7 @@ TEST(DoorWebSocket, PutsFragmentsTogetherAroundAPing) {
   EXPECT_EQ(frame.payload, "one " + std::string(70'000, 'x') + " three");
 }
 
-TEST(DoorWebSocket, UpgradesAfterAKeptAliveRequest) {
+TEST(FrontendWebSocket, UpgradesKeptAliveConnection) {
   TestDoor server;
   RawClient raw(server.port);
   EXPECT_EQ(raw.exchange(get_request("/hello")).body, "hello");
@@ -58,7 +58,7 @@ TEST(DoorWebSocket, UpgradesAfterAKeptAliveRequest) {
   expect_echo(client, kText, "now a socket");
 }
 
-TEST(DoorWebSocket, UpgradesPipelinedBehindARequest) {
+TEST(FrontendWebSocket, UpgradesPipelinedAfterRequest) {
   TestDoor server;
   RawClient raw(server.port);
   raw.send(get_request("/hello") + upgrade_request());
@@ -66,7 +66,7 @@ TEST(DoorWebSocket, UpgradesPipelinedBehindARequest) {
   EXPECT_EQ(raw.read_response().status, 101);
 }
 
-TEST(DoorWebSocket, UpgradesFromAHeadInPiecesAndWithALargeCookie) {
+TEST(FrontendWebSocket, UpgradesWithSplitHeadAndLargeCookie) {
   TestDoor server;
   const std::string cookie = "Cookie: " + std::string(5000, 'c') + "\r\n";
   const std::string near_limit =
@@ -94,7 +94,7 @@ TEST(DoorWebSocket, UpgradesFromAHeadInPiecesAndWithALargeCookie) {
     const std::string request = upgrade_request("/api/v1/live", cookie);
     raw.send(request.substr(0, 3000));
     std::this_thread::sleep_for(20ms);
-    // The first frame comes along with the rest of the head.
+    // The head is split into two packets.
     raw.send(request.substr(3000));
     EXPECT_EQ(raw.read_response().status, 101);
     WsClient client(std::move(raw));
@@ -102,7 +102,7 @@ TEST(DoorWebSocket, UpgradesFromAHeadInPiecesAndWithALargeCookie) {
   }
 }
 
-TEST(DoorWebSocket, EveryAnswerToAnUpgradeHasTheRequestsId) {
+TEST(FrontendWebSocket, EveryUpgradeResponseHasRequestId) {
   DoorOptions options;
   options.max_websockets = 1;
   TestDoor server(options);
@@ -127,7 +127,7 @@ TEST(DoorWebSocket, EveryAnswerToAnUpgradeHasTheRequestsId) {
   EXPECT_EQ(id_of(foreign), std::string(64, 'm'));
 }
 
-TEST(DoorWebSocket, ClosesInOrderFromEitherSide) {
+TEST(FrontendWebSocket, CloseHandshakeFromEitherSide) {
   TestDoor server;
   WsClient client(server.port);
   const ClientId id = server.recorder.wait_for_open();
@@ -148,7 +148,7 @@ TEST(DoorWebSocket, ClosesInOrderFromEitherSide) {
   EXPECT_TRUE(eventually([&] { return server.recorder.closed == 2; }));
 }
 
-TEST(DoorWebSocket, EndsWhatBreaksTheRules) {
+TEST(FrontendWebSocket, ClosesOnProtocolViolation) {
   DoorOptions options;
   options.websocket_message_bytes = 1000;
   TestDoor server(options);
@@ -170,13 +170,13 @@ TEST(DoorWebSocket, EndsWhatBreaksTheRules) {
   }
   {
     WsClient client(server.port);
-    client.raw().send("GET / HTTP/1.1\r\n\r\n");  // no frame at all
+    client.raw().send("GET / HTTP/1.1\r\n\r\n");  // not a frame
     EXPECT_EQ(client.expect_close(), 1002);
   }
   EXPECT_TRUE(eventually([&] { return server.recorder.closed == 4; }));
 }
 
-TEST(DoorWebSocket, DeliversInOrderFromManyThreads) {
+TEST(FrontendWebSocket, DeliversInOrderFromManyThreads) {
   TestDoor server;
   WsClient client(server.port);
   const ClientId id = server.recorder.wait_for_open();
@@ -200,7 +200,7 @@ TEST(DoorWebSocket, DeliversInOrderFromManyThreads) {
   EXPECT_EQ(server.door.stats(id)->lost, 0u);
 }
 
-TEST(DoorWebSocket, AClientThatDoesNotReadLosesFramesByCount) {
+TEST(FrontendWebSocket, FramesBeyondTheQueueAreDroppedAndCounted) {
   DoorOptions options;
   options.websocket_queue_bytes = 1 << 20;
   TestDoor server(options);
@@ -215,7 +215,7 @@ TEST(DoorWebSocket, AClientThatDoesNotReadLosesFramesByCount) {
   for (int i = 0; i < 400; ++i) {
     queued += server.door.send(stuck_id, frame) ? 1u : 0u;
     most = std::max(most, server.door.stats(stuck_id)->queued_bytes);
-    // Another client notices nothing.
+    // Another client is not affected.
     ASSERT_TRUE(server.door.send(good_id, "tick"));
     ASSERT_EQ(good.read().payload, "tick");
   }
@@ -223,7 +223,7 @@ TEST(DoorWebSocket, AClientThatDoesNotReadLosesFramesByCount) {
   EXPECT_EQ(stats.lost + queued, 400u);
   EXPECT_GT(stats.lost, 200u);
   EXPECT_LE(most, options.websocket_queue_bytes);
-  // What was not lost arrives whole once it reads.
+  // The queued frames arrive complete once the client reads.
   for (std::size_t i = 0; i < queued; ++i) {
     ASSERT_EQ(stuck.read().payload.size(), frame.size()) << i;
   }
@@ -232,7 +232,7 @@ TEST(DoorWebSocket, AClientThatDoesNotReadLosesFramesByCount) {
   EXPECT_EQ(stuck.read().payload, "again");
 }
 
-TEST(DoorWebSocket, FramesLargerThanTheQueueAndEmptyOnesAreBounded) {
+TEST(FrontendWebSocket, FrameLargerThanQueueIsDropped) {
   DoorOptions options;
   options.websocket_queue_bytes = 10'000;
   TestDoor server(options);
@@ -244,7 +244,7 @@ TEST(DoorWebSocket, FramesLargerThanTheQueueAndEmptyOnesAreBounded) {
   EXPECT_EQ(client.read().payload, "fits");
 }
 
-TEST(DoorWebSocket, OnlySoManyAtATime) {
+TEST(FrontendWebSocket, NumberOfWebSocketsIsLimited) {
   DoorOptions options;
   options.max_websockets = 3;
   TestDoor server(options);
@@ -258,7 +258,7 @@ TEST(DoorWebSocket, OnlySoManyAtATime) {
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
-TEST(DoorWebSocket, OnePeerCannotHaveThemAll) {
+TEST(FrontendWebSocket, WebSocketsPerPeerAreLimited) {
   DoorOptions options;
   options.max_websockets = 4;
   options.max_websockets_per_peer = 2;
@@ -274,17 +274,18 @@ TEST(DoorWebSocket, OnePeerCannotHaveThemAll) {
   EXPECT_TRUE(eventually([&] { return WsClient(server.port).handshake().status == 101; }));
 }
 
-TEST(DoorWebSocket, APausedClientIsNotReadAndLosesNothing) {
+TEST(FrontendWebSocket, PausedClientIsNotReadAndLosesNothing) {
   TestDoor server;
   server.recorder.pause = 50ms;
   WsClient client(server.port);
   const ClientId id = server.recorder.wait_for_open();
-  // In one packet, so that the library has read all of them when the first is heard.
+  // In one packet, so that libwebsockets has read all of them when the first is handled.
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < 6; ++i) client.send(kText, std::to_string(i));
   for (int i = 0; i < 6; ++i) EXPECT_EQ(client.read().payload, std::to_string(i));
-  EXPECT_GE(std::chrono::steady_clock::now() - began, 250ms);  // after each but the last
-  // From another thread; a shorter one does not end it.
+  EXPECT_GE(std::chrono::steady_clock::now() - began,
+            250ms);  // one pause after each message but the last
+  // From another thread; a shorter pause does not end a longer one.
   server.recorder.pause = 0ms;
   const auto then = std::chrono::steady_clock::now();
   server.door.pause(id, 400ms);
@@ -292,7 +293,7 @@ TEST(DoorWebSocket, APausedClientIsNotReadAndLosesNothing) {
   std::this_thread::sleep_for(50ms);
   expect_echo(client, kText, std::string(200'000, 'x'));
   EXPECT_GE(std::chrono::steady_clock::now() - then, 400ms);
-  // Who leaves is gone at once, whatever he said before.
+  // A disconnect is noticed immediately, also with unread messages.
   {
     WsClient leaver(server.port);
     server.door.pause(server.recorder.wait_for_open(1), 60s);
@@ -300,7 +301,7 @@ TEST(DoorWebSocket, APausedClientIsNotReadAndLosesNothing) {
     for (int i = 0; i < 1000; ++i) leaver.send(kText, std::string(100, 'x'));
   }
   EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
-  // It is told what there is meanwhile, and can be sent away.
+  // A paused client still receives messages and can be closed.
   server.door.pause(id, 60s);
   server.door.send(id, "news");
   EXPECT_EQ(client.read().payload, "news");
@@ -310,7 +311,7 @@ TEST(DoorWebSocket, APausedClientIsNotReadAndLosesNothing) {
   EXPECT_TRUE(eventually([&] { return server.recorder.closed == 2; }));
 }
 
-TEST(DoorWebSocket, ManyUpgradesAtOnce) {
+TEST(FrontendWebSocket, ConcurrentUpgrades) {
   DoorOptions options;
   options.max_websockets_per_peer = options.max_websockets;
   TestDoor server(options);
@@ -320,24 +321,24 @@ TEST(DoorWebSocket, ManyUpgradesAtOnce) {
   for (auto& client : clients) EXPECT_EQ(client.read_response().status, 101);
 }
 
-TEST(DoorWebSocket, ASilentPeerIsPingedAndDropped) {
+TEST(FrontendWebSocket, UnresponsivePeerIsPingedAndDropped) {
   DoorOptions options;
   options.websocket_ping_interval = 1s;
   TestDoor server(options);
   WsClient client(server.port);
   const ClientId id = server.recorder.wait_for_open();
-  EXPECT_EQ(client.read().opcode, kPing);  // and no pong
+  EXPECT_EQ(client.read().opcode, kPing);  // not answered with a pong
   EXPECT_TRUE(eventually([&] { return server.recorder.closed == 1; }));
   EXPECT_FALSE(server.door.send(id, "gone"));
 }
 
-TEST(DoorWebSocket, StopSendsWhatIsQueuedAndSaysGoodbye) {
+TEST(FrontendWebSocket, StopFlushesQueueAndSendsClose) {
   TestDoor server;
   WsClient client(server.port);
-  WsClient rude(server.port, "", 4096);
+  WsClient stuck(server.port, "", 4096);
   const ClientId id = server.recorder.wait_for_open(0);
-  const ClientId rude_id = server.recorder.wait_for_open(1);
-  for (int i = 0; i < 30; ++i) server.door.send(rude_id, std::string(100'000, 'x'));
+  const ClientId stuck_id = server.recorder.wait_for_open(1);
+  for (int i = 0; i < 30; ++i) server.door.send(stuck_id, std::string(100'000, 'x'));
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(server.door.send(id, "frame " + std::to_string(i)));
   std::thread reader([&] {
     for (int i = 0; i < 50; ++i) EXPECT_EQ(client.read().payload, "frame " + std::to_string(i));
@@ -352,7 +353,7 @@ TEST(DoorWebSocket, StopSendsWhatIsQueuedAndSaysGoodbye) {
   EXPECT_FALSE(server.door.send(id, "after the end"));
 }
 
-TEST(DoorWebSocket, LibrariesAreSilent) {
+TEST(FrontendWebSocket, LibrariesPrintNothing) {
   ::testing::internal::CaptureStderr();
   ::testing::internal::CaptureStdout();
   {
@@ -368,7 +369,7 @@ TEST(DoorWebSocket, LibrariesAreSilent) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
-TEST(DoorWebSocket, ManyComeAndGoAndLeaveNoDescriptor) {
+TEST(FrontendWebSocket, ReconnectsLeakNoDescriptors) {
   const std::size_t before = open_descriptors();
   {
     TestDoor server;

@@ -161,7 +161,7 @@ std::string get_request(std::string_view path, std::string_view more_headers) {
 }
 
 std::string upgrade_request(std::string_view path, std::string_view more_headers) {
-  // The key of RFC 6455's example, so the right answer is known.
+  // The key of the example in RFC 6455, whose accept value is known.
   return get_request(path,
                      "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
                      "Sec-WebSocket-Version: 13\r\n"

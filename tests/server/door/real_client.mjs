@@ -1,4 +1,4 @@
-// A real client: Node's fetch and WebSocket. Arguments: port. Prints "ok".
+// A client based on Node's fetch and WebSocket. Argument: port. Prints "ok".
 import assert from 'node:assert/strict';
 
 const port = process.argv[2];
@@ -38,7 +38,7 @@ const closed = new Promise((resolve) => (socket.onclose = resolve));
 socket.close(1000);
 assert.equal((await closed).code, 1000);
 
-// Frames of one upgrade for a foreign path are refused over HTTP.
+// An upgrade of an unknown path is rejected over HTTP.
 const other = new WebSocket(`ws://127.0.0.1:${port}/other`);
 await new Promise((resolve) => (other.onerror = resolve));
 console.log('ok');

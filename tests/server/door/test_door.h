@@ -1,4 +1,5 @@
-// A door on a free port with a few routes and a recording, echoing WebSocket.
+// An HTTP front end on a free port with a few routes and a WebSocket handler that records
+// clients and echoes messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,10 +31,10 @@ inline std::size_t open_descriptors() {
   return count;
 }
 
-// libwebsockets 4.3.5 leaves one eventfd open per door that ends.
+// libwebsockets 4.3.5 leaks one eventfd per destroyed context.
 inline constexpr std::size_t kLibraryLeak = 1;
 
-// Polls, because the other side of a socket acts when it likes.
+// Polls until the condition holds; false after the timeout.
 inline bool eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds patience = 10s) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -94,7 +95,7 @@ class TestDoor {
     http.Delete("/hello", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("gone", "text/plain");
     });
-    // What a handler sees of the headers.
+    // The headers that a handler sees.
     http.Get("/header", [](const httplib::Request& request, httplib::Response& response) {
       response.set_content(std::to_string(request.get_header_value("X-Long").size()), "text/plain");
     });
@@ -139,14 +140,14 @@ class TestDoor {
     if (address) port = address->port;
   }
 
-  // /echo takes whatever comes, up to 1 MiB.
+  // /echo accepts any body up to 1 MiB.
   static DoorOptions with_echo(DoorOptions options) {
     options.rules.other_bodies.push_back({.path = "/echo", .type = "", .max_bytes = 1u << 20});
     return options;
   }
 
   std::atomic<int> streams = 0;
-  std::atomic<int> slow = 0;  // requests for it that have begun
+  std::atomic<int> slow = 0;  // number of started requests
   std::atomic<bool> end_streams = false;
   Recorder recorder;
   Door door;

@@ -26,7 +26,7 @@ VerdictRules usual_rules() {
                   {.path = "/any", .type = "", .max_bytes = 10}}}};
 }
 
-// "serve", "upgrade", the status of a reply, or that of a refusal.
+// "serve", "upgrade", "reply STATUS", or the status of the rejection.
 std::string verdict_on(std::string_view text, Access& access) {
   const auto head = parse_request_head(text);
   if (!head) return std::to_string(status_of(head.error().reason));
@@ -39,7 +39,9 @@ std::string verdict_on(std::string_view text, Access& access) {
     return "reply " + std::to_string(reply->status);
   }
   if (const auto* serve = std::get_if<Serve>(&verdict)) {
-    return serve->stranger ? "serve a stranger" : serve->then_close ? "serve and close" : "serve";
+    return serve->stranger     ? "serve unauthenticated"
+           : serve->then_close ? "serve and close"
+                               : "serve";
   }
   return "upgrade";
 }
@@ -50,14 +52,14 @@ std::string verdict_on(std::string_view text) {
 
 std::string without(std::string text, std::string_view part) {
   const auto at = text.find(part);
-  return at == std::string::npos ? "not there" : text.erase(at, part.size());
+  return at == std::string::npos ? "part not found" : text.erase(at, part.size());
 }
 
-TEST(Verdict, OnOneHead) {
+TEST(RequestDecision, ForRequestHeads) {
   const std::string post = "POST /x HTTP/1.1\r\nHost: 127.0.0.1:80\r\n";
   const std::string json = "Content-Type: application/json\r\n";
   const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
-  // What a browser says of a request that a page made without asking to read.
+  // The headers that a browser sends with a no-cors request of a page.
   const auto no_cors = [](const std::string& site, const std::string& dest) {
     return "Sec-Fetch-Site: " + site + "\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: " + dest +
            "\r\n";
@@ -79,12 +81,11 @@ TEST(Verdict, OnOneHead) {
       {"plain", get_request("/x"), "serve"},
       {"HTTP/1.0", "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", "serve"},
       {"server-wide OPTIONS", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "serve"},
-      {"asks to close", get_request("/x", "Connection: foo , CLOSE\r\n"), "serve and close"},
+      {"Connection: close", get_request("/x", "Connection: foo , CLOSE\r\n"), "serve and close"},
       {"value with non-ASCII", get_request("/x", "X-Name: caf\xc3\xa9\r\n"), "serve"},
       {"upgrade", upgrade_request(), "upgrade"},
       {"upgrade with query", upgrade_request("/api/v1/live?session=3"), "upgrade"},
-      {"upgrade to something else", get_request("/x", "Connection: Upgrade\r\nUpgrade: h2c\r\n"),
-       "serve"},
+      {"upgrade to h2c", get_request("/x", "Connection: Upgrade\r\nUpgrade: h2c\r\n"), "serve"},
       {"Upgrade without Connection", get_request("/api/v1/live", "Upgrade: websocket\r\n"),
        "serve"},
 
@@ -92,12 +93,12 @@ TEST(Verdict, OnOneHead) {
       {"two Hosts", get_request("/", "host: evil.example\r\n"), "400"},
       {"foreign Host", "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403"},
       {"foreign page reads", get_request("/", "Origin: http://evil.example\r\n"), "403"},
-      {"foreign page asks whether it may",
+      {"preflight of a foreign page",
        "OPTIONS /x HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n"
        "Access-Control-Request-Method: POST\r\n\r\n",
        "403"},
       {"foreign page embeds", get_request("/x", no_cors("cross-site", "script")), "403"},
-      {"neighbouring page embeds", get_request("/x", no_cors("same-site", "image")), "403"},
+      {"same-site page embeds", get_request("/x", no_cors("same-site", "image")), "403"},
       {"foreign page frames", get_request("/", visit("cross-site", "iframe")), "403"},
       {"foreign page links", get_request("/", visit("cross-site", "document")), "serve"},
       {"typed address", get_request("/", visit("none", "document")), "serve"},
@@ -110,16 +111,16 @@ TEST(Verdict, OnOneHead) {
       {"foreign page navigates by POST",
        post + visit("cross-site", "document") + "Content-Length: 0\r\n\r\n", "403"},
       {"our port in another Origin", post + "Origin: http://127.0.0.1:81\r\n\r\n", "403"},
-      {"forwarded by a stranger's word",
+      {"X-Forwarded-Host is not trusted",
        "GET / HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: 127.0.0.1\r\n\r\n", "403"},
-      {"forwarded word does not harm",
+      {"X-Forwarded-Host is ignored",
        get_request("/", "X-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n"),
        "serve"},
 
       {"allowed page reads", get_request("/", "Origin: https://notes.example\r\n"), "serve"},
       {"allowed page upgrades",
        upgrade_request("/api/v1/live", "Origin: https://notes.example\r\n"), "upgrade"},
-      {"allowed page asks whether it may",
+      {"preflight of an allowed page",
        "OPTIONS /x HTTP/1.1\r\nHost: localhost\r\nOrigin: https://notes.example\r\n"
        "Access-Control-Request-Method: POST\r\n\r\n",
        "reply 204"},
@@ -129,7 +130,7 @@ TEST(Verdict, OnOneHead) {
       {"allowed and foreign at once",
        get_request("/x", "Origin: https://notes.example\r\nOrigin: http://evil.example\r\n"),
        "403"},
-      {"a page that begins like an allowed one",
+      {"an origin with an allowed one as prefix",
        get_request("/x", "Origin: https://notes.example.evil\r\n"), "403"},
       {"an allowed name on http", get_request("/x", "Origin: http://notes.example\r\n"), "403"},
 
@@ -141,9 +142,9 @@ TEST(Verdict, OnOneHead) {
       {"own page upgrades", upgrade_request("/api/v1/live", "Origin: http://127.0.0.1\r\n"),
        "upgrade"},
 
-      {"upgrade elsewhere", upgrade_request("/other"), "404"},
+      {"upgrade of another path", upgrade_request("/other"), "404"},
       {"upgrade of an old version", upgrade_request("/api/v1/live", "sec-websocket-version: 8\r\n"),
-       "upgrade"},  // the first one counts; libwebsockets speaks 13 to all
+       "upgrade"},  // the first one counts; libwebsockets always uses 13
       {"upgrade without version", without(upgrade_request(), "Sec-WebSocket-Version: 13\r\n"),
        "426"},
       {"upgrade without key",
@@ -167,14 +168,14 @@ TEST(Verdict, OnOneHead) {
       {"a form of files",
        post + "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 2\r\n\r\n", "415"},
       {"a form as text", post + "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n", "415"},
-      {"text that says it is JSON",
+      {"text with a JSON parameter",
        post + "Content-Type: text/plain; application/json\r\nContent-Length: 2\r\n\r\n", "415"},
       {"two types", post + json + form + "Content-Length: 2\r\n\r\n", "415"},
-      {"a file where one is taken",
+      {"a file where one is accepted",
        "POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
        "Content-Length: 99999999\r\n\r\n",
        "serve"},
-      {"the other type that is taken there",
+      {"the second type accepted there",
        "POST /import HTTP/1.1\r\nHost: localhost\r\n"
        "content-type: Application/X-NDJSON; charset=utf-8\r\nContent-Length: 2\r\n\r\n",
        "serve"},
@@ -182,19 +183,19 @@ TEST(Verdict, OnOneHead) {
        "POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
        "Content-Type: application/octet-stream\r\nContent-Length: 2\r\n\r\n",
        "415"},
-      {"JSON where a file is taken",
+      {"JSON where a file is expected",
        "POST /import HTTP/1.1\r\nHost: localhost\r\n" + json + "Content-Length: 2\r\n\r\n", "415"},
-      {"a file where JSON is taken",
+      {"a file where JSON is expected",
        post + "Content-Type: application/octet-stream\r\nContent-Length: 2\r\n\r\n", "415"},
-      {"anything where anything is taken",
+      {"any type where any is accepted",
        "POST /any HTTP/1.1\r\nHost: localhost\r\n" + form + "Content-Length: 10\r\n\r\n", "serve"},
-      {"more than a path takes",
+      {"larger than the limit of the path",
        "POST /any HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n", "413"},
-      {"more than JSON may be", post + json + "Content-Length: 16777217\r\n\r\n", "413"},
+      {"larger than the JSON limit", post + json + "Content-Length: 16777217\r\n\r\n", "413"},
       {"two lengths", post + "Content-Length: 12\r\nContent-Length: 12\r\n\r\n", "400"},
       {"a list of lengths", post + "Content-Length: 12, 12\r\n\r\n", "400"},
       {"a signed length", post + "Content-Length: +12\r\n\r\n", "400"},
-      {"a vast length", post + "Content-Length: 9999999999999999999\r\n\r\n", "400"},
+      {"a huge length", post + "Content-Length: 9999999999999999999\r\n\r\n", "400"},
       {"length and chunked", post + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
        "400"},
       {"another encoding", post + "Transfer-Encoding: gzip, chunked\r\n\r\n", "400"},
@@ -215,8 +216,8 @@ TEST(Verdict, OnOneHead) {
   for (const auto& [what, text, verdict] : cases) EXPECT_EQ(verdict_on(text), verdict) << what;
 }
 
-// Nobody who showed nothing gets further than health and the login.
-TEST(Verdict, WithoutTheKey) {
+// Without the key only health and the login can be requested.
+TEST(RequestDecision, WithoutKey) {
   const struct {
     std::string text;
     const char* verdict;
@@ -226,9 +227,9 @@ TEST(Verdict, WithoutTheKey) {
       {get_request("/api/v1/nothing"), "401"},
       {get_request("/../etc/passwd"), "401"},
       {get_request("/metrics"), "401"},
-      {get_request("/api/v1/health"), "serve a stranger"},
-      {get_request("/api/v1/health?verbose"), "serve a stranger"},
-      {"HEAD /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "serve a stranger"},
+      {get_request("/api/v1/health"), "serve unauthenticated"},
+      {get_request("/api/v1/health?verbose"), "serve unauthenticated"},
+      {"HEAD /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "serve unauthenticated"},
       {"POST /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"},
       {get_request("/api/v1/health/"), "401"},
       {get_request("/api/v1/healthy"), "401"},
@@ -245,13 +246,13 @@ TEST(Verdict, WithoutTheKey) {
       {get_request("/", "Authorization: Bearer\r\n"), "401"},
       {get_request("/", "Cookie: tt_session=\r\n"), "401"},
       {get_request("/", "Cookie: tt_session=a-key-of-some-length\r\n"), "401"},
-      {get_request("/api/v1/health", "Authorization: Bearer wrong\r\n"), "serve a stranger"},
+      {get_request("/api/v1/health", "Authorization: Bearer wrong\r\n"), "serve unauthenticated"},
       {get_request("/login"), "401"},
       {get_request("/login?code="), "401"},
       {get_request("/login?code=0123"), "401"},
       {"HEAD /login?code=0123 HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"},
       {"POST /login?code=0123 HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"},
-      // The other rules hold for those who know the key, too.
+      // With the key, the other rules still apply.
       {get_request("/x", "Authorization: Bearer a-key-of-some-length\r\n"), "serve"},
       {get_request("/x", "authorization: bEARER  a-key-of-some-length \r\n"), "serve"},
       {get_request("/api/v1/health", "Authorization: Bearer a-key-of-some-length\r\n"), "serve"},
@@ -265,12 +266,12 @@ TEST(Verdict, WithoutTheKey) {
        "403"},
   };
   for (const auto& [text, verdict] : cases) {
-    Access fresh("a-key-of-some-length");  // without anybody's failures
+    Access fresh("a-key-of-some-length");  // without failed attempts
     EXPECT_EQ(verdict_on(text, fresh), verdict) << text;
   }
 }
 
-TEST(Verdict, ALoginLinkIsUsedOnceAndByGetOnly) {
+TEST(RequestDecision, LoginLinkIsSingleUseAndGetOnly) {
   Access access("a-key-of-some-length");
   const std::string path = "/login?x=1&code=" + access.new_code(Clock::now());
   EXPECT_EQ(verdict_on("HEAD " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n", access), "405");
@@ -303,7 +304,7 @@ TEST(Verdict, ALoginLinkIsUsedOnceAndByGetOnly) {
             "403");
 }
 
-TEST(Verdict, CookiesAreSecureBehindHttps) {
+TEST(RequestDecision, CookiesAreSecureWithHttps) {
   Access access("a-key-of-some-length");
   VerdictRules rules = usual_rules();
   rules.requests.https = true;
@@ -314,8 +315,9 @@ TEST(Verdict, CookiesAreSecureBehindHttps) {
   EXPECT_TRUE(response.contains("; Secure\r\n")) << response;
 }
 
-// A browser that follows another site's link here leaves the cookie out.
-TEST(Verdict, AVisitFromElsewhereIsTriedAgain) {
+// A browser that follows a link of another site does not send the SameSite=Strict cookie; the
+// login page reloads once so that the cookie is sent.
+TEST(RequestDecision, CrossSiteNavigationIsReloaded) {
   Access access("a-key-of-some-length");
   const std::string html = "Accept: text/html,application/xml;q=0.9\r\n";
   const auto refusal_of = [&](const std::string& path, const char* site) {
@@ -327,12 +329,12 @@ TEST(Verdict, AVisitFromElsewhereIsTriedAgain) {
   };
   EXPECT_TRUE(refusal_of("/", "cross-site").for_person);
   EXPECT_TRUE(refusal_of("/", "cross-site").reload);
-  EXPECT_FALSE(refusal_of("/", "same-origin").reload);  // which ends it
+  EXPECT_FALSE(refusal_of("/", "same-origin").reload);  // no reload loop
   EXPECT_FALSE(refusal_of("/", "none").reload);
   EXPECT_FALSE(refusal_of("/login?code=0", "cross-site").reload);
 }
 
-TEST(Verdict, UpgradeCarriesPathQueryAndHeadersButNoSecret) {
+TEST(RequestDecision, UpgradeHasPathQueryAndHeadersWithoutCredentials) {
   const std::string text = upgrade_request(
       "/api/v1/live?a=1&b=2", "Cookie: c=d\r\nAuthorization: Bearer x\r\nX-A:  v \r\n");
   const auto head = parse_request_head(text);

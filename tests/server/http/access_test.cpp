@@ -1,4 +1,4 @@
-// The key, as clients of the whole server meet it.
+// API key checks of the complete server.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -23,7 +23,7 @@ TestServerOptions with_key() {
   return options;
 }
 
-TEST(ServerAccess, WithoutTheKeyEveryRouteIsAProblem) {
+TEST(ServerAccess, WithoutKeyEveryRouteReturnsProblem) {
   TestServer server(with_key());
   auto client = server.client();
   for (const char* path : {"/", "/api/v1/sessions", "/api/v1/models", "/api/v1/none", "/metrics",
@@ -49,7 +49,7 @@ TEST(ServerAccess, WithoutTheKeyEveryRouteIsAProblem) {
   EXPECT_TRUE(status.contains("status"));
 }
 
-TEST(ServerAccess, TheKeyOpensEveryRouteAndHeadAnswersAsGet) {
+TEST(ServerAccess, KeyGrantsAccessAndHeadMatchesGet) {
   TestServer server(with_key());
   auto client = server.client();
   client.set_bearer_token_auth(kKey);
@@ -68,8 +68,8 @@ TEST(ServerAccess, TheKeyOpensEveryRouteAndHeadAnswersAsGet) {
   EXPECT_GT(json::parse(client.Get("/api/v1/health")->body).size(), 3u);
 }
 
-// What browsers collect for localhost from all that ever ran there.
-TEST(ServerAccess, ABrowserMayHaveManyOtherCookies) {
+// Browsers send the cookies of all programs that ever ran on localhost.
+TEST(ServerAccess, AcceptsManyUnrelatedCookies) {
   TestServer server(with_key());
   const RawResponse login =
       RawClient(server.port).exchange(get_request(server.door.make_login_path()));
@@ -78,26 +78,27 @@ TEST(ServerAccess, ABrowserMayHaveManyOtherCookies) {
   std::string others;
   for (int i = 0; others.size() < 5000; ++i)
     others += "other-" + std::to_string(i) + "=" + std::string(64, 'c') + "; ";
-  const std::string known = "Cookie: " + others + set.substr(0, set.find(';')) + "\r\n";
-  const std::string stranger = "Cookie: " + others + "last=1\r\n";
+  const std::string logged_in = "Cookie: " + others + set.substr(0, set.find(';')) + "\r\n";
+  const std::string logged_out = "Cookie: " + others + "last=1\r\n";
   RawClient client(server.port);
   for (const char* path : {"/api/v1/sessions", "/api/v1/models", "/api/v1/health"}) {
-    const RawResponse answer = client.exchange(get_request(path, known));  // of one connection
+    const RawResponse answer = client.exchange(get_request(path, logged_in));  // on one connection
     EXPECT_EQ(answer.status, 200) << path;
     EXPECT_GT(json::parse(answer.body).size(), 1u) << path;
   }
-  const std::string request = get_request("/api/v1/sessions", known);
+  const std::string request = get_request("/api/v1/sessions", logged_in);
   for (const std::size_t at : {20u, 2000u, 4999u}) {  // in two packets
     client.send(request.substr(0, at));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     client.send(request.substr(at));
     EXPECT_EQ(client.read_response().status, 200) << at;
   }
-  EXPECT_EQ(RawClient(server.port).exchange(get_request("/api/v1/sessions", stranger)).status, 401);
-  EXPECT_EQ(client.exchange(upgrade_request("/api/v1/live", known)).status, 101);
+  EXPECT_EQ(RawClient(server.port).exchange(get_request("/api/v1/sessions", logged_out)).status,
+            401);
+  EXPECT_EQ(client.exchange(upgrade_request("/api/v1/live", logged_in)).status, 101);
 }
 
-TEST(ServerAccess, ABrowserIsToldHowToLogIn) {
+TEST(ServerAccess, BrowserGetsLoginPage) {
   TestServer server(with_key());
   auto client = server.client();
   const httplib::Headers browser = {{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}};
@@ -116,7 +117,7 @@ TEST(ServerAccess, ABrowserIsToldHowToLogIn) {
   EXPECT_EQ(login->status, 200);
 }
 
-TEST(ServerAccess, ABodyOfAnotherTypeIsNotTaken) {
+TEST(ServerAccess, RejectsUnsupportedBodyTypes) {
   TestServer server;
   auto client = server.client();
   for (const char* type : {"text/plain", "application/x-www-form-urlencoded",
@@ -130,7 +131,7 @@ TEST(ServerAccess, ABodyOfAnotherTypeIsNotTaken) {
   }
 }
 
-TEST(ServerAccess, ASessionMayBeLargerThanAPromptMay) {
+TEST(ServerAccess, SessionBodyLimitIsLargerThanPromptLimit) {
   TestServer server;
   const std::string body(17u << 20, ' ');
   const Answer prompt = server.post("/api/v1/generate", body);
@@ -140,7 +141,7 @@ TEST(ServerAccess, ASessionMayBeLargerThanAPromptMay) {
   EXPECT_EQ(session.status, 422) << session.body;
 }
 
-TEST(ServerAccess, EveryRefusalOfTheDoorIsAProblem) {
+TEST(ServerAccess, EveryFrontendRejectionIsAProblem) {
   for (int i = 0; i <= static_cast<int>(RefusalReason::TooManyConnections); ++i) {
     const Refusal refusal{.reason = static_cast<RefusalReason>(i), .why = "a <reason>"};
     const RefusalBody body = render_refusal(refusal);

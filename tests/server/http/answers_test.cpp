@@ -22,7 +22,7 @@ std::string etag_of(const std::string& target, const std::string& tag) {
   return response.get_header_value("ETag");
 }
 
-TEST(Answers, WhatAClientHasIsNotSentAgain) {
+TEST(Answers, MatchingEtagReturns304) {
   const std::string etag = etag_of("/a?x=1", "state");
   EXPECT_TRUE(etag.starts_with("W/\"")) << etag;
   struct Case {
@@ -53,7 +53,7 @@ TEST(Answers, WhatAClientHasIsNotSentAgain) {
   }
 }
 
-TEST(Answers, WhatMayChangeIsNotKept) {
+TEST(Answers, MutableResponsesAreNotCached) {
   httplib::Response running;
   EXPECT_FALSE(unchanged(request_of("/a", etag_of("/a", "state")), running, std::nullopt));
   answer(running, Json{{"steps", 3}});

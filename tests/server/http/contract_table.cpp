@@ -70,9 +70,9 @@ std::string decoded(std::string_view text) {
 }
 
 bool matches(std::string_view pattern, std::string_view path) {
-  auto wanted = pattern | std::views::split('/');
-  auto given = path | std::views::split('/');
-  return std::ranges::equal(wanted, given, [](auto one, auto other) {
+  auto pattern_segments = pattern | std::views::split('/');
+  auto path_segments = path | std::views::split('/');
+  return std::ranges::equal(pattern_segments, path_segments, [](auto one, auto other) {
     const std::string_view segment(one);
     const std::string_view value(other);
     return segment.starts_with('{') ? !value.empty() : segment == value;
@@ -126,7 +126,7 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
     const auto at = answer.headers.find(name);
     return at == answer.headers.end() ? std::string() : at->second;
   };
-  if (header("x-request-id").empty()) return "it has no X-Request-Id";
+  if (header("x-request-id").empty()) return "no X-Request-Id header";
   const std::string type = header("content-type").substr(0, header("content-type").find(';'));
   std::set<std::string> allowed;
   bool known = false;
@@ -142,36 +142,37 @@ std::string ContractTable::complaint(const Operation* operation, std::string_vie
   } else if (answer.status == 404) {
     return problem_complaint(answer);
   } else if (answer.status == 200 || answer.status == 206 || answer.status == 416) {
-    return {};  // a file of the page
+    return {};  // a static file
   }
-  if (!known) return std::format("status {} is none of its responses", answer.status);
+  if (!known) return std::format("status {} is not in the contract", answer.status);
   if (method == "HEAD" || allowed.empty()) {
-    return answer.body.empty() ? "" : "there is a body where none belongs";
+    return answer.body.empty() ? "" : "unexpected body";
   }
-  if (!allowed.contains(type)) return std::format("{} comes as \"{}\"", answer.status, type);
+  if (!allowed.contains(type))
+    return std::format("status {} with media type \"{}\"", answer.status, type);
   if (type == kProblem) return problem_complaint(answer);
-  // What is streamed is cut off when its client ends, as these do: half a connection
-  // is enough.
+  // Streamed bodies are not checked: they are cut off when the client closes its side, as
+  // these clients do.
   if (type == "application/json" && header("content-encoding").empty() &&
       header("transfer-encoding").empty() && !json::accept(answer.body)) {
-    return "its body is not JSON";
+    return "the body is not JSON";
   }
   return {};
 }
 
 std::string ContractTable::problem_complaint(const RawResponse& answer) const {
-  if (answer.body.empty()) return {};  // to HEAD
+  if (answer.body.empty()) return {};  // response to HEAD
   const json problem = json::parse(answer.body, nullptr, false);
-  if (!problem.is_object()) return "the problem is no JSON object: " + answer.body.substr(0, 80);
+  if (!problem.is_object()) return "the problem is not a JSON object: " + answer.body.substr(0, 80);
   for (const char* field : {"type", "title", "code", "detail"}) {
     if (!problem.contains(field) || !problem[field].is_string() ||
         problem[field].get_ref<const std::string&>().empty()) {
       return std::format("the problem has no {}", field);
     }
   }
-  if (problem.value("status", 0) != answer.status) return "the problem tells another status";
+  if (problem.value("status", 0) != answer.status) return "the problem has another status";
   if (!problem_codes_.contains(problem["code"].get<std::string>())) {
-    return "an unknown problem: " + problem["code"].get<std::string>();
+    return "unknown problem code: " + problem["code"].get<std::string>();
   }
   return {};
 }

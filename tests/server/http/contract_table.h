@@ -1,6 +1,6 @@
-// The contract as a table, to judge the answers to requests that nobody wrote:
-// which statuses, media types and problems an operation may answer with. The
-// full judgement of every field is webui/test/contract's.
+// The OpenAPI contract as a table: the statuses, media types and problem codes that an
+// operation may return. Used to check responses to mutated requests. webui/test/contract
+// checks every field.
 #pragma once
 
 #include <map>
@@ -27,18 +27,18 @@ class ContractTable {
   struct Operation {
     std::string id, method, path;  // the path with its parameters in braces
     std::vector<Parameter> parameters;
-    std::string body_type;  // empty: it has no body
+    std::string body_type;  // empty: no request body
     nlohmann::json body_example;
     std::map<int, std::set<std::string>> responses;  // media types by status; none: no body
   };
   const std::vector<Operation>& operations() const { return operations_; }
 
-  // The operation that a request names; null for one that the contract does not
-  // have. HEAD names that of GET. `target` is as in the request line.
+  // The operation of a request; null when the contract has none. HEAD maps to GET. `target` is
+  // the target of the request line.
   const Operation* named_by(std::string_view method, std::string_view target) const;
 
-  // What is wrong with an answer to a request of the operation, or of none
-  // (null); empty: nothing is.
+  // How the response violates the contract; empty: it conforms. `operation` is null for a
+  // request without an operation.
   std::string complaint(const Operation* operation, std::string_view method,
                         const RawResponse& answer) const;
 

@@ -1,6 +1,5 @@
-// 10,000 requests that nobody would write, made from real ones of every route:
-// each connection is answered or ended, every answer is one that the contract
-// allows, and the server is as well afterwards as before.
+// 10,000 mutated requests of every route: each connection gets a response or is closed, every
+// response conforms to the contract, and the server still works afterwards.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,7 +22,7 @@ namespace {
 constexpr std::size_t kRequests = 10'000;
 constexpr std::size_t kClients = 4;
 
-// TT_SEED repeats a run that was printed.
+// TT_SEED repeats a run with its printed seed.
 std::uint64_t seed_of_this_run() {
   const char* given = std::getenv("TT_SEED");
   return given == nullptr ? 20261121 : std::strtoull(given, nullptr, 10);
@@ -32,7 +31,7 @@ std::uint64_t seed_of_this_run() {
 class HttpMutation : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(server_.loaded());
+    ASSERT_TRUE(server_.wait_until_loaded());
     model_ = server_.shelf.current()->id;
     for (std::string& session : sessions_) {
       session = server_.generate({{"prompt", "a"}, {"max_tokens", 1}});
@@ -43,7 +42,7 @@ class HttpMutation : public ::testing::Test {
     ASSERT_FALSE(file_.empty());
   }
 
-  // A request of the operation that would be taken, or nearly.
+  // A valid or nearly valid request of the operation.
   RequestParts request_of(const ContractTable::Operation& operation, Mutator& mutator) const {
     RequestParts parts{
         .method = operation.method, .target = operation.path, .headers = {}, .body = {}};
@@ -71,16 +70,16 @@ class HttpMutation : public ::testing::Test {
   const ContractTable contract_{openapi_json()};
   TestServer server_{options()};
   std::array<std::string, 3> sessions_;
-  std::string file_;   // of a session
-  std::string model_;  // its id
+  std::string file_;   // a session file
+  std::string model_;  // the model's id
 
  private:
   static TestServerOptions options() {
     need_backends();
     TestServerOptions options;
-    // A request whose max_tokens grew ends soon for want of room.
+    // A small context ends requests with a large max_tokens early.
     options.context = {.context = 64, .batch = 64, .ubatch = 64, .threads = 1};
-    // One that announces more than it sends is not waited for.
+    // A short timeout for requests that announce more bytes than they send.
     options.door.body_timeout = 500ms;
     return options;
   }
@@ -94,12 +93,12 @@ class HttpMutation : public ::testing::Test {
   std::string value_of(const ContractTable::Operation& operation,
                        const ContractTable::Parameter& parameter, Mutator& mutator) const {
     if (parameter.name == "id") {
-      // What is deleted is missed by the others.
+      // Deletes rarely: other requests need the sessions.
       const bool spared = operation.method == "DELETE" && !mutator.once_in(20);
       return spared ? "20261121-000000-abcdef" : sessions_[mutator.below(sessions_.size())];
     }
     if (parameter.name == "model" && parameter.in_path) {
-      // So is a model, and loading one takes its time.
+      // Rarely (un)loads the model: other requests need it, and loading takes time.
       const bool spared = operation.method == "POST" && !mutator.once_in(40);
       return spared ? "no-such-model" : model_;
     }
@@ -114,7 +113,7 @@ class HttpMutation : public ::testing::Test {
   }
 };
 
-// The method and the target of the first request in the bytes, as far as there are.
+// The method and the target of the first request in `bytes`; empty when malformed.
 std::pair<std::string, std::string> first_line(std::string_view bytes) {
   const std::string_view line = bytes.substr(0, bytes.find("\r\n"));
   const auto first = line.find(' ');
@@ -144,7 +143,7 @@ struct Findings {
   }
 };
 
-TEST_F(HttpMutation, EveryAnswerIsOneThatTheContractAllows) {
+TEST_F(HttpMutation, EveryResponseConformsToTheContract) {
   const std::uint64_t seed = seed_of_this_run();
   std::println("TT_SEED={}", seed);
   const auto began = std::chrono::steady_clock::now();
@@ -160,12 +159,12 @@ TEST_F(HttpMutation, EveryAnswerIsOneThatTheContractAllows) {
     const auto [method, target] = first_line(request);
 
     RawClient client(server_.port);
-    // Sometimes as the second one of a connection, sent together with the first.
+    // Sometimes as the second request of a connection, sent together with the first.
     const bool second = mutator.once_in(4);
     client.send((second ? get_request("/api/v1/health") : "") + request);
     client.end_output();
     if (second && client.read_response().status != 200) {
-      findings.add(0, "a good request before a bad one was not answered", request);
+      findings.add(0, "no response to a valid request before the mutated one", request);
     }
     const RawResponse answer = client.read_response(method);
     const bool whole_head = request.contains("\r\n\r\n");
@@ -173,10 +172,10 @@ TEST_F(HttpMutation, EveryAnswerIsOneThatTheContractAllows) {
     if (answer.status != 0) {
       complaint = contract_.complaint(contract_.named_by(method, target), method, answer);
     } else if (whole_head) {
-      complaint = "a whole head was not answered";
+      complaint = "no response to a complete head";
     }
-    // What followed it in the bytes may pass for another request; that ends, too.
-    if (!client.ended_within(20s)) complaint += " (and its connection does not end)";
+    // The remaining bytes may parse as another request; its connection closes, too.
+    if (!client.ended_within(20s)) complaint += " (and the connection is not closed)";
     findings.add(answer.status, complaint, request);
   };
 
@@ -200,12 +199,12 @@ TEST_F(HttpMutation, EveryAnswerIsOneThatTheContractAllows) {
                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   for (const auto& [wrong, kind] : findings.complaints) {
     ADD_FAILURE()
-        << kind.count << " x " << wrong << ", for instance: "
+        << kind.count << " x " << wrong << ", for example: "
         << json(kind.example.substr(0, 400)).dump(-1, ' ', true, json::error_handler_t::replace);
   }
 
   EXPECT_EQ(server_.get("/api/v1/health").status, 200);
-  // One of them may have unloaded the model.
+  // A request may have unloaded the model.
   EXPECT_EQ(server_.post("/api/v1/models/" + model_ + "/load", "").status, 202);
   EXPECT_TRUE(eventually(
       [&] { return server_.get("/api/v1/models/" + model_).body["state"] == "loaded"; }));

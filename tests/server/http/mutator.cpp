@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a parameter, a path's segment or a header may be filled with.
+// Values for parameters, path segments and headers.
 constexpr std::array<std::string_view, 26> kTexts = {
     "",       "0",          "-1",        "4294967295", "4294967296", "18446744073709551616",
     "1e3",    "0x10",       "%00",       "%ff%fe",     "%",          "%2",
@@ -65,7 +65,7 @@ constexpr std::array<Header, 40> kHeaders = {{
     {"X-Forwarded-For", "::1, 10.0.0.1"},
 }};
 
-// Any place inside of the document, the document itself included.
+// A random node of the document, possibly its root.
 json& some_place(json& document, Mutator& mutator) {
   json* at = &document;
   while ((at->is_object() || at->is_array()) && !at->empty() && !mutator.once_in(4)) {
@@ -188,7 +188,7 @@ json Mutator::document(json from) {
 void Mutator::change_target(std::string& target) {
   const std::size_t question = target.find('?');
   if (question != std::string::npos && !once_in(3)) {
-    // A value of the query, or one more parameter.
+    // A value of the query, or an additional parameter.
     const std::size_t equals = target.find('=', question);
     if (once_in(4) || equals == std::string::npos) {
       target += "&" + nasty_text() + "=" + nasty_text();

@@ -1,4 +1,4 @@
-// Damage to requests, JSON and bytes, the same for the same seed.
+// Mutates requests, JSON and bytes; deterministic for a seed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tt::test {
 
-// A request in the parts that a mutation chooses from.
+// The parts of a request that mutations change.
 struct RequestParts {
   std::string method, target;
   std::vector<std::pair<std::string, std::string>> headers;
@@ -32,10 +32,10 @@ class Mutator {
     return values[below(values.size())];
   }
 
-  // One to three of: flipped bits, bytes taken out, doubled, replaced or put in,
-  // a cut end, a piece of `other`.
+  // One to three of: bits flipped, bytes removed, duplicated, replaced or inserted, the end
+  // truncated, a part of `other` inserted.
   std::string bytes(std::string text, std::string_view other);
-  // The same kind of document with a value changed, taken out, nested or doubled.
+  // The document with a value changed, removed, nested or duplicated.
   nlohmann::json document(nlohmann::json from);
   // The request with another method, path, query, header or body, and sometimes
   // with damaged bytes.

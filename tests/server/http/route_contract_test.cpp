@@ -19,7 +19,7 @@ constexpr std::string_view kContract = R"({
                 "get": {"parameters": [{"name": "sort", "in": "query"}]}, "delete": {}},
     "/a/{id}/b": {"post": {}}}})";
 
-TEST(RouteContract, KnowsTheMethodsOfAPath) {
+TEST(RouteContract, ReturnsMethodsOfPath) {
   const RouteContract contract(kContract);
   struct Case {
     const char* path;
@@ -40,23 +40,23 @@ TEST(RouteContract, KnowsTheMethodsOfAPath) {
   for (const auto& [path, methods] : cases) EXPECT_EQ(contract.methods_of(path), methods) << path;
 }
 
-TEST(RouteContract, RefusesParametersThatAnOperationDoesNotHave) {
+TEST(RouteContract, RejectsUnknownParameters) {
   const RouteContract contract(kContract);
   struct Case {
     const char* method;
     const char* target;
-    const char* why;  // null: it is taken
+    const char* why;  // null: accepted
   };
   const Case cases[] = {
       {"GET", "/a?q=1", nullptr},
       {"HEAD", "/a?q=1", nullptr},
-      {"GET", "/a?q=1&q=2", "\"q\" is given twice."},
-      {"GET", "/a?Q=1", "There is no parameter \"Q\" here; there are q."},
-      {"POST", "/a?q=1", "There is no parameter \"q\" here; this route takes none."},
+      {"GET", "/a?q=1&q=2", "\"q\" must be given only once."},
+      {"GET", "/a?Q=1", "Unknown parameter \"Q\"; known are q."},
+      {"POST", "/a?q=1", "Unknown parameter \"q\"; this route has none."},
       {"GET", "/a/x?limit=1&sort=y", nullptr},
-      {"GET", "/a/x?limit=1&id=y", "There is no parameter \"id\" here; there are limit, sort."},
+      {"GET", "/a/x?limit=1&id=y", "Unknown parameter \"id\"; known are limit, sort."},
       {"DELETE", "/a/x?limit=1", nullptr},
-      {"DELETE", "/a/x?sort=1", "There is no parameter \"sort\" here; there are limit."},
+      {"DELETE", "/a/x?sort=1", "Unknown parameter \"sort\"; known are limit."},
       {"PATCH", "/a/x?any=1", nullptr},
       {"GET", "/elsewhere?any=1", nullptr},
   };
@@ -74,13 +74,13 @@ TEST(RouteContract, RefusesParametersThatAnOperationDoesNotHave) {
   }
 }
 
-TEST(RouteContract, ReadsTheRealOne) {
+TEST(RouteContract, ParsesShippedContract) {
   const RouteContract contract(openapi_json());
   EXPECT_EQ(contract.methods_of("/api/v1/health"), "GET, HEAD");
   EXPECT_EQ(contract.methods_of("/api/v1/sessions/x"), "DELETE, GET, HEAD, PATCH");
 }
 
-TEST(RouteContract, IsWhatTheServerHoldsRequestsTo) {
+TEST(RouteContract, IsEnforcedByServer) {
   test::TestServerOptions options;
   options.model = "/nonexistent/model.gguf";
   test::TestServer server(options);

@@ -10,9 +10,9 @@
 namespace tt {
 namespace {
 
-class Page : public ::testing::Test {
+class StaticFilesTest : public ::testing::Test {
  protected:
-  Page() {
+  StaticFilesTest() {
     std::filesystem::create_directories(folder.path() / "dist" / "assets");
     write("dist/index.html", "<!doctype html>");
     write("dist/assets/main-1a2b.js", "let x");
@@ -26,7 +26,7 @@ class Page : public ::testing::Test {
   StaticFiles files{folder.path() / "dist"};
 };
 
-TEST_F(Page, ServesFilesWithTypeAndCaching) {
+TEST_F(StaticFilesTest, ServesFilesWithTypeAndCacheControl) {
   struct Case {
     const char* path;
     const char* body;
@@ -52,7 +52,7 @@ TEST_F(Page, ServesFilesWithTypeAndCaching) {
   }
 }
 
-TEST_F(Page, NothingLeadsOutOfTheFolder) {
+TEST_F(StaticFilesTest, RejectsPathsOutsideTheFolder) {
   using namespace std::string_view_literals;
   for (const std::string_view path :
        {"/../secret.txt"sv, "/assets/../../secret.txt"sv, "/assets/.hidden.js"sv, "//etc/passwd"sv,
@@ -62,7 +62,7 @@ TEST_F(Page, NothingLeadsOutOfTheFolder) {
   }
 }
 
-TEST_F(Page, WithoutABuiltPageItSaysHowToBuildIt) {
+TEST_F(StaticFilesTest, MissingPageShowsBuildInstructions) {
   const StaticFiles none(folder.path() / "nowhere");
   const auto file = none.find("/");
   ASSERT_TRUE(file.has_value());

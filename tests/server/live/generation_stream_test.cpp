@@ -1,5 +1,4 @@
-// POST /api/v1/generate with "stream": server-sent events, and clients that do
-// not behave.
+// POST /api/v1/generate with "stream": server-sent events, and misbehaving clients.
 #include "server/live/generation_streams.h"
 
 #include <gtest/gtest.h>
@@ -22,14 +21,14 @@ struct SentEvent {
   json data;
 };
 
-// Throws nothing away: what is no event fails the test.
+// Fails the test for anything that is not an event or a comment.
 std::vector<SentEvent> parse_events(const std::string& text) {
   std::vector<SentEvent> events;
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = text.find("\n\n", at);
     if (end == std::string::npos) {
-      ADD_FAILURE() << "half an event: " << text.substr(at);
+      ADD_FAILURE() << "incomplete event: " << text.substr(at);
       break;
     }
     const std::string one = text.substr(at, end - at);
@@ -49,7 +48,7 @@ json streamed(int tokens) {
           {"seed", 1},           {"stream", true}};
 }
 
-// Reads an answer until `enough` says so (then hangs up) or it ends.
+// Reads a response until it ends, or until `enough` returns true and it disconnects.
 struct Reader {
   explicit Reader(const TestServer& server, const json& body,
                   std::function<bool(const std::string&)> enough = {})
@@ -96,9 +95,9 @@ class Stream : public ::testing::Test {
   Stream() { need_backends(); }
 };
 
-TEST_F(Stream, TellsASessionFromItsFirstStateToItsLast) {
+TEST_F(Stream, SendsAllEventsFromQueuedToDone) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   Reader reader(server, streamed(8));
   reader.thread.join();
   EXPECT_EQ(reader.status, 200);
@@ -132,7 +131,7 @@ TEST_F(Stream, TellsASessionFromItsFirstStateToItsLast) {
   const json session = server.get("/api/v1/sessions/" + id).body;
   EXPECT_EQ(steps, session["steps"]);
   EXPECT_EQ(tokens, session["tokens"]);
-  // Its steps are told as the interface tells them afterwards.
+  // Step events equal the steps that REST returns afterwards.
   const json recorded = server.get("/api/v1/sessions/" + id + "/steps").body["steps"];
   for (const SentEvent& event : events) {
     if (event.name != "step") continue;
@@ -143,9 +142,9 @@ TEST_F(Stream, TellsASessionFromItsFirstStateToItsLast) {
   }
 }
 
-TEST_F(Stream, AClientThatGoesAwayCancels) {
+TEST_F(Stream, ClientDisconnectCancelsGeneration) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const auto tokens_seen = [](const std::string& text) {
     return text.find("\"generated\":true") != std::string::npos;
   };
@@ -158,9 +157,9 @@ TEST_F(Stream, AClientThatGoesAwayCancels) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + reader.id()).body["state"], "cancelled");
 }
 
-TEST_F(Stream, ARequestThatWaitsIsToldItsPositionAndGoesWithItsClient) {
+TEST_F(Stream, QueuedRequestReportsPositionAndIsCancelledOnDisconnect) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string first =
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
   ASSERT_TRUE(eventually([&] { return server.state_of(first)["state"] == "running"; }));
@@ -169,7 +168,7 @@ TEST_F(Stream, ARequestThatWaitsIsToldItsPositionAndGoesWithItsClient) {
   };
   Reader waits(server, streamed(3));
   ASSERT_TRUE(eventually([&] { return queued(waits.so_far()); }));
-  // One behind it hangs up while it waits.
+  // A later request disconnects while it is queued.
   Reader leaves(server, streamed(3), queued);
   leaves.thread.join();
   const json left = server.when_ended(leaves.id());
@@ -188,16 +187,16 @@ TEST_F(Stream, ARequestThatWaitsIsToldItsPositionAndGoesWithItsClient) {
   EXPECT_EQ(states, (std::vector<std::string>{"queued", "running", "done"}));
 }
 
-TEST_F(Stream, WhatIsRefusedIsNoStream) {
+TEST_F(Stream, RejectedRequestReturnsProblem) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   json body = streamed(3);
   body["colour"] = 1;
   Answer answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(answer.type, "application/problem+json");
   body = streamed(3);
-  body["model"] = "nobody";
+  body["model"] = "unknown";
   answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 400);
   body = streamed(3);
@@ -205,7 +204,7 @@ TEST_F(Stream, WhatIsRefusedIsNoStream) {
   answer = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(answer.status, 422);
 
-  // As many as there may be at a time, and one more.
+  // The maximum number of streams, and one more.
   const std::string first =
       server.generate({{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}});
   std::vector<std::unique_ptr<Reader>> readers;
@@ -218,7 +217,7 @@ TEST_F(Stream, WhatIsRefusedIsNoStream) {
   answer = server.post("/api/v1/generate", streamed(1).dump());
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body["code"], "queue_full");
-  EXPECT_EQ(server.get("/api/v1/health").status, 200) << "others are served";
+  EXPECT_EQ(server.get("/api/v1/health").status, 200) << "other requests must be served";
   server.del("/api/v1/generate/" + first);
   for (auto& reader : readers) {
     reader->thread.join();
@@ -226,9 +225,9 @@ TEST_F(Stream, WhatIsRefusedIsNoStream) {
   }
 }
 
-TEST_F(Stream, EndsWhenTheServerStops) {
+TEST_F(Stream, EndsWhenServerStops) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   Reader running(server, streamed(900));
   ASSERT_TRUE(
       eventually([&] { return running.so_far().find("\"generated\":true") != std::string::npos; }));
@@ -247,13 +246,13 @@ JobStatus status_of(JobState state) {
   return status;
 }
 
-TEST(GenerationStreams, AReaderThatIsSlowLosesAndIsTold) {
+TEST(GenerationStreams, SlowReaderLosesTokensAndGetsLossEvent) {
   GenerationStreams streams;
   const auto stream = streams.open("a");
   streams.on_state(status_of(JobState::Queued));
   streams.on_state(status_of(JobState::Running));
   const std::string large(100'000, 'x');
-  constexpr std::uint64_t kTokens = 100;  // more than fit
+  constexpr std::uint64_t kTokens = 100;  // more than the buffer holds
   for (std::uint64_t i = 0; i < kTokens; ++i) streams.on_token("a", Token{}, large);
   streams.on_state(status_of(JobState::Done));
   EXPECT_FALSE(stream->ended());
@@ -265,7 +264,7 @@ TEST(GenerationStreams, AReaderThatIsSlowLosesAndIsTold) {
     tokens += event.name == "token" ? 1u : 0u;
     states += event.name == "state" ? 1u : 0u;
   }
-  EXPECT_EQ(states, 3U) << "always told";
+  EXPECT_EQ(states, 3U) << "state events are never dropped";
   EXPECT_GT(lost, 0U);
   EXPECT_LE(tokens * large.size(), GenerationStream::kMostBytes);
   EXPECT_EQ(tokens + lost, kTokens);
@@ -273,7 +272,7 @@ TEST(GenerationStreams, AReaderThatIsSlowLosesAndIsTold) {
   EXPECT_EQ(stream->read(1ms), "");
 }
 
-TEST(GenerationStreams, ALongSilenceIsBrokenByAComment) {
+TEST(GenerationStreams, SendsKeepAliveComments) {
   GenerationStreams streams(20ms);
   const auto stream = streams.open("a");
   streams.on_state(status_of(JobState::Queued));
@@ -284,7 +283,7 @@ TEST(GenerationStreams, ALongSilenceIsBrokenByAComment) {
   EXPECT_TRUE(beat.ends_with("\n\n"));
 }
 
-TEST(GenerationStreams, OtherSessionsAreNotHeard) {
+TEST(GenerationStreams, IgnoresEventsOfOtherSessions) {
   GenerationStreams streams;
   const auto stream = streams.open("a");
   streams.on_token("b", Token{}, "x");

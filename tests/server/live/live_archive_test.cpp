@@ -1,4 +1,4 @@
-// Pieces of a session's file, one after the other, are all of it.
+// Consecutive batches read from a session file contain all of its rows.
 #include "server/live/live_archive.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// An archive that is asked one thing at a time.
+// A synchronous wrapper: one request at a time.
 class Asker {
  public:
   explicit Asker(std::filesystem::path file)
@@ -72,7 +72,7 @@ Tale whole(Asker& asker, LiveKinds kinds, LivePosition at = {}) {
       } else if (const auto* step = std::get_if<StepRecordPtr>(&record)) {
         EXPECT_EQ((*step)->index(), at.step++);
         tale.steps.push_back((*step)->index());
-        // The tokens that it evaluated came before.
+        // The tokens that the step evaluated come first.
         if (kinds.token) {
           EXPECT_GE(at.token, (*step)->first_token() + 1);
         }
@@ -85,7 +85,7 @@ Tale whole(Asker& asker, LiveKinds kinds, LivePosition at = {}) {
   return tale;
 }
 
-// 3000 steps of a token each: the answer counts, in characters that need two tokens.
+// `steps` steps of one generated token each; every character needs two tokens.
 std::filesystem::path long_session(const TempFolder& folder, std::uint32_t steps,
                                    SessionState state) {
   SessionInfo info = SmallSession::small_info();
@@ -107,7 +107,7 @@ std::filesystem::path long_session(const TempFolder& folder, std::uint32_t steps
     step.n_tokens = 1;
     EXPECT_TRUE((*writer)->add_step(step).has_value());
   }
-  // Held back to the end, as it might have become a stop string.
+  // Held back to the end: it is a prefix of the stop string.
   const Token last{.index = steps, .generated = true, .text = "nev"};
   EXPECT_TRUE((*writer)->add_tokens({&last, 1}).has_value());
   info.state = state;
@@ -119,7 +119,7 @@ std::filesystem::path long_session(const TempFolder& folder, std::uint32_t steps
   return path;
 }
 
-TEST(LiveArchive, TellsAllOfASessionInPieces) {
+TEST(LiveArchive, ReturnsWholeSessionInBatches) {
   const TempFolder folder;
   Asker asker(long_session(folder, 3000, SessionState::Done));
   const Tale tale = whole(asker, {.token = true, .step = true, .op = true});
@@ -134,7 +134,7 @@ TEST(LiveArchive, TellsAllOfASessionInPieces) {
   EXPECT_EQ(tale.tokens[3001]["type"], "text");
   EXPECT_EQ(tale.tokens[3001]["index"], 3001);
 
-  // From anywhere the same, in the middle of a character, too.
+  // The same rows from any position, also in the middle of a character.
   for (const std::uint32_t from : {1u, 777u, 2999u, 3001u, 3002u}) {
     const Tale part = whole(asker, {.token = true}, {.token = from});
     EXPECT_EQ(part.tokens, std::vector<json>(tale.tokens.begin() + from, tale.tokens.end()))
@@ -144,16 +144,16 @@ TEST(LiveArchive, TellsAllOfASessionInPieces) {
   EXPECT_EQ(whole(asker, {.routing = true}, {.step = 2990}).steps.size(), 10u);
 }
 
-TEST(LiveArchive, OfARunningSessionTellsWhatIsWritten) {
+TEST(LiveArchive, RunningSessionReturnsCommittedRows) {
   const TempFolder folder;
   Asker asker(long_session(folder, 10, SessionState::Running));
   const Tale tale = whole(asker, {.token = true, .step = true});
-  EXPECT_EQ(tale.tokens.size(), 11u);  // and no rest: more may follow
+  EXPECT_EQ(tale.tokens.size(), 11u);  // without the held-back text: more tokens may follow
   EXPECT_EQ(tale.tokens.back()["text"], "");
   EXPECT_EQ(tale.steps.size(), 10u);
 }
 
-TEST(LiveArchive, SaysWhatCannotBeRead) {
+TEST(LiveArchive, ReportsUnreadableRows) {
   const TempFolder folder;
   Asker nothing(folder / "none.ttrace");
   EXPECT_TRUE(nothing.ask({.client = ClientId{1}, .session = "s"}).error);

@@ -1,5 +1,5 @@
-// What live clients hear: the rules of api/live.md, against a door, an engine and files
-// that a test plays.
+// Messages to live clients by the rules of api/live.md, with a fake front end, engine and
+// session file.
 #include "server/live/live_clients.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@
 namespace tt::test {
 namespace {
 
-// Steps begin, are seen in flight and are written; tokens are made; one client
-// reads everything, one comes, reads a little and vanishes, at random.
-TEST(LiveClients, WhoComesAndGoesEndsWithWhatOneHasWhoNeverLeft) {
+// Steps begin, are seen in flight and are written; tokens are generated; one client reads
+// everything, another connects, reads a little and disconnects at random.
+TEST(LiveClients, ReconnectingClientReceivesSameDataAsConnectedOne) {
   int resumed_in_flight = 0, read_from_files = 0;
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 dice(seed);
-    // A log so small that most of what is missed is only in the file.
+    // A small log: most of the missed events are only in the file.
     LiveStage stage({.window = 2000, .log_bytes = seed % 2 == 0 ? 3000u : 16u << 20});
     LiveReader steady{stage, 1000}, restless{stage, 2000};
     stage.state("a", JobState::Running);
@@ -46,7 +46,7 @@ TEST(LiveClients, WhoComesAndGoesEndsWithWhatOneHasWhoNeverLeft) {
     };
     steady.connect(kAllKinds, {{"from", {{"token", 0}}}});
     const auto steps = static_cast<std::uint32_t>(2 + dice() % 8);
-    std::vector<Step> waiting;  // run, but not yet written
+    std::vector<Step> waiting;  // executed, but not yet written
     const auto write_one = [&] {
       if (waiting.empty()) return;
       stage.step("a", waiting.front());
@@ -74,7 +74,7 @@ TEST(LiveClients, WhoComesAndGoesEndsWithWhatOneHasWhoNeverLeft) {
     EXPECT_TRUE(steady.heard.lost.empty()) << steady.heard.lost;
     EXPECT_TRUE(restless.heard.lost.empty()) << restless.heard.lost;
     EXPECT_TRUE(restless.heard.same_rows(steady.heard));
-    // And both with what was written.
+    // Both equal the written session.
     ASSERT_EQ(steady.heard.tokens.size(), stage.file_tokens.size());
     ASSERT_EQ(steady.heard.steps.size(), steps);
     for (const Step& step : stage.file_steps) {
@@ -99,7 +99,7 @@ TEST(LiveClients, WhoComesAndGoesEndsWithWhatOneHasWhoNeverLeft) {
   EXPECT_GT(read_from_files, 1000);
 }
 
-TEST(LiveClients, BeginsWithWhatComesNextOrWhereItIsTold) {
+TEST(LiveClients, SubscriptionStartsAtNextEventOrRequestedPosition) {
   LiveStage stage;
   stage.state("a", JobState::Running);
   for (std::uint32_t id = 0; id < 3; ++id) {
@@ -113,7 +113,7 @@ TEST(LiveClients, BeginsWithWhatComesNextOrWhereItIsTold) {
   EXPECT_EQ(subscribed["number"], 1);
   EXPECT_EQ(subscribed["thin"], "none");
 
-  // A kind that comes later begins then; `from` begins there, under the same number.
+  // A kind added later starts at the next event; `from` sets the start. The number stays.
   stage.token("a");
   stage.say(kMe, subscribe({"step"}, {{"thin", "latest"}}));
   subscribed = stage.events(kMe).at(0);
@@ -132,7 +132,7 @@ TEST(LiveClients, BeginsWithWhatComesNextOrWhereItIsTold) {
   EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 2, 3}));
 }
 
-TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
+TEST(LiveClients, WithdrawsOpsThatChanged) {
   LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
@@ -151,7 +151,7 @@ TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
     stage.clients.flush();
     take(kMe);
   };
-  // Fewer ops, other times, none at all, or cancelled: what was seen does not hold.
+  // The written step has fewer ops, other times or no ops: the in-flight ops are withdrawn.
   stage.flight = part_of("a", live_step(0, 10), 8);
   stage.clients.look();
   write(live_step(0, 5));
@@ -173,8 +173,8 @@ TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
   EXPECT_TRUE(heard.ops[2].complete);
   EXPECT_TRUE(heard.ops[2].end.empty());
 
-  // On a new connection: the times of a step in which its graph was learned may
-  // have been written twice, so they are told anew; those of others hold.
+  // On a new connection: the times of a step whose graph was being learned may have been
+  // written twice, so they are withdrawn and sent again; those of other steps are kept.
   for (const Timing timing : {Timing::Learned, Timing::Fast}) {
     const auto id = static_cast<std::uint32_t>(stage.file_steps.size());
     stage.flight = part_of("a", live_step(id, 10), 4);
@@ -197,7 +197,7 @@ TEST(LiveClients, WithdrawsWhatTurnedOutOtherwise) {
   }
 }
 
-TEST(LiveClients, AWideStepIsSentInFramesOfSoManyRows) {
+TEST(LiveClients, LargeStepIsSplitIntoFrames) {
   LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
@@ -224,7 +224,7 @@ TEST(LiveClients, AWideStepIsSentInFramesOfSoManyRows) {
   EXPECT_EQ(heard.routing[0].size(), 6000u);
 }
 
-TEST(LiveClients, ADamagedRowIsCountedAndTheNextGoesOn) {
+TEST(LiveClients, DamagedRowIsReportedAsLoss) {
   LiveStage stage;
   stage.state("a", JobState::Running);
   for (std::uint32_t id = 0; id < 3; ++id) stage.step("a", live_step(id, 4));
@@ -244,7 +244,7 @@ TEST(LiveClients, ADamagedRowIsCountedAndTheNextGoesOn) {
             (std::vector<std::string>{"hello", "subscribed", "state", "step", "loss", "step"}));
 }
 
-TEST(LiveClients, TellsOfASessionThatHasEndedAndOfOneThatIsNone) {
+TEST(LiveClients, HandlesEndedAndUnknownSessions) {
   LiveStage stage;
   for (std::uint32_t id = 0; id < 2; ++id) {
     stage.file_tokens.push_back(Token{.index = id, .text = {}});
@@ -267,7 +267,7 @@ TEST(LiveClients, TellsOfASessionThatHasEndedAndOfOneThatIsNone) {
   EXPECT_EQ(events.back()["state"], "recovered");
   EXPECT_EQ(stage.clients.counts().subscriptions, 0u);
 
-  // Without `from` nothing comes next but how it ended.
+  // Without `from` only the final state is sent.
   stage.say(kMe, subscribe({"token", "step", "op"}));
   for (int i = 0; i < 10; ++i) {
     stage.read_one();
@@ -283,7 +283,7 @@ TEST(LiveClients, TellsOfASessionThatHasEndedAndOfOneThatIsNone) {
   EXPECT_EQ(refused[0]["code"], "not_live");
   EXPECT_EQ(refused[0]["session"], "a");
 
-  // Another program's, which goes on elsewhere.
+  // A session that another process is recording.
   stage.has_file = true;
   stage.file_state = SessionState::Running;
   stage.say(kMe, subscribe({"token"}, {{"from", json::object()}}));
@@ -294,7 +294,7 @@ TEST(LiveClients, TellsOfASessionThatHasEndedAndOfOneThatIsNone) {
   EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"subscribed", "token", "token", "error"}));
 }
 
-TEST(LiveClients, AStarHearsOfEverySessionWithANumberOfItsOwn) {
+TEST(LiveClients, WildcardSubscribesToEverySession) {
   LiveStage stage({.subscriptions = 3});
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
@@ -317,7 +317,7 @@ TEST(LiveClients, AStarHearsOfEverySessionWithANumberOfItsOwn) {
   stage.clients.token("a", Token{}, "x");
   stage.clients.flush();
   EXPECT_EQ(stage.types(kMe), (std::vector<std::string>{"token", "token"}));
-  // More than it may have at a time are counted.
+  // Sessions above the limit are counted as lost.
   for (const char* id : {"c", "d", "e"}) stage.state(id, JobState::Queued);
   stage.clients.flush();
   events = stage.events(kMe);
@@ -336,12 +336,12 @@ TEST(LiveClients, AStarHearsOfEverySessionWithANumberOfItsOwn) {
   EXPECT_TRUE(stage.events(kMe).empty());
 }
 
-TEST(LiveClients, StatesAndProgressAreTheNewestAndNeverGoBack) {
+TEST(LiveClients, StateAndProgressNeverGoBackwards) {
   LiveStage stage({.window = 400});
   stage.clients.opened(kMe);
   stage.statuses["a"].id = "a";
   stage.statuses["a"].state = JobState::Running;
-  stage.say(kMe, subscribe({"progress"}));  // before the event that it is queued was handled
+  stage.say(kMe, subscribe({"progress"}));  // before the queued event is handled
   stage.clients.flush();
   EXPECT_EQ(stage.events(kMe).back()["state"], "running");
   JobStatus status;

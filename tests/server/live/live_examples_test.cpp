@@ -1,4 +1,4 @@
-// The examples of docs/live-examples against the real server: they say what REST says.
+// Runs docs/live-examples against the real server: their output equals the REST data.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,17 +11,17 @@
 namespace tt::test {
 namespace {
 
-// The command, and whether the server compresses what it sends.
+// The command, and whether the server compresses messages.
 class LiveExamples : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
-TEST_P(LiveExamples, PrintTheAnswerAndCountTheOps) {
+TEST_P(LiveExamples, PrintTextAndOpCount) {
   need_backends();
   const auto& [program, deflate] = GetParam();
   TestServerOptions options;
   options.door.websocket_deflate = deflate;
   TestServer server(options);
-  ASSERT_TRUE(server.loaded());
-  // More than the window: whoever does not acknowledge stands still.
+  ASSERT_TRUE(server.wait_until_loaded());
+  // More than the window: a client that does not acknowledge would stall.
   const std::string id = server.generate(
       {{"prompt", "Once"}, {"max_tokens", 300}, {"ignore_eos", true}, {"temperature", 0}});
   const std::string command =

@@ -65,8 +65,8 @@ void LiveHeard::add(const OpsFrame& frame) {
   EXPECT_EQ(frame.subscription, number);
   reach(frame.step.v);
   HeardOps& whole = ops[frame.step.v];
-  // Behind a complete step only what replaces it on a new connection, or the empty
-  // frame that says once more that it is complete.
+  // After a complete step only a replacement on a new connection, or an empty frame that
+  // repeats the completion.
   EXPECT_TRUE(!whole.complete || frame.withdrawn || (frame.complete && frame.begin.empty()))
       << frame.step.v;
   if (frame.withdrawn) {

@@ -1,6 +1,6 @@
-// What one live client heard of one session, over all of its connections: rows
-// put together as api/live.md says, and the position to go on from. Fails the
-// test for a gap, a duplicate, or what comes in the wrong order.
+// Everything one live client received of one session over all of its connections: the rows,
+// assembled as api/live.md specifies, and the position for resuming. Fails the test for a gap,
+// a duplicate or a wrong order.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ struct HeardOps {
   bool complete = false;
   friend bool operator==(const HeardOps&, const HeardOps&) = default;
 };
-// Layer, token, expert, rank, score; a score that was not recorded as -1.
+// Layer, token, expert, rank, score; -1 when the score was not recorded.
 using HeardRoute = std::tuple<std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t, float>;
 
 class LiveHeard {
  public:
   using json = nlohmann::json;
 
-  // Every row; equal for two clients that heard the same.
+  // All rows; equal for two clients that received the same.
   std::vector<json> tokens, steps;  // without "type"
-  std::string text;                 // the answer
+  std::string text;                 // the generated text
   std::map<std::uint32_t, HeardOps> ops;
   std::map<std::uint32_t, std::vector<HeardRoute>> routing;
 
@@ -38,9 +38,9 @@ class LiveHeard {
   std::vector<json> progress;
   json lost = json::object();  // the last loss
   std::uint32_t number = 0;    // of the subscription
-  json at;                     // the position
+  json at;                     // position for resuming
   int partial_frames = 0, withdrawn = 0;
-  bool holes_allowed = false;  // a client that chose to be thinned
+  bool holes_allowed = false;  // the client subscribed with "thin"
 
   bool ended() const;
   bool same_rows(const LiveHeard& other) const;

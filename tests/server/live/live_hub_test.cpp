@@ -1,5 +1,5 @@
-// Events from several threads at once reach clients whole and in order; what a
-// client was too slow for comes from the session's file.
+// Events of several threads reach clients complete and in order; events that a client missed
+// are read from the session's file.
 #include "server/live/live_hub.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr ClientId kMe{1};
 
-// A hub that sends into a list, and finds files in a folder.
+// A hub that sends into a list and opens files of a folder.
 struct HubStage {
   void start(LiveLimits limits = {}) {
     hub.start(
@@ -35,7 +35,7 @@ struct HubStage {
                const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                                            bytes.size());
                if (opcode == Opcode::Text && text.contains("\"state\":\"done\"")) ended = true;
-               // Enough for two messages at a time: it is always behind.
+               // Acknowledges every message; the small window keeps the client behind.
                if (reads) say(R"({"type":"ack","bytes":)" + std::to_string(sent) + "}");
                return true;
              },
@@ -67,7 +67,7 @@ struct HubStage {
   void say(const std::string& text) {
     hub.on_message(kMe, std::as_bytes(std::span(text)), Opcode::Text);
   }
-  // After stop().
+  // Call after stop().
   LiveHeard heard() const {
     LiveHeard heard;
     for (const LiveMessage& message : messages) {
@@ -85,14 +85,14 @@ struct HubStage {
   std::atomic<std::uint16_t> closed = 0;
   std::atomic<int> looks = 0, pauses = 0;
   std::atomic<std::uint64_t> sent = 0;
-  std::vector<LiveMessage> messages;  // the hub's thread; read after stop()
+  std::vector<LiveMessage> messages;  // written by the hub's thread; read after stop()
   LiveHub hub;
 };
 
 constexpr const char* kEverything =
     R"({"type":"subscribe","session":"a","kinds":["token","step","op","progress"],"from":{}})";
 
-TEST(LiveHub, TakesEventsFromEveryThreadAndWhatIsMissedFromTheFile) {
+TEST(LiveHub, MergesEventsOfAllThreadsAndReadsMissedOnesFromFile) {
   HubStage stage;
   SessionInfo info = SmallSession::small_info();
   info.id = "a";
@@ -108,7 +108,7 @@ TEST(LiveHub, TakesEventsFromEveryThreadAndWhatIsMissedFromTheFile) {
       .addresses = std::vector<std::uint64_t>(graph->graph.tensors.size(), 0)};
   ASSERT_TRUE(writer.add_allocation(allocation).has_value());
 
-  // So little room that the client is behind all the time, and a log that forgets.
+  // A small window keeps the client behind, and the small log drops events.
   stage.start({.window = 2000, .session_log_bytes = 20'000});
   stage.hub.on_state(HubStage::status("a", JobState::Running));
   stage.hub.on_open(kMe, {});
@@ -167,7 +167,7 @@ TEST(LiveHub, TakesEventsFromEveryThreadAndWhatIsMissedFromTheFile) {
   EXPECT_FALSE(heard.progress.empty());
 }
 
-TEST(LiveHub, LooksOnlyWhileSomeoneWatchesARunningSession) {
+TEST(LiveHub, PollsInFlightStepOnlyWithSubscribers) {
   HubStage stage;
   stage.start();
   stage.hub.on_open(kMe, {});
@@ -179,7 +179,7 @@ TEST(LiveHub, LooksOnlyWhileSomeoneWatchesARunningSession) {
   EXPECT_GE(stage.looks, 5);
 }
 
-TEST(LiveHub, WithoutAClientNothingIsCopiedAndALaterOneKnowsWhereItIs) {
+TEST(LiveHub, WithoutClientsQueuesNothingButTracksPosition) {
   HubStage stage;
   stage.start();
   stage.hub.on_state(HubStage::status("a", JobState::Running));
@@ -196,9 +196,9 @@ TEST(LiveHub, WithoutAClientNothingIsCopiedAndALaterOneKnowsWhereItIs) {
   EXPECT_EQ(stage.heard().at, (json{{"token", 101}, {"step", 100}, {"op", 0}, {"routing", 0}}));
 }
 
-TEST(LiveHub, ATorrentIsBoundedAndWhatIsLostIsTold) {
+TEST(LiveHub, QueueIsLimitedAndLossesAreReported) {
   HubStage stage;
-  stage.hub.on_open(kMe, {});  // not started: nothing is taken out of the queue
+  stage.hub.on_open(kMe, {});  // not started: the queue is not drained
   stage.hub.on_state(HubStage::status("a", JobState::Running));
   stage.say(R"({"type":"subscribe","session":"a","kinds":["token"],"from":{}})");
   constexpr std::uint32_t kMany = 200'000;
@@ -206,7 +206,7 @@ TEST(LiveHub, ATorrentIsBoundedAndWhatIsLostIsTold) {
     stage.hub.on_token("a", Token{.index = i, .text = {}}, "x");
   EXPECT_LE(stage.hub.figures().queued_bytes, 16u << 20);
   stage.hub.on_state(HubStage::status("a", JobState::Done));
-  stage.start();  // and no file of it
+  stage.start();  // the session has no file
   for (int i = 0; i < 6000 && !stage.ended; ++i) std::this_thread::sleep_for(10ms);
   stage.hub.stop();
   std::uint64_t tokens = 0, lost = 0;
@@ -219,10 +219,10 @@ TEST(LiveHub, ATorrentIsBoundedAndWhatIsLostIsTold) {
   EXPECT_EQ(tokens + lost, kMany);
 }
 
-TEST(LiveHub, WhoseCommandsWaitIsNotRead) {
+TEST(LiveHub, ClientWithPendingCommandsIsPaused) {
   HubStage stage;
   stage.reads = false;
-  stage.held = true;  // the hub is at something else
+  stage.held = true;  // blocks the hub's thread
   stage.start({.commands = 1'000'000});
   stage.hub.on_open(kMe, {});
   while (!stage.sending) std::this_thread::sleep_for(1ms);
@@ -230,7 +230,7 @@ TEST(LiveHub, WhoseCommandsWaitIsNotRead) {
   EXPECT_EQ(stage.pauses, 0);
   stage.say(R"({"type":"unsubscribe","session":"a"})");
   EXPECT_EQ(stage.pauses, 1);
-  // Few, and many bytes.
+  // Few commands with many bytes.
   const ClientId other{2};
   stage.hub.on_open(other, {});
   const std::string large(kMostCommandBytes, ' ');
@@ -240,7 +240,7 @@ TEST(LiveHub, WhoseCommandsWaitIsNotRead) {
   stage.held = false;
   stage.held.notify_all();
   stage.hub.stop();
-  EXPECT_EQ(stage.closed, 0);  // for speed nobody has to go
+  EXPECT_EQ(stage.closed, 0);  // sending too fast does not close the connection
   EXPECT_EQ(stage.messages.size(), 1u + 64u);
   EXPECT_EQ(stage.pauses, 2);
 }

@@ -1,5 +1,5 @@
-// What a live client may take, ask and cost: the limits of api/live.md, against a door, an
-// engine and files that a test plays.
+// The limits for live clients in api/live.md, with a fake front end, engine and
+// session file.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@
 namespace tt::test {
 namespace {
 
-TEST(LiveClientLimits, NoMoreIsOnTheWayThanTheWindow) {
+TEST(LiveClientLimits, UnacknowledgedBytesStayWithinWindow) {
   LiveStage stage({.window = 3000});
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);
@@ -29,7 +29,7 @@ TEST(LiveClientLimits, NoMoreIsOnTheWayThanTheWindow) {
     ASSERT_LE(on_the_way(), 3000u);
   }
   EXPECT_GT(on_the_way(), 2500u);
-  // Answers come all the same.
+  // Replies to commands are sent regardless of the window.
   stage.say(kMe, {{"type", "unsubscribe"}, {"session", "b"}});
   EXPECT_EQ(LiveStage::event_of(stage.outbox[kMe].back())["type"], "unsubscribed");
   // Each acknowledged byte makes room for another one.
@@ -42,7 +42,7 @@ TEST(LiveClientLimits, NoMoreIsOnTheWayThanTheWindow) {
   EXPECT_EQ(stage.clients.counts().lost, 0u);
 }
 
-TEST(LiveClientLimits, WhoAsksForTheNewestIsThinnedByCount) {
+TEST(LiveClientLimits, ThinnedClientGetsLatestDataAndLossCounts) {
   LiveStage stage({.window = 4000});
   stage.state("a", JobState::Running);
   LiveReader thin{stage, 1000};
@@ -72,7 +72,7 @@ TEST(LiveClientLimits, WhoAsksForTheNewestIsThinnedByCount) {
   std::size_t complete = 0;
   for (const auto& [id, ops] : heard.ops) complete += ops.complete ? 1 : 0;
   EXPECT_EQ(complete + heard.lost["ops"].get<std::size_t>(), 200u);
-  // It is always the newest that comes, and it comes whole.
+  // The newest step is always sent, completely.
   EXPECT_EQ(heard.steps.back()["step"], 199);
   EXPECT_EQ(heard.ops.at(199).end.size(), 30u);
   EXPECT_EQ(stage.clients.counts().lost,
@@ -80,11 +80,11 @@ TEST(LiveClientLimits, WhoAsksForTheNewestIsThinnedByCount) {
                 heard.lost["ops"].get<std::size_t>() + heard.lost["routing"].get<std::size_t>());
 }
 
-TEST(LiveClientLimits, WhatNothingRecordsIsKeptForAWhileAndThenCounted) {
+TEST(LiveClientLimits, UnrecordedEventsAreBufferedThenCountedAsLost) {
   LiveStage stage({.window = 3000, .session_log_bytes = 10'000});
   stage.has_file = false;
   stage.state("a", JobState::Running);
-  for (int i = 0; i < 5; ++i) stage.token("a");  // before anyone came
+  for (int i = 0; i < 5; ++i) stage.token("a");  // before the first client
   LiveReader slow{stage, 1000};
   slow.heard.holes_allowed = true;
   slow.connect({"token"}, {{"from", {{"token", 0}}}});
@@ -107,20 +107,20 @@ TEST(LiveClientLimits, WhatNothingRecordsIsKeptForAWhileAndThenCounted) {
   EXPECT_EQ(slow.heard.tokens.back()["index"], 1004);
 }
 
-TEST(LiveClientLimits, WhoBreaksTheRulesIsToldAndThenHasToGo) {
+TEST(LiveClientLimits, ViolationsAreReportedThenCloseTheConnection) {
   LiveStage stage({.commands = 20, .commands_per_second = 10});
   stage.clients.opened(kMe);
   stage.events(kMe);
-  // Acknowledging what was not sent: once an error, twice the end.
+  // Acknowledging bytes that were not sent: first an error, then the connection is closed.
   for (const int code : {0, 1008}) {
     stage.say(kMe, {{"type", "ack"}, {"bytes", 1'000'000}});
     EXPECT_EQ(stage.events(kMe).at(0)["code"], "bad_ack");
     EXPECT_EQ(stage.closed[kMe], code);
   }
   stage.say(kMe, {{"type", "unsubscribe"}, {"session", "a"}});
-  EXPECT_TRUE(stage.events(kMe).empty());  // it is not listened to any more
+  EXPECT_TRUE(stage.events(kMe).empty());  // its commands are ignored after the close
 
-  // Nonsense is answered nine times.
+  // Nine invalid commands get an error; the tenth closes the connection.
   stage.clients.opened(kOther);
   stage.events(kOther);
   for (int i = 0; i < 9; ++i) {
@@ -131,7 +131,7 @@ TEST(LiveClientLimits, WhoBreaksTheRulesIsToldAndThenHasToGo) {
   stage.clients.said(kOther, "");
   EXPECT_EQ(stage.closed[kOther], 1008);
 
-  // So many commands at once; what is said faster than so many a second is heard later.
+  // A burst of 20 commands; above 10 per second, reading is paused.
   const ClientId hasty{3};
   stage.clients.opened(hasty);
   stage.events(hasty);
@@ -142,16 +142,16 @@ TEST(LiveClientLimits, WhoBreaksTheRulesIsToldAndThenHasToGo) {
   };
   say(20);
   EXPECT_FALSE(stage.paused.contains(hasty));
-  say(1);  // one too many: it is read again when it may say ten
+  say(1);  // one too many: paused until ten commands are allowed again
   EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(1100));
   stage.now += std::exchange(stage.paused[hasty], {});
   say(10);
   EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(0));
-  say(5);  // which were on the way
+  say(5);  // already in transit
   EXPECT_EQ(stage.paused[hasty], std::chrono::milliseconds(1500));
   EXPECT_FALSE(stage.closed.contains(hasty));
 
-  // Who asks and does not read fills the door's queue, and has to go.
+  // A client that sends commands without reading fills the send queue and is closed.
   const ClientId deaf{4};
   stage.clients.opened(deaf);
   stage.door_is_full = true;
@@ -159,7 +159,7 @@ TEST(LiveClientLimits, WhoBreaksTheRulesIsToldAndThenHasToGo) {
   EXPECT_EQ(stage.closed[deaf], 1008);
 }
 
-TEST(LiveClientLimits, NothingIsKeptForThoseThatAreGone) {
+TEST(LiveClientLimits, StateOfDisconnectedClientsIsReleased) {
   LiveStage stage;
   stage.clients.opened(kMe);
   stage.state("a", JobState::Running);

@@ -32,7 +32,7 @@ LiveListener::json LiveListener::read_event() {
     const WsFrame frame = read();
     if (frame.opcode == kText) return json::parse(frame.payload);
     if (frame.opcode != kBinary) {
-      ADD_FAILURE() << "the connection ended with frame " << frame.opcode;
+      ADD_FAILURE() << "the connection was closed with opcode " << frame.opcode;
       return {};
     }
   }
@@ -55,7 +55,7 @@ bool LiveListener::hear(const std::string& session, LiveHeard& heard) {
 void LiveListener::hear_to_the_end(const std::string& session, LiveHeard& heard) {
   while (!heard.ended() && !::testing::Test::HasFatalFailure()) {
     if (!hear(session, heard)) {
-      ADD_FAILURE() << "the connection ended before the session";
+      ADD_FAILURE() << "the connection was closed before the session ended";
       return;
     }
   }

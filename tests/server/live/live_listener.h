@@ -1,5 +1,5 @@
-// A live client of the real server, made of a plain socket: reads when the test
-// says so, and acknowledges as a good client does.
+// A live client of the real server on a plain socket. Reads only when called, and acknowledges
+// received bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class LiveListener {
   WsClient& socket() { return socket_; }
 
   void say(const json& message) { socket_.send(kText, message.dump()); }
-  // The next message; opcode -1 or kClose: the connection ended.
+  // The next message; opcode -1 or kClose: the connection was closed.
   WsFrame read();
   // The next text message.
   json read_event();
-  // Reads one message into what was heard of `session`; false: the connection ended.
+  // Reads one message and adds it when it belongs to `session`. False: the connection was closed.
   bool hear(const std::string& session, LiveHeard& heard);
   void hear_to_the_end(const std::string& session, LiveHeard& heard);
 

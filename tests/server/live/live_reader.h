@@ -1,4 +1,4 @@
-// A live client that a test plays on a stage.
+// A simulated live client for unit tests of LiveClients.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@ inline json subscribe(const json& kinds, const json& more = json::object()) {
   return command;
 }
 
-// A client of the stage over several connections, that reads when it likes.
+// A client with several successive connections; reads when called.
 struct LiveReader {
   LiveStage& stage;
-  std::uint32_t connections;  // so far, from a number of its own
+  std::uint32_t connections;  // id of the current connection; its start value is unique per client
   ClientId id{};
   bool connected = false;
   std::uint64_t received = 0;
@@ -36,7 +36,7 @@ struct LiveReader {
     if (!heard.at.is_null()) command["from"] = heard.at;
     stage.say(id, command);
   }
-  // Takes up to `most` messages of what was sent.
+  // Receives up to `most` of the sent messages.
   void read(std::size_t most) {
     auto& box = stage.outbox[id];
     const std::size_t count = std::min(most, box.size());
@@ -51,7 +51,7 @@ struct LiveReader {
     box.erase(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(count));
   }
   void acknowledge() { stage.say(id, {{"type", "ack"}, {"bytes", received}}); }
-  // What was on its way is lost with the connection.
+  // Drops the connection and all messages in transit.
   void vanish() {
     stage.clients.closed(id);
     stage.outbox.erase(id);

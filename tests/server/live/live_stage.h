@@ -1,5 +1,5 @@
-// LiveClients with everything around it played by the test: a door with as much
-// room as it says, a step in flight, and files that are read when it says.
+// LiveClients with fakes controlled by the test: a front end that can be full, a step in
+// flight, and a session file that is read on demand.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,7 @@ namespace tt::test {
 
 using nlohmann::json;
 
-// A graph with as many ops as anyone needs here and one layer that routes each
-// token to two experts.
+// A graph with one layer that routes each token to two experts.
 KnownGraphPtr routed_graph();
 
 struct LiveStage {
@@ -28,13 +27,13 @@ struct LiveStage {
 
   void state(const std::string& id, JobState job_state);
   void say(ClientId id, const json& message) { clients.said(id, message.dump()); }
-  // What came since; text only.
+  // Text messages sent since the last call.
   std::vector<json> events(ClientId id);
   std::vector<std::string> types(ClientId id);
   static json event_of(const LiveMessage& message);
-  // Reads as much of the oldest request as the test says is a piece.
+  // Serves up to `most_records` records of the oldest read request.
   void read_one(std::size_t most_records = 3);
-  // A token or step happens, and is written at the same moment.
+  // Reports a token or step, and writes it to the file at the same time.
   void token(const std::string& session);
   void step(const std::string& session, const Step& step);
 
@@ -53,7 +52,7 @@ struct LiveStage {
   LiveClients clients;
 };
 
-// With routing of its one token, and times that say which op it is.
+// A step with routing of its one token and a distinct time for each op.
 Step live_step(std::uint32_t id, std::size_t ops);
 
 StepInFlight part_of(const std::string& session, const Step& step, std::size_t ops);

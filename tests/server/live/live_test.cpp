@@ -1,5 +1,5 @@
-// The live half: what a WebSocket client hears equals what the file has and what
-// REST says, whatever the client does meanwhile.
+// The live API: the data a WebSocket client receives equals the session file and the REST
+// responses, whatever the client does in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ json long_answer(int tokens) {
   return {{"prompt", "Once"}, {"max_tokens", tokens}, {"ignore_eos", true}, {"temperature", 0}};
 }
 
-// Every row of the session's file from `first_step` on, read on another way than the server does.
+// Compares with the session file from `first_step` on, read independently of the server.
 void expect_as_recorded(const TestServer& server, const std::string& id, const LiveHeard& heard,
                         std::uint32_t first_step = 0) {
   const auto reader = server.sessions.open(id);
@@ -53,7 +53,8 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const L
       ASSERT_EQ(told.begin.front(), step.first_op);
       ASSERT_TRUE(std::equal(told.begin.begin() + 1, told.begin.end(), step.op_ends.begin()));
     }
-    if (step.graph == TemplateId{}) {  // the disk did not keep up: only its tokens are there
+    if (step.graph ==
+        TemplateId{}) {  // not recorded because the disk was too slow: only its tokens are
       EXPECT_FALSE(heard.routing.contains(i));
       continue;
     }
@@ -84,7 +85,7 @@ void expect_as_recorded(const TestServer& server, const std::string& id, const L
   }
 }
 
-// Tokens and steps as REST says them.
+// Compares with the tokens and steps that REST returns.
 void expect_as_answered(TestServer& server, const std::string& id, const LiveHeard& heard) {
   const json tokens = server.get("/api/v1/sessions/" + id + "/tokens?limit=10000").body["tokens"];
   ASSERT_EQ(heard.tokens.size(), tokens.size());
@@ -102,9 +103,9 @@ void expect_as_answered(TestServer& server, const std::string& id, const LiveHea
   }
 }
 
-TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
+TEST_F(Live, DeliversTokensStepsAndOpsExactlyOnce) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   LiveListener client(server.port);
   const json hello = client.read_event();
   EXPECT_EQ(hello["type"], "hello");
@@ -113,7 +114,7 @@ TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
   client.say({{"type", "subscribe"}, {"session", "*"}, {"kinds", kAllKinds}});
   EXPECT_EQ(client.read_event()["number"], 0);
 
-  // A prompt long enough to be looked at while it runs.
+  // A prompt long enough to be sampled while it runs.
   const std::string id = server.generate({{"tokens", prompt_of_tokens(900)},
                                           {"max_tokens", 30},
                                           {"ignore_eos", true},
@@ -122,7 +123,7 @@ TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
   client.hear_to_the_end(id, heard);
   EXPECT_EQ(heard.states.back(), "done");
   EXPECT_TRUE(heard.lost.empty());
-  EXPECT_GT(heard.partial_frames, 0) << "no look caught the prompt while it ran";
+  EXPECT_GT(heard.partial_frames, 0) << "the prompt was not sampled while it ran";
   EXPECT_FALSE(heard.progress.empty());
   expect_as_recorded(server, id, heard);
   expect_as_answered(server, id, heard);
@@ -136,9 +137,9 @@ TEST_F(Live, TellsATokenAStepAndEveryOpExactlyOnce) {
   EXPECT_TRUE(again.same_rows(heard));
 }
 
-TEST_F(Live, AClientInTheMiddleBeginsWithAWholeStep) {
+TEST_F(Live, LateClientStartsWithCompleteStep) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate(long_answer(400));
   ASSERT_TRUE(
       eventually([&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0) > 20; }));
@@ -148,14 +149,14 @@ TEST_F(Live, AClientInTheMiddleBeginsWithAWholeStep) {
   client.hear_to_the_end(id, heard);
   ASSERT_FALSE(heard.ops.empty());
   EXPECT_GT(heard.ops.begin()->first, 10u);
-  EXPECT_TRUE(heard.steps.empty());   // not asked for
-  EXPECT_TRUE(heard.tokens.empty());  // neither
+  EXPECT_TRUE(heard.steps.empty());   // not subscribed
+  EXPECT_TRUE(heard.tokens.empty());  // not subscribed
   expect_as_recorded(server, id, heard, heard.ops.begin()->first);
 }
 
-TEST_F(Live, TellsPositionsAndCancellations) {
+TEST_F(Live, ReportsQueuePositionAndCancellation) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   LiveListener client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
   const std::string first = server.generate(long_answer(900));
@@ -172,7 +173,7 @@ TEST_F(Live, TellsPositionsAndCancellations) {
   EXPECT_EQ(client.read_event()["state"], "cancelled");
 }
 
-TEST_F(Live, AnswersWhatItCannotDo) {
+TEST_F(Live, ReportsInvalidCommands) {
   TestServer server;
   LiveListener client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
@@ -195,7 +196,7 @@ TEST_F(Live, AnswersWhatItCannotDo) {
   EXPECT_EQ(wide.socket().expect_close(), 1009);
 }
 
-// ---------------------------------------------------------------- issue 3, proof 3
+// ---------------------------------------------------------------- reconnecting clients
 
 std::filesystem::path moe_model(const TempFolder& folder) {
   modelgen::ModelSpec spec;
@@ -205,7 +206,7 @@ std::filesystem::path moe_model(const TempFolder& folder) {
   return folder / "moe.gguf";
 }
 
-// Connects again and again, reads a little, and breaks off wherever it is.
+// Connects repeatedly, reads a few messages and disconnects.
 void hear_with_breaks(TestServer& server, const std::string& id, LiveHeard& heard, int breaks,
                       std::mt19937& dice) {
   for (int connection = 0; connection <= breaks; ++connection) {
@@ -214,9 +215,9 @@ void hear_with_breaks(TestServer& server, const std::string& id, LiveHeard& hear
     command["from"] = heard.at.is_null() ? json::object() : heard.at;
     client.say(command);
     if (connection == breaks) return client.hear_to_the_end(id, heard);
-    const auto messages = 1 + dice() % 20;  // so few that the session goes on after the last break
+    const auto messages = 1 + dice() % 20;  // few: the session must outlast the last disconnect
     for (std::uint32_t i = 0; i < messages; ++i) ASSERT_TRUE(client.hear(id, heard));
-    ASSERT_FALSE(heard.ended()) << "after " << connection << " breaks";
+    ASSERT_FALSE(heard.ended()) << "after " << connection << " disconnects";
     client.socket().raw().reset();
     std::this_thread::sleep_for(std::chrono::milliseconds(dice() % 40));
   }
@@ -226,7 +227,7 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
   TestServerOptions options;
   options.model = model;
   TestServer server(options);
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   std::mt19937 dice(3);
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
@@ -251,14 +252,14 @@ void expect_reconnecting_loses_nothing(const std::filesystem::path& model, const
   }
 }
 
-TEST_F(Live, AClientThatReconnectsTenTimesHasWhatOneHasThatNeverLeft) {
+TEST_F(Live, ReconnectingClientLosesNothing) {
   expect_reconnecting_loses_nothing(kPlaces.bundled_model, {{"tokens", prompt_of_tokens(700)},
                                                             {"max_tokens", 120},
                                                             {"ignore_eos", true},
                                                             {"temperature", 1}});
 }
 
-TEST_F(Live, SoDoesOneThatWatchesExperts) {
+TEST_F(Live, ReconnectingClientOfMoeModelLosesNothing) {
   const TempFolder folder;
   expect_reconnecting_loses_nothing(moe_model(folder), {{"tokens", {5, 9, 12, 7, 30, 31, 32, 33}},
                                                         {"max_tokens", 60},
@@ -266,14 +267,14 @@ TEST_F(Live, SoDoesOneThatWatchesExperts) {
                                                         {"temperature", 1}});
 }
 
-// Bytes of this process in memory.
+// Resident memory of this process.
 std::size_t resident_bytes() {
   std::size_t pages = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages >> resident;
   return resident * 4096;
 }
 
-TEST_F(Live, AFloodIsHeardAtItsPace) {
+TEST_F(Live, CommandFloodIsRateLimited) {
   TestServer server({.live = {.commands = 20, .commands_per_second = 200}});
   LiveListener client(server.port);
   EXPECT_EQ(client.read_event()["type"], "hello");
@@ -284,7 +285,7 @@ TEST_F(Live, AFloodIsHeardAtItsPace) {
       client.socket().send(kText,
                            R"({"type":"unsubscribe","session":")" + std::to_string(i) + "\"}");
   });
-  // None is lost, and none is heard before its time but for those that had been read.
+  // No command is lost; except for those already read, none is handled above the rate limit.
   for (int i = 0; i < kMany; ++i) {
     const json event = client.read_event();
     ASSERT_EQ(event["type"], "unsubscribed");
@@ -293,10 +294,10 @@ TEST_F(Live, AFloodIsHeardAtItsPace) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500));
 }
 
-TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
+TEST_F(Live, MisbehavingClientsDoNotAffectOthers) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
-  server.when_ended(server.generate(long_answer(900)));  // memory is as large as it gets
+  ASSERT_TRUE(server.wait_until_loaded());
+  server.when_ended(server.generate(long_answer(900)));  // memory use has reached its maximum
   const std::size_t before = resident_bytes();
 
   LiveListener slow(server.port, 4096), silent(server.port, 4096);
@@ -320,8 +321,8 @@ TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
       client.socket().raw().reset();
     }
   });
-  // Several megabytes, more than the system buffers, and nobody who takes them:
-  // each request runs to its end all the same.
+  // Several megabytes, more than the system buffers, and no client reads them: each request
+  // still runs to completion.
   std::size_t most_queued = 0, most_logged = 0;
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
@@ -338,8 +339,8 @@ TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
   EXPECT_LE(most_logged, 17u << 20);
   EXPECT_LT(resident_bytes(), before + (96u << 20));
 
-  // The slow one begins to read at last, and lacks nothing; one message at a time
-  // of three sessions.
+  // The slow client starts reading and receives everything, one message of three sessions at a
+  // time.
   std::map<std::string, LiveHeard> heard;
   for (const std::string& id : ids) heard[id];
   while (!std::ranges::all_of(ids, [&](const std::string& id) { return heard[id].ended(); })) {
@@ -363,9 +364,9 @@ TEST_F(Live, ASlowASilentAFloodingAndAVanishingClientAreNoOnesProblem) {
   }
 }
 
-TEST_F(Live, WhatIsNotRecordedIsToldAsItHappensAndCountedWhenMissed) {
+TEST_F(Live, UnrecordedSessionIsStreamedAndMissedEventsCounted) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   json request = long_answer(50);
   request["level"] = "off";
   LiveListener client(server.port);
@@ -378,7 +379,7 @@ TEST_F(Live, WhatIsNotRecordedIsToldAsItHappensAndCountedWhenMissed) {
   EXPECT_TRUE(heard.lost.empty());
   EXPECT_EQ(heard.text, server.state_of(id)["text"].get<std::string>());
   EXPECT_TRUE(heard.steps.empty());
-  // Afterwards there is nothing to tell of it but how it ended, and what that lacks.
+  // Afterwards only the final state and the loss counts are available.
   LiveListener late(server.port);
   late.say(
       {{"type", "subscribe"}, {"session", id}, {"kinds", {"token"}}, {"from", json::object()}});

@@ -1,6 +1,5 @@
-// 10,000 WebSocket frames that nobody would send, made from real commands: each
-// connection ends, whatever the server says is a frame and a message of
-// api/live.md, and it is as well afterwards as before.
+// 10,000 mutated WebSocket frames of real commands: each connection closes, the server sends
+// only frames and messages of api/live.md, and it still works afterwards.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -25,13 +24,13 @@ namespace {
 constexpr std::size_t kFrames = 10'000;
 constexpr std::size_t kSockets = 4;
 
-// A frame in the parts that a mutation chooses from.
+// The parts of a frame that mutations change.
 struct FrameParts {
   int opcode = kText;
   bool fin = true, masked = true;
-  std::size_t reserved = 0;      // the three bits
-  std::size_t length_bytes = 0;  // 0, 2 or 8 behind the first two; 0: as many as it takes
-  std::uint64_t longer_by = 0;   // announced, not sent
+  std::size_t reserved = 0;      // the three RSV bits
+  std::size_t length_bytes = 0;  // extended length: 2 or 8; 0: the shortest form
+  std::uint64_t longer_by = 0;   // bytes announced, but not sent
   std::string payload{};
 
   std::string text(std::uint32_t mask) const {
@@ -66,7 +65,7 @@ std::string mutated_payload(Mutator& mutator, std::string_view command) {
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// The bytes of one mutated frame, or of one in fragments.
+// The bytes of one mutated frame or of its fragments.
 std::string mutated_frame(Mutator& mutator, std::string_view command) {
   FrameParts frame;
   frame.payload = mutator.once_in(3) ? command : mutated_payload(mutator, command);
@@ -92,7 +91,7 @@ std::string mutated_frame(Mutator& mutator, std::string_view command) {
       if (!mutator.once_in(3)) frame.payload.resize(mutator.below(130));
       break;
     case 6: {
-      // Any code, known or not, with or without its second byte and a reason.
+      // Any close code, with or without its second byte and a reason.
       const std::size_t code = mutator.once_in(2) ? 1000 + mutator.below(20) : mutator.below(65536);
       frame.opcode = kClose;
       frame.payload = {static_cast<char>(code >> 8), static_cast<char>(code & 0xff)};
@@ -111,7 +110,7 @@ std::string mutated_frame(Mutator& mutator, std::string_view command) {
       return frame.text(mask) + (mutator.once_in(2) ? between.text(mask) : "") + rest.text(mask);
     }
     case 8:
-      frame.fin = false;  // never ended
+      frame.fin = false;  // never finished
       break;
     default:
       break;
@@ -125,7 +124,7 @@ std::string live_protocol() {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Of a message that the server compressed, by itself; "" when it is damaged.
+// Decompresses one message of the server without context; "" when it is damaged.
 std::string inflated(std::string bytes) {
   bytes += std::string_view("\0\0\xff\xff", 4);
   std::string text(1 << 20, '\0');
@@ -135,13 +134,13 @@ std::string inflated(std::string bytes) {
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(text.data());
   stream.avail_out = static_cast<uInt>(text.size());
-  const bool sound = inflate(&stream, Z_SYNC_FLUSH) == Z_OK && stream.avail_in == 0;
-  text.resize(sound ? text.size() - stream.avail_out : 0);
+  const bool valid = inflate(&stream, Z_SYNC_FLUSH) == Z_OK && stream.avail_in == 0;
+  text.resize(valid ? text.size() - stream.avail_out : 0);
   inflateEnd(&stream);
   return text;
 }
 
-// What is wrong with a frame of the server's; empty: nothing is.
+// How a frame of the server violates the protocol; empty: it conforms.
 std::string complaint(const WsFrame& frame, std::string_view protocol) {
   const auto described = [&](const std::string& word) {
     return protocol.contains("`" + word + "`") || protocol.contains("\"" + word + "\"");
@@ -152,9 +151,9 @@ std::string complaint(const WsFrame& frame, std::string_view protocol) {
       if (!message.is_object() || !message.value("type", json()).is_string()) {
         return "a message without a type: " + frame.payload.substr(0, 100);
       }
-      if (!described(message["type"])) return "an undescribed message: " + message.dump();
+      if (!described(message["type"])) return "an undocumented message: " + message.dump();
       if (message["type"] == "error" && !described(message.value("code", "none"))) {
-        return "an undescribed error: " + message.dump();
+        return "an undocumented error: " + message.dump();
       }
       return {};
     }
@@ -162,10 +161,10 @@ std::string complaint(const WsFrame& frame, std::string_view protocol) {
       return frame.payload.starts_with("TTF1") ? "" : "a frame without the magic number";
     case kClose: {
       if (frame.payload.empty()) return {};
-      if (frame.payload.size() < 2) return "half a close code";
+      if (frame.payload.size() < 2) return "incomplete close code";
       const int code = static_cast<unsigned char>(frame.payload[0]) << 8 |
                        static_cast<unsigned char>(frame.payload[1]);
-      // RFC 6455, 7.4: those that may travel; 3000 and on are echoed.
+      // Codes that may be sent (RFC 6455, 7.4); 3000 and above are echoed.
       const std::set<int> known = {1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011};
       return known.contains(code) || code >= 3000 ? "" : std::format("close code {}", code);
     }
@@ -177,13 +176,13 @@ std::string complaint(const WsFrame& frame, std::string_view protocol) {
   }
 }
 
-TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
+TEST(WebSocketMutation, EveryConnectionClosesAndServerKeepsRunning) {
   need_backends();
   TestServerOptions options;
   options.context = {.context = 512, .batch = 512, .ubatch = 512, .threads = 1};
   options.door.websocket_deflate = true;
   TestServer server(options);
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string protocol = live_protocol();
   ASSERT_TRUE(protocol.contains("subscribed"));
   const char* given = std::getenv("TT_SEED");
@@ -192,7 +191,7 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
   const auto began = std::chrono::steady_clock::now();
 
   std::atomic<bool> over = false;
-  // Something to tell the clients that subscribe.
+  // Produces events for the subscribed clients.
   std::jthread generating([&] {
     while (!over) {
       server.when_ended(server.generate({{"prompt", "Once"}, {"max_tokens", 8}}));
@@ -209,7 +208,7 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
     const std::scoped_lock lock(mutex);
     ++complaints[text];
   };
-  // Everything that a client can say, of all sessions, of one in its file and of none.
+  // All commands: for all sessions, for a recorded one and for an unknown one.
   const std::string recorded = server.generate({{"prompt", "Once"}, {"max_tokens", 8}});
   ASSERT_EQ(server.when_ended(recorded)["state"], "done");
   const std::array<std::string, 7> said = {
@@ -238,8 +237,8 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
       if (mutator.once_in(2)) sent += FrameParts{.payload = std::string(command)}.text(0x1234);
       sent += mutated_frame(mutator, command);
     }
-    // The frames may come with the handshake, behind it, or in two pieces. Half a
-    // handshake is not answered before it is whole, or the client has ended.
+    // The frames are sent with the handshake, after it, or in two parts. An incomplete handshake
+    // gets a response only after the client has closed its side.
     const std::size_t cut = damaged              ? sent.size()
                             : mutator.once_in(3) ? mutator.below(sent.size() + 1)
                                                  : 0;
@@ -260,9 +259,9 @@ TEST(WebSocketMutation, EveryConnectionEndsAndTheServerGoesOn) {
         const std::scoped_lock lock(mutex);
         ++answers[frame.opcode];
       }
-      if (!socket.raw().ended_within(20s)) note("a connection does not end");
+      if (!socket.raw().ended_within(20s)) note("a connection is not closed");
     } else if (!raw.ended_within(20s)) {
-      note(std::format("a connection refused with {} does not end", answer.status));
+      note(std::format("a connection rejected with {} is not closed", answer.status));
     }
   };
 

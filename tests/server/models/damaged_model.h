@@ -1,4 +1,4 @@
-// Models with one change of what stands before the weights, the same for the same seed.
+// Models with one mutation before the weights; deterministic for a seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// One change of the first `header` bytes.
+// One mutation within the first `header` bytes.
 inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t seed) {
   std::mt19937 dice(seed);
   const auto anywhere = [&](std::size_t size) { return dice() % (header - size); };
@@ -37,21 +37,21 @@ inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t 
       bytes[anywhere(1)] = static_cast<char>(dice());
       break;
     }
-    case 2: {  // a number that matters
+    case 2: {  // a boundary value of 32 bits
       const std::uint32_t values[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xffffffff, 1u << 20};
       std::memcpy(bytes.data() + anywhere(4), &values[dice() % std::size(values)], 4);
       break;
     }
-    case 3: {  // a long number that matters
+    case 3: {  // a boundary value of 64 bits
       const std::uint64_t values[] = {0, 1, ~0ull, 1ull << 31, 1ull << 32, 1ull << 40, 1ull << 63};
       std::memcpy(bytes.data() + anywhere(8), &values[dice() % std::size(values)], 8);
       break;
     }
-    case 4: {  // truncated, mostly inside of the header
+    case 4: {  // truncated, usually inside the header
       bytes.resize(dice() % 4 == 0 ? dice() % bytes.size() : dice() % header);
       break;
     }
-    default: {  // a stretch copied over another
+    default: {  // a range copied over another
       const std::size_t size = 1 + dice() % 64;
       bytes.replace(anywhere(size), size, bytes.substr(anywhere(size), size));
       break;
@@ -60,7 +60,7 @@ inline std::string mutated(std::string bytes, std::size_t header, std::uint32_t 
   return bytes;
 }
 
-// A small model that is not damaged yet, in one file or several.
+// A small valid model in one or several files.
 class SoundModel {
  public:
   enum class Kind { Dense, Mixture, Split };
@@ -75,14 +75,14 @@ class SoundModel {
     spec.dims.heads = 2;
     spec.dims.kv_heads = 2;
     spec.dims.ff = 128;
-    spec.dims.vocab = 512;  // or most of what is changed are tokens
+    spec.dims.vocab = 512;  // small, otherwise most mutations would hit tokens
     spec.quant = "f32";
-    const auto made = modelgen::write_model(spec, folder_ / "sound.gguf");
+    const auto made = modelgen::write_model(spec, folder_ / "valid.gguf");
     if (!made) {
       ADD_FAILURE() << made.error().message;
       return;
     }
-    // The offsets of a split model's index count within each file.
+    // Offsets of a split model are relative to each file.
     std::vector<std::size_t> headers(made->files.size());
     const auto index = GgufIndex::open(made->files.front());
     for (std::size_t i = 0; i < headers.size(); ++i)
@@ -91,19 +91,19 @@ class SoundModel {
       headers[tensor.file.file] =
           std::min(headers[tensor.file.file], static_cast<std::size_t>(tensor.file.offset));
     for (std::size_t i = 0; i < headers.size(); ++i) {
-      const std::string end = made->files[i].filename().string().substr(5);  // behind "sound"
+      const std::string end = made->files[i].filename().string().substr(5);  // after "valid"
       parts_.push_back({.end = end, .bytes = contents(made->files[i]), .header = headers[i]});
     }
   }
 
-  // As STEM.gguf or STEM-00001-of-00003.gguf and so on; the path of the first.
+  // Writes STEM.gguf or STEM-00001-of-00003.gguf, ...; returns the path of the first.
   std::filesystem::path write(const std::filesystem::path& folder, const std::string& stem) const {
     for (const Part& part : parts_)
       std::ofstream(folder / (stem + part.end), std::ios::binary) << part.bytes;
     return folder / (stem + parts_.front().end);
   }
 
-  // The same with one change before the weights, of a split model in any of its files.
+  // Like write(), with one mutation before the weights in one of the files.
   std::filesystem::path write_mutated(const std::filesystem::path& folder, const std::string& stem,
                                       std::uint32_t seed) const {
     const auto path = write(folder, stem);
@@ -119,7 +119,7 @@ class SoundModel {
 
  private:
   struct Part {
-    std::string end;  // of the file's name
+    std::string end;  // suffix of the file name
     std::string bytes;
     std::size_t header;
   };

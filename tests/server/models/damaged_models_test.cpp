@@ -1,5 +1,5 @@
-// Damaged models in the folder of the real program: each is loaded and answers, or is
-// refused in words, and the server lives on.
+// Damaged models in the model folder of tt-server: each one is loaded and generates, or is
+// rejected with an error, and the server keeps running.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -23,27 +23,27 @@ namespace {
 
 class DamagedModels : public ::testing::TestWithParam<SoundModel::Kind> {};
 
-TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
+TEST_P(DamagedModels, AreLoadedOrRejectedWithError) {
   const TempFolder folder, data;
-  const SoundModel sound(GetParam());
-  // Every kind of damage fourteen times: the kind is the seed's remainder.
+  const SoundModel valid(GetParam());
+  // 14 mutations of each of the 6 kinds; the kind is seed % 6.
   constexpr std::uint32_t kMutations = 84;
-  const auto id_of = [&](std::uint32_t n) { return n == 0 ? "sound" : std::format("m{}", n - 1); };
-  sound.write(folder.path(), "sound");
+  const auto id_of = [&](std::uint32_t n) { return n == 0 ? "valid" : std::format("m{}", n - 1); };
+  valid.write(folder.path(), "valid");
   for (std::uint32_t seed = 0; seed < kMutations; ++seed)
-    sound.write_mutated(folder.path(), id_of(seed + 1), seed);
-  Running server(data.path(), {"--no-model", "--models-dir", folder.path().string(), "-t", "1",
-                               "-c", "256", "-b", "64", "-ub", "32"});
-  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.said();
+    valid.write_mutated(folder.path(), id_of(seed + 1), seed);
+  RunningServer server(data.path(), {"--no-model", "--models-dir", folder.path().string(), "-t",
+                                     "1", "-c", "256", "-b", "64", "-ub", "32"});
+  ASSERT_TRUE(server.url.starts_with("http://")) << server.program.stderr_text();
 
-  std::map<std::string, int> ends;  // by what became of it
+  std::map<std::string, int> ends;  // by outcome
   std::uint32_t ran = 0;
   for (std::uint32_t n = 0; n <= kMutations; ++n) {
     const std::string id = id_of(n);
     SCOPED_TRACE(id);
     httplib::Client client = http_client(server.url);
     const auto accepted = client.Post("/api/v1/models/" + id + "/load", "", "application/json");
-    ASSERT_TRUE(accepted) << "the server is gone: " << server.program.said();
+    ASSERT_TRUE(accepted) << "the server is not running: " << server.program.stderr_text();
     std::string error;
     if (accepted->status == 202) {
       const auto deadline = Clock::now() + 60s;
@@ -59,17 +59,17 @@ TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
       error = json::parse(accepted->body).value("detail", "");
     }
     if (error.empty()) {
-      // A prompt of two ubatches and some decodes, with what the file made of the model.
+      // A prompt of two ubatches and some decodes with the damaged model.
       json tokens = json::array();
       for (int i = 0; i < 40; ++i) tokens.push_back(1 + i % 3);
       const json body = {
           {"model", id}, {"tokens", tokens}, {"max_tokens", 4}, {"ignore_eos", true}};
       const auto started = client.Post("/api/v1/generate", body.dump(), "application/json");
-      ASSERT_TRUE(started) << "the server is gone: " << server.program.said();
+      ASSERT_TRUE(started) << "the server is not running: " << server.program.stderr_text();
       if (started->status == 202) {
         const std::string session = json::parse(started->body)["id"];
-        const json status = server.ended(session);
-        const std::string state = status.value("state", "gone");
+        const json status = server.wait_for_end(session);
+        const std::string state = status.value("state", "unknown");
         EXPECT_TRUE(state == "done" || (state == "failed" && !status["error"].is_null())) << status;
         const auto faults = check_session(data.path() / (session + ".ttrace"));
         ASSERT_TRUE(faults.has_value()) << faults.error().message;
@@ -77,29 +77,29 @@ TEST_P(DamagedModels, TheServerLoadsAndRunsThemOrSaysWhyNot) {
         ++ends["ran: " + state];
         ++ran;
       } else {
-        // Its vocabulary became smaller, as one.
+        // For example, the damage made the vocabulary smaller.
         EXPECT_EQ(started->get_header_value("Content-Type"), "application/problem+json");
-        ++ends["loaded, the request refused: " + json::parse(started->body).value("code", "")];
+        ++ends["loaded, request rejected: " + json::parse(started->body).value("code", "")];
       }
     } else {
-      EXPECT_TRUE(error.contains(id)) << error << ": names the file";
-      ++ends["refused"];
+      EXPECT_TRUE(error.contains(id)) << error << ": must contain the file name";
+      ++ends["rejected"];
     }
     const auto health = client.Get("/api/v1/health");
-    ASSERT_TRUE(health) << "the server is gone: " << server.program.said();
+    ASSERT_TRUE(health) << "the server is not running: " << server.program.stderr_text();
     EXPECT_EQ(health->status, 200) << health->body;
     if (n == 0) {
-      EXPECT_EQ(ends["ran: done"], 1) << "the sound one";
+      EXPECT_EQ(ends["ran: done"], 1) << "the valid model";
     }
   }
   for (const auto& [end, count] : ends) std::println("{:>4} {}", count, end);
   EXPECT_GT(ran, 10U);
-  EXPECT_GT(ends["refused"], 10);
+  EXPECT_GT(ends["rejected"], 10);
 
-  // And a sound one still does as it did.
+  // A valid model still works.
   httplib::Client client = http_client(server.url);
-  ASSERT_EQ(client.Post("/api/v1/models/sound/load", "", "application/json")->status, 202);
-  EXPECT_TRUE(server.loaded());
+  ASSERT_EQ(client.Post("/api/v1/models/valid/load", "", "application/json")->status, 202);
+  EXPECT_TRUE(server.wait_until_loaded());
   server.program.signal(SIGTERM);
   EXPECT_EQ(server.program.wait(), 0);
 }

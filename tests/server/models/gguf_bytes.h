@@ -1,4 +1,4 @@
-// A small GGUF file, written by hand: texts as metadata and F32 tensors.
+// Builds a small GGUF file with string metadata and F32 tensors.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Damaged models: the trial run in a child either loads them or dies in our
-// place, and what it let pass does load here.
+// Damaged models are first loaded in a child process, so that a crash ends only the child.
+// Every model that passes there also loads here.
 #include "tracer/gguf/model_check.h"
 
 #include <gtest/gtest.h>
@@ -33,37 +33,37 @@ using test::SoundModel;
 
 class DamagedModel : public ::testing::TestWithParam<SoundModel::Kind> {};
 
-// A thousand of all kinds.
-TEST_P(DamagedModel, IsLoadedOrRefusedAndNeverEndsThisProcess) {
+// 1000 mutations in total.
+TEST_P(DamagedModel, IsLoadedOrRejectedWithoutCrashingTheParent) {
   const std::uint32_t kMutations = GetParam() == SoundModel::Kind::Dense ? 400 : 300;
   const test::TempFolder folder;
-  const SoundModel sound(GetParam());
-  ASSERT_TRUE(check_model(kPlaces.checker, sound.write(folder.path(), "sound")).has_value());
+  const SoundModel valid(GetParam());
+  ASSERT_TRUE(check_model(kPlaces.checker, valid.write(folder.path(), "valid")).has_value());
 
   std::atomic<std::uint32_t> next = 0;
   std::mutex mutex;
   std::vector<std::filesystem::path> passed;
-  std::uint32_t refused = 0, died = 0, late = 0;
+  std::uint32_t rejected = 0, died = 0, late = 0;
   std::map<std::string, int> deaths;
   const auto work = [&] {
     for (std::uint32_t seed = 0; (seed = next++) < kMutations;) {
       const std::string stem = std::format("m{}", seed);
-      const auto path = sound.write_mutated(folder.path(), stem, seed);
-      const auto verdict = check_model(kPlaces.checker, path, 20s);
+      const auto path = valid.write_mutated(folder.path(), stem, seed);
+      const auto result = check_model(kPlaces.checker, path, 20s);
       const std::scoped_lock lock(mutex);
-      if (verdict) {
+      if (result) {
         passed.push_back(path);
         continue;
       }
-      sound.remove(folder.path(), stem);
-      EXPECT_NE(verdict.error().find(stem), std::string::npos) << verdict.error();
-      if (verdict.error().find("crashed") != std::string::npos) {
+      valid.remove(folder.path(), stem);
+      EXPECT_NE(result.error().find(stem), std::string::npos) << result.error();
+      if (result.error().find("crashed") != std::string::npos) {
         ++died;
-        ++deaths[verdict.error().substr(verdict.error().find('('))];
-      } else if (verdict.error().find("did not finish") != std::string::npos) {
+        ++deaths[result.error().substr(result.error().find('('))];
+      } else if (result.error().find("did not finish") != std::string::npos) {
         ++late;
       } else {
-        ++refused;
+        ++rejected;
       }
     }
   };
@@ -72,15 +72,15 @@ TEST_P(DamagedModel, IsLoadedOrRefusedAndNeverEndsThisProcess) {
     for (unsigned i = 0; i < std::max(2u, std::thread::hardware_concurrency()); ++i)
       workers.emplace_back(work);
   }
-  std::println("{} mutations: {} load, {} are refused, {} killed the child, {} took too long",
-               kMutations, passed.size(), refused, died, late);
+  std::println("{} mutations: {} load, {} are rejected, {} crashed the child, {} timed out",
+               kMutations, passed.size(), rejected, died, late);
   for (const auto& [last, count] : deaths) std::println("  {} x {}", count, last.substr(0, 150));
-  EXPECT_EQ(passed.size() + refused + died + late, kMutations);
+  EXPECT_EQ(passed.size() + rejected + died + late, kMutations);
   EXPECT_GT(passed.size(), kMutations / 10);
-  EXPECT_GT(refused, kMutations / 4);
+  EXPECT_GT(rejected, kMutations / 4);
   EXPECT_EQ(late, 0u);
 
-  // What passed loads here with the server's usual options: this process lives.
+  // Models that passed load here with the server's default options without a crash.
   load_backends({});
   ContextOptions context;
   context.context = 256;
@@ -96,7 +96,7 @@ TEST_P(DamagedModel, IsLoadedOrRefusedAndNeverEndsThisProcess) {
 INSTANTIATE_TEST_SUITE_P(Mutations, DamagedModel, ::testing::ValuesIn(SoundModel::kKinds),
                          [](const auto& made) { return test::name_of(made.param); });
 
-TEST(ModelCheck, SaysWhatIsWrong) {
+TEST(ModelCheck, ReportsTheProblem) {
   const test::TempFolder folder;
   const std::string whole = contents(kPlaces.bundled_model);
   struct Case {
@@ -113,17 +113,18 @@ TEST(ModelCheck, SaysWhatIsWrong) {
     SCOPED_TRACE(c.name);
     const auto path = folder.path() / c.name;
     std::ofstream(path, std::ios::binary) << c.bytes;
-    const auto verdict = check_model(kPlaces.checker, path);
-    ASSERT_FALSE(verdict.has_value());
-    EXPECT_NE(verdict.error().find(c.says), std::string::npos) << verdict.error();
-    EXPECT_NE(verdict.error().find(c.name), std::string::npos) << verdict.error();
+    const auto result = check_model(kPlaces.checker, path);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_NE(result.error().find(c.says), std::string::npos) << result.error();
+    EXPECT_NE(result.error().find(c.name), std::string::npos) << result.error();
   }
   EXPECT_FALSE(check_model(kPlaces.checker, folder.path() / "absent.gguf").has_value());
   EXPECT_TRUE(check_model(kPlaces.checker, kPlaces.bundled_model).has_value());
 }
 
-// What renders a template recurses as deep as it nests, in the server on a thread of requests.
-TEST(ModelCheck, ATemplateThatNestsWithoutEndEndsTheChildAlone) {
+// The template renderer recurses as deep as the template nests; in the server it runs on a
+// request thread.
+TEST(ModelCheck, UnboundedTemplateRecursionCrashesOnlyTheChild) {
   const test::TempFolder folder;
   const auto with_template = [&](const std::string& source) {
     return test::with_changes(kPlaces.bundled_model, folder / "m.gguf", [&](auto* file) {
@@ -133,19 +134,19 @@ TEST(ModelCheck, ATemplateThatNestsWithoutEndEndsTheChildAlone) {
   const std::string deep(5'000, '(');
   for (const std::string& source :
        {"{{ " + deep, std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")}) {
-    const auto verdict = check_model(kPlaces.checker, with_template(source));
-    ASSERT_FALSE(verdict.has_value());
-    EXPECT_TRUE(verdict.error().contains("(at its chat template)")) << verdict.error();
+    const auto result = check_model(kPlaces.checker, with_template(source));
+    ASSERT_FALSE(result.has_value());
+    EXPECT_TRUE(result.error().contains("(at its chat template)")) << result.error();
   }
-  // One that is only wrong costs nothing but conversations.
+  // An invalid template only disables chat requests.
   EXPECT_TRUE(check_model(kPlaces.checker, with_template("{% if %}")).has_value());
 }
 
-TEST(ModelCheck, ANoCheckerAndASlowOneAreErrors) {
+TEST(ModelCheck, MissingOrSlowCheckerIsAnError) {
   const auto missing = check_model("/nonexistent/checker", kPlaces.bundled_model);
   ASSERT_FALSE(missing.has_value());
   EXPECT_NE(missing.error().find("/nonexistent/checker"), std::string::npos);
-  // A program that waits for as long as its argument says.
+  // sleep(1) as a checker that does not finish.
   const auto late = check_model("/usr/bin/sleep", "1000", 200ms);
   ASSERT_FALSE(late.has_value());
   EXPECT_NE(late.error().find("did not finish"), std::string::npos);

@@ -1,5 +1,4 @@
-// Models for the server's tests: small ones of any shape, made once per process
-// and copied to where a test wants them.
+// Small models of any shape for the server's tests: generated once per process, then copied.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@
 
 namespace tt::test {
 
-// Their files, of a split model all; of `layers` layers.
+// All files of the model with `layers` layers.
 inline const std::vector<std::filesystem::path>& model_files(const std::string& shape,
                                                              int splits = 1, int layers = 2) {
   static const TempFolder folder;
@@ -31,7 +30,7 @@ inline const std::vector<std::filesystem::path>& model_files(const std::string& 
       .first->second;
 }
 
-// A copy with a name of its own.
+// Copies the model to folder/NAME.gguf.
 inline std::filesystem::path put_model(const std::filesystem::path& folder, const std::string& name,
                                        const std::string& shape, int layers = 2) {
   std::filesystem::create_directories(folder);

@@ -1,4 +1,4 @@
-// What is found in a folder of models, and what is not.
+// Scanning a folder for models.
 #include "server/models/model_folder.h"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ std::map<std::string, FoundModel> by_name(ModelFolder& folder) {
   return out;
 }
 
-TEST(ModelFolder, FindsModelsBelowItAndSplitOnesAsOne) {
+TEST(ModelFolder, FindsModelsRecursivelyAndGroupsSplits) {
   const TempFolder folder;
   put_model(folder.path(), "dense", "small");
   put_model(folder.path() / "more" / "deeper", "state", "mamba");
   fs::create_directories(folder.path() / "split");
   const std::vector<fs::path> parts = model_files("small", 3);
   for (const fs::path& part : parts) fs::copy(part, folder.path() / "split");
-  std::ofstream(folder.path() / "notes.txt") << "no model";
+  std::ofstream(folder.path() / "notes.txt") << "not a model";
 
   ModelFolder models(folder.path());
   const auto found = by_name(models);
@@ -47,7 +47,7 @@ TEST(ModelFolder, FindsModelsBelowItAndSplitOnesAsOne) {
   EXPECT_EQ(split.error, "");
 }
 
-TEST(ModelFolder, SaysWhyAFileIsNoModel) {
+TEST(ModelFolder, ReportsWhyFileIsNotAModel) {
   const TempFolder folder;
   const auto write = [&](const char* name, const std::string& bytes) {
     std::ofstream(folder.path() / name, std::ios::binary) << bytes;
@@ -66,22 +66,22 @@ TEST(ModelFolder, SaysWhyAFileIsNoModel) {
   fs::resize_file(folder.path() / "cut.gguf", fs::file_size(folder.path() / "cut.gguf") / 2);
   const std::vector<fs::path> parts = model_files("small", 3);
   fs::copy(parts[1], folder.path());  // part 2 alone
-  fs::create_directories(folder.path() / "gone");
-  fs::copy(parts[0], folder.path() / "gone");
-  fs::copy(parts[2], folder.path() / "gone");
+  fs::create_directories(folder.path() / "incomplete");
+  fs::copy(parts[0], folder.path() / "incomplete");
+  fs::copy(parts[2], folder.path() / "incomplete");
 
   ModelFolder models(folder.path());
   const auto found = by_name(models);
   const std::map<std::string, std::string> says = {
       {"text.gguf", "not a GGUF file"},
       {"empty.gguf", "not a GGUF file"},
-      {"mmproj.gguf", "projector for images"},
+      {"mmproj.gguf", "image projector"},
       {"lora.gguf", "its type is \"adapter\""},
       {"vocabulary.gguf", "no tensors"},
       {"nameless.gguf", "general.architecture"},
       {"cut.gguf", "truncated"},
-      {parts[1].filename().string(), "00001-of-00003.gguf, which is not there"},
-      {"gone/" + parts[0].filename().string(), "00002-of-00003.gguf: No such file"}};
+      {parts[1].filename().string(), "00001-of-00003.gguf, which does not exist"},
+      {"incomplete/" + parts[0].filename().string(), "00002-of-00003.gguf: No such file"}};
   EXPECT_EQ(found.size(), says.size());
   for (const auto& [name, reason] : says) {
     ASSERT_TRUE(found.contains(name)) << name;
@@ -90,7 +90,7 @@ TEST(ModelFolder, SaysWhyAFileIsNoModel) {
   }
 }
 
-TEST(ModelFolder, FollowsNoLinkOutOfItself) {
+TEST(ModelFolder, DoesNotFollowLinksOutside) {
   const TempFolder folder, outside;
   const fs::path secret = put_model(outside.path(), "secret", "small");
   put_model(folder.path() / "blobs", "blob", "small");
@@ -101,11 +101,12 @@ TEST(ModelFolder, FollowsNoLinkOutOfItself) {
   fs::create_directory_symlink(outside.path(), folder.path() / "leaks");
   fs::create_directory_symlink(folder.path(), folder.path() / "round");
   fs::create_symlink("/nonexistent", folder.path() / "dangling.gguf");
-  fs::create_symlink("blobs/sha256-1", folder.path() / "named.gguf");  // as the hub's cache has it
+  fs::create_symlink("blobs/sha256-1",
+                     folder.path() / "named.gguf");  // as in the Hugging Face cache
   fs::create_symlink("named.gguf", folder.path() / "twice.gguf");
   EXPECT_EQ(::mkfifo((folder.path() / "pipe.gguf").c_str(), 0600), 0);
   fs::create_directory(folder.path() / "folder.gguf");
-  // A part that is a link to the outside: the model is there, and not loaded.
+  // A split with a part that links outside: the model is listed, but cannot be loaded.
   const std::vector<fs::path> parts = model_files("small", 3);
   fs::copy(parts[0], folder.path());
   fs::copy(parts[1], folder.path());
@@ -119,10 +120,10 @@ TEST(ModelFolder, FollowsNoLinkOutOfItself) {
   EXPECT_EQ(found.at("named.gguf").error, "");
   const FoundModel& leaky = found.at(parts[0].filename().string());
   EXPECT_TRUE(leaky.leads_out);
-  EXPECT_NE(leaky.error.find("leads out of the folder"), std::string::npos) << leaky.error;
+  EXPECT_NE(leaky.error.find("is outside the models folder"), std::string::npos) << leaky.error;
 }
 
-TEST(ModelFolder, NoticesWhatComesGoesAndChanges) {
+TEST(ModelFolder, DetectsAddedRemovedAndChangedFiles) {
   const TempFolder folder;
   ModelFolder models(folder.path());
   EXPECT_TRUE(models.scan().empty());
@@ -133,7 +134,7 @@ TEST(ModelFolder, NoticesWhatComesGoesAndChanges) {
   EXPECT_NE(by_name(models).at("a.gguf").error, "");
   put_model(folder.path(), "a", "small");
   EXPECT_EQ(by_name(models).at("a.gguf").error, "");
-  // The second part of a split comes later.
+  // The last part of a split is added later.
   const std::vector<fs::path> parts = model_files("small", 3);
   fs::copy(parts[0], folder.path());
   fs::copy(parts[1], folder.path());
@@ -142,7 +143,7 @@ TEST(ModelFolder, NoticesWhatComesGoesAndChanges) {
   fs::copy(parts[2], folder.path());
   EXPECT_EQ(by_name(models).at(first).error, "");
   fs::remove_all(folder.path());
-  EXPECT_TRUE(models.scan().empty()) << "not even the folder";
+  EXPECT_TRUE(models.scan().empty()) << "the folder does not exist";
   EXPECT_TRUE(ModelFolder("").scan().empty());
 }
 

@@ -1,4 +1,4 @@
-// The shelf without HTTP: from many threads at once, and at its bounds.
+// The model manager without HTTP: concurrent use and limits.
 #include "server/models/model_shelf.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace tt::test {
 namespace {
 
 using namespace std::chrono_literals;
-// Counts the last states, which come once for each session.
+// Counts the final states; each session must have exactly one.
 class Ends final : public SessionListener {
  public:
   void on_state(const JobStatus& status) override {
@@ -49,9 +49,9 @@ GenerationRequest request_of(std::uint32_t tokens) {
   return request;
 }
 
-class Shelf : public ::testing::Test {
+class ModelManagerTest : public ::testing::Test {
  protected:
-  Shelf() {
+  ModelManagerTest() {
     static const bool ready = [] {
       load_backends({});
       return true;
@@ -65,7 +65,7 @@ class Shelf : public ::testing::Test {
             .most_loaded = most_loaded,
             .data_dir = data.path()};
   }
-  static bool loaded(ModelShelf& shelf, const std::string& id) {
+  static bool load_and_wait(ModelShelf& shelf, const std::string& id) {
     if (!shelf.load(id)) return false;
     for (int i = 0; i < 60'000; ++i) {
       const auto entry = shelf.model(id);
@@ -84,7 +84,7 @@ class Shelf : public ::testing::Test {
   Ends ends;
 };
 
-TEST_F(Shelf, AnyThreadAtAnyTime) {
+TEST_F(ModelManagerTest, IsThreadSafe) {
   constexpr std::size_t kMostLoaded = 2;
   ModelShelf shelf(options(kMostLoaded), ends);
   std::mutex mutex;
@@ -93,7 +93,7 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
     const std::scoped_lock lock(mutex);
     return accepted.empty() ? "none" : accepted[number % accepted.size()];
   };
-  // On a busy machine a model may take as long to load as all of that takes elsewhere.
+  // On a busy machine loading one model can take as long as the whole test elsewhere.
   constexpr std::size_t kEnough = 10;
   const auto few = [&] {
     const std::scoped_lock lock(mutex);
@@ -136,7 +136,7 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
               in_memory += entry.state == ModelState::Loaded || entry.state == ModelState::Loading;
             EXPECT_LE(in_memory, kMostLoaded);
             (void)shelf.current();
-            // What was accepted is never forgotten.
+            // Accepted requests are always found.
             const std::string session = some_session(dice());
             if (session != "none") {
               EXPECT_TRUE(shelf.status(session).has_value());
@@ -159,10 +159,10 @@ TEST_F(Shelf, AnyThreadAtAnyTime) {
   }
   EXPECT_EQ(shelf.submit("a", request_of(1)).error().fault, Fault::Stopping);
   EXPECT_EQ(shelf.load("a").error().fault, Fault::Stopping);
-  shelf.stop();  // again: nothing
+  shelf.stop();  // repeated: no effect
 }
 
-TEST_F(Shelf, StopsWhatever) {
+TEST_F(ModelManagerTest, StopsInAnyState) {
   for (int i = 0; i < 10; ++i) {
     ModelShelf shelf(options(3), ends);
     for (const char* id : {"a", "b", "c"}) EXPECT_TRUE(shelf.load(id).has_value());
@@ -171,9 +171,9 @@ TEST_F(Shelf, StopsWhatever) {
   }
 }
 
-TEST_F(Shelf, RemembersTheNewestRequests) {
+TEST_F(ModelManagerTest, KeepsNewestRequests) {
   ModelShelf shelf(options(1), ends);
-  ASSERT_TRUE(loaded(shelf, "a"));
+  ASSERT_TRUE(load_and_wait(shelf, "a"));
   std::vector<std::string> sessions;
   constexpr std::size_t kMore = 30;
   for (std::size_t i = 0; i < ModelShelf::kRemembered + kMore; ++i) {
@@ -184,11 +184,11 @@ TEST_F(Shelf, RemembersTheNewestRequests) {
     }
     ASSERT_TRUE(status.has_value()) << status.error().detail;
     sessions.push_back(status->id);
-    if (i == kMore) {  // half of the story is that of another load
+    if (i == kMore) {  // the remaining requests belong to another load of the model
       wait_for_end(shelf, sessions.back());
       ASSERT_TRUE(shelf.unload("a").has_value());
-      ASSERT_TRUE(loaded(shelf, "b"));
-      ASSERT_TRUE(loaded(shelf, "a"));
+      ASSERT_TRUE(load_and_wait(shelf, "b"));
+      ASSERT_TRUE(load_and_wait(shelf, "a"));
     }
   }
   wait_for_end(shelf, sessions.back());

@@ -1,4 +1,4 @@
-// Several models over HTTP: found, loaded, exchanged, removed under our feet.
+// Several models over HTTP: listed, loaded, swapped, removed while in use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,28 +75,28 @@ std::size_t open_files() {
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{}));
 }
 
-// Without the door's workers: it keeps as many as were once needed at the same time.
+// Without the workers of the front end: their number never shrinks.
 std::size_t threads_at_work() {
   return static_cast<std::size_t>(
       std::ranges::count_if(fs::directory_iterator("/proc/self/task"), [](const auto& task) {
         std::string name;
         std::getline(std::ifstream(task.path() / "comm"), name);
-        return name != "door-http";
+        return name != "http-worker";
       }));
 }
 
-// Of this process, backed by no file.
+// Anonymous resident memory of this process.
 double anonymous_megabytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     double kib = 0;
     if (word == "RssAnon:" && status >> kib) return kib * 1024 / 1e6;
   }
-  ADD_FAILURE() << "/proc/self/status does not say RssAnon";
+  ADD_FAILURE() << "no RssAnon in /proc/self/status";
   return 0;
 }
 
-TEST_F(Models, AreListedWithAnIdAndWhatIsWrong) {
+TEST_F(Models, AreListedWithIdAndError) {
   const TempFolder folder;
   put_model(folder.path(), "dense", "small");
   put_model(folder.path() / "other", "dense", "moe");
@@ -125,14 +125,14 @@ TEST_F(Models, AreListedWithAnIdAndWhatIsWrong) {
   EXPECT_EQ(no.status, 503);
   EXPECT_EQ(no.body["code"], "model_failed");
 
-  const Answer none = server.get("/api/v1/models/nobody");
+  const Answer none = server.get("/api/v1/models/unknown");
   EXPECT_EQ(none.status, 404);
   EXPECT_EQ(none.body["code"], "not_found");
-  EXPECT_EQ(load(server, "nobody").status, 404);
-  EXPECT_EQ(unload(server, "nobody").status, 404);
+  EXPECT_EQ(load(server, "unknown").status, 404);
+  EXPECT_EQ(unload(server, "unknown").status, 404);
   EXPECT_EQ(server.get("/api/v1/models/..%2fdense").status, 404);
 
-  // New ones are there when they are asked for; an id stays with its file.
+  // New files are found by the next request; an id stays with its file.
   put_model(folder.path(), "new", "t5");
   EXPECT_EQ(entry(server, "new")["state"], "available");
   fs::remove(folder.path() / "dense.gguf");
@@ -141,7 +141,7 @@ TEST_F(Models, AreListedWithAnIdAndWhatIsWrong) {
   EXPECT_EQ(entry(server, "dense").value("status", 0), 404);
 }
 
-TEST_F(Models, ARequestWithoutALoadedModelSaysWhatToDo) {
+TEST_F(Models, RequestWithoutLoadedModelExplainsWhatToDo) {
   const TempFolder folder;
   {
     TestServer server(of(folder));
@@ -164,11 +164,11 @@ TEST_F(Models, ARequestWithoutALoadedModelSaysWhatToDo) {
         << answer.body;
   };
   json body = tokens({1}, 1);
-  refused(body, 409, "model_not_loaded", "there are a, b");
+  refused(body, 409, "model_not_loaded", "available: a, b");
   body["model"] = "a";
   refused(body, 409, "model_not_loaded", "POST /api/v1/models/a/load");
   body["model"] = "c";
-  refused(body, 400, "bad_request", "There is no model \"c\"");
+  refused(body, 400, "bad_request", "Model \"c\" not found");
   ASSERT_TRUE(is_loaded(server, "a"));
   body["model"] = "b";
   refused(body, 409, "model_not_loaded", "POST /api/v1/models/b/load");
@@ -176,7 +176,7 @@ TEST_F(Models, ARequestWithoutALoadedModelSaysWhatToDo) {
   run(server, "", tokens({1, 2}, 2));
 }
 
-TEST_F(Models, LoadingAnotherMakesRoomAndWhatWasSaidStays) {
+TEST_F(Models, LoadingEvictsIdleModelAndKeepsResults) {
   const TempFolder folder;
   for (const char* name : {"a", "b", "c"}) put_model(folder.path(), name, "small");
   TestServer server(of(folder, 2));
@@ -187,7 +187,7 @@ TEST_F(Models, LoadingAnotherMakesRoomAndWhatWasSaidStays) {
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
   ASSERT_TRUE(is_loaded(server, "b"));
   const std::string by_b = run(server, "b", tokens({1, 2, 3}, 3));
-  const std::string by_a = run(server, "a", tokens({1, 2, 3}, 3));  // b idles longer now
+  const std::string by_a = run(server, "a", tokens({1, 2, 3}, 3));  // b has been idle longer
   const Answer which = server.post("/api/v1/generate", tokens({1}, 1).dump());
   EXPECT_EQ(which.status, 400);
   EXPECT_NE(which.body["detail"].get<std::string>().find("a, b"), std::string::npos) << which.body;
@@ -195,13 +195,13 @@ TEST_F(Models, LoadingAnotherMakesRoomAndWhatWasSaidStays) {
   ASSERT_TRUE(is_loaded(server, "c"));
   EXPECT_TRUE(comes_to(server, "b", "available"));
   EXPECT_EQ(entry(server, "a")["state"], "loaded");
-  EXPECT_EQ(load(server, "a").status, 202) << "is loaded already";
+  EXPECT_EQ(load(server, "a").status, 202) << "already loaded";
 
   const json said = server.state_of(by_b);
   EXPECT_EQ(said["state"], "done");
   EXPECT_EQ(said["generated"], 3);
   EXPECT_EQ(said["model"], "b");
-  EXPECT_EQ(server.del("/api/v1/generate/" + by_b).status, 202) << "has ended: no harm";
+  EXPECT_EQ(server.del("/api/v1/generate/" + by_b).status, 202) << "has ended: no effect";
   const std::string by_c = run(server, "c", tokens({1, 2, 3}, 3));
   const json list = server.get("/api/v1/generate").body["generations"];
   ASSERT_EQ(list.size(), 3U);
@@ -209,11 +209,11 @@ TEST_F(Models, LoadingAnotherMakesRoomAndWhatWasSaidStays) {
   EXPECT_EQ(list[1]["id"], json(by_a));
   EXPECT_EQ(list[2]["id"], json(by_b));
   for (const json& row : list) EXPECT_EQ(row["text"], "");
-  // What is recorded belongs to no model.
+  // Recorded sessions do not depend on loaded models.
   EXPECT_EQ(server.get("/api/v1/sessions/" + by_b).body["state"], "done");
 }
 
-TEST_F(Models, WhatWorksIsNotInterrupted) {
+TEST_F(Models, BusyModelIsNotUnloaded) {
   const TempFolder folder;
   put_model(folder.path(), "a", "small", 8);
   put_model(folder.path(), "b", "small");
@@ -229,17 +229,17 @@ TEST_F(Models, WhatWorksIsNotInterrupted) {
   busy(unload(server, "a"));
   server.del("/api/v1/generate/" + first);
   server.when_ended(first);
-  busy(unload(server, "a"));  // the second one waits or runs
+  busy(unload(server, "a"));  // the second request is queued or running
   server.del("/api/v1/generate/" + second);
   server.when_ended(second);
   EXPECT_EQ(unload(server, "a").status, 202);
   EXPECT_TRUE(comes_to(server, "a", "available"));
-  EXPECT_EQ(unload(server, "a").status, 202) << "again: no harm";
+  EXPECT_EQ(unload(server, "a").status, 202) << "repeated: no effect";
   EXPECT_EQ(server.state_of(first)["state"], "cancelled");
   ASSERT_TRUE(is_loaded(server, "b"));
 }
 
-TEST_F(Models, TwoLoadedOnesAnswerAtOnce) {
+TEST_F(Models, TwoLoadedModelsRunConcurrently) {
   const TempFolder folder;
   put_model(folder.path(), "a", "small", 8);
   put_model(folder.path(), "b", "mamba", 8);
@@ -268,7 +268,7 @@ TEST_F(Models, TwoLoadedOnesAnswerAtOnce) {
   EXPECT_EQ(ended, (std::set<std::string>{by_a, by_b}));
 }
 
-// The trial run in a child is part of loading: one that takes for ever can be ended.
+// The check in a child process is part of loading and can be cancelled, too.
 TEST_F(Models, UnloadingCancelsLoading) {
   const TempFolder folder, tools;
   put_model(folder.path(), "a", "small");
@@ -282,19 +282,19 @@ TEST_F(Models, UnloadingCancelsLoading) {
   ASSERT_EQ(load(server, "a").status, 202);
   EXPECT_EQ(entry(server, "a")["state"], "loading");
   EXPECT_EQ(server.get("/api/v1/health").body["status"], "loading");
-  EXPECT_EQ(load(server, "a").status, 202) << "loads already";
+  EXPECT_EQ(load(server, "a").status, 202) << "already loading";
   json body = tokens({1}, 1);
   const Answer early = server.post("/api/v1/generate", body.dump());
   EXPECT_EQ(early.status, 503);
   EXPECT_EQ(early.body["code"], "model_loading");
   const Answer other = load(server, "b");
-  EXPECT_EQ(other.status, 409) << "one that loads is not idle";
+  EXPECT_EQ(other.status, 409) << "a loading model is not idle";
   EXPECT_EQ(other.body["code"], "model_busy");
 
   EXPECT_EQ(unload(server, "a").status, 202);
   EXPECT_TRUE(comes_to(server, "a", "available"));
   EXPECT_TRUE(entry(server, "a")["error"].is_null());
-  // On again and off again, faster than anything can follow.
+  // Loads and unloads in rapid succession.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(load(server, i % 2 == 0 ? "a" : "b").status, 202);
     EXPECT_EQ(unload(server, i % 2 == 0 ? "a" : "b").status, 202);
@@ -303,39 +303,40 @@ TEST_F(Models, UnloadingCancelsLoading) {
   EXPECT_TRUE(comes_to(server, "b", "available"));
 }
 
-TEST_F(Models, AModelThatCannotBeLoadedSaysWhyAndMayBeTriedAgain) {
+TEST_F(Models, FailedLoadReportsErrorAndCanBeRetried) {
   const TempFolder folder;
   put_model(folder.path(), "good", "small");
   {
-    // A sound GGUF that is no model of any architecture.
+    // A valid GGUF file with an unknown architecture.
     std::ifstream in(model_files("small").front(), std::ios::binary);
     std::string bytes(std::istreambuf_iterator<char>(in), {});
     const std::size_t at = bytes.find("general.architecture") + 20 + 4 + 8;
     ASSERT_EQ(bytes.substr(at, 5), "llama");
     bytes.replace(at, 5, "alpac");
-    std::ofstream(folder.path() / "odd.gguf", std::ios::binary) << bytes;
+    std::ofstream(folder.path() / "unsupported.gguf", std::ios::binary) << bytes;
   }
   TestServerOptions options = of(folder);
   options.checker = kPlaces.checker;
   TestServer server(options);
-  EXPECT_EQ(entry(server, "odd")["state"], "available") << "its header is sound";
-  ASSERT_EQ(load(server, "odd").status, 202);
-  EXPECT_TRUE(eventually([&] { return entry(server, "odd")["state"] == "failed"; }));
-  EXPECT_NE(entry(server, "odd")["error"].get<std::string>().find("odd.gguf"), std::string::npos);
+  EXPECT_EQ(entry(server, "unsupported")["state"], "available") << "its header is valid";
+  ASSERT_EQ(load(server, "unsupported").status, 202);
+  EXPECT_TRUE(eventually([&] { return entry(server, "unsupported")["state"] == "failed"; }));
+  EXPECT_NE(entry(server, "unsupported")["error"].get<std::string>().find("unsupported.gguf"),
+            std::string::npos);
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "failed");
   const Answer refused = server.post("/api/v1/generate", tokens({1}, 1).dump());
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.body["code"], "model_failed");
-  // It takes no room.
+  // A failed model does not count as loaded.
   ASSERT_TRUE(is_loaded(server, "good"));
   EXPECT_EQ(server.get("/api/v1/health").body["model_state"], "loaded");
-  // Mended, it loads.
-  put_model(folder.path(), "odd", "small");
-  ASSERT_TRUE(is_loaded(server, "odd"));
+  // After the file is fixed, it loads.
+  put_model(folder.path(), "unsupported", "small");
+  ASSERT_TRUE(is_loaded(server, "unsupported"));
   EXPECT_TRUE(comes_to(server, "good", "available"));
 }
 
-TEST_F(Models, AFileThatIsNotTheLoadedOneIsNoticed) {
+TEST_F(Models, ChangedModelFileIsDetected) {
   struct Case {
     const char* name;
     std::function<void(const fs::path&)> change;
@@ -383,8 +384,8 @@ TEST_F(Models, AFileThatIsNotTheLoadedOneIsNoticed) {
   }
 }
 
-// A request that waits while the file is exchanged is not answered by what is left of it.
-TEST_F(Models, ARequestThatWaitedForAFileThatChangedFails) {
+// A request that was queued while the file changed must not run with the old model.
+TEST_F(Models, QueuedRequestFailsWhenModelFileChanges) {
   const TempFolder folder;
   const fs::path path = put_model(folder.path(), "a", "small", 8);
   TestServer server(of(folder));
@@ -399,7 +400,7 @@ TEST_F(Models, ARequestThatWaitedForAFileThatChangedFails) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + second).status, 404) << "it never ran";
 }
 
-TEST_F(Models, TwentyExchangesLeaveNothingBehind) {
+TEST_F(Models, TwentyModelSwapsLeakNothing) {
   const TempFolder folder;
   const std::vector<std::string> shapes = {"small", "moe", "mamba", "t5", "bert"};
   for (const std::string& shape : shapes) put_model(folder.path(), shape, shape);
@@ -417,26 +418,26 @@ TEST_F(Models, TwentyExchangesLeaveNothingBehind) {
       ASSERT_TRUE(comes_to(server, shape, "available"));
     }
   };
-  for (const std::string& shape : shapes) round(shape);  // the library keeps some things
+  for (const std::string& shape : shapes) round(shape);  // llama.cpp allocates some data once
   settle();
   const std::size_t threads = threads_at_work(), files = open_files();
   const double megabytes = anonymous_megabytes();
   for (int i = 0; i < 20; ++i) round(shapes[static_cast<std::size_t>(i) % shapes.size()]);
   settle();
-  // Connections that are being closed have their time.
+  // Closing connections takes some time.
   EXPECT_TRUE(eventually([&] { return threads_at_work() <= threads && open_files() <= files; }))
       << threads_at_work() << " threads were " << threads << ", " << open_files() << " files were "
       << files;
-  EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "the allocator kept what models had";
+  EXPECT_LT(anonymous_megabytes(), megabytes + 10) << "memory of unloaded models was not returned";
   EXPECT_EQ(server.get("/api/v1/generate").body["generations"].size(), 25U);
 }
 
-TEST_F(Models, TheModelOfTheCommandLineMayLieAnywhere) {
+TEST_F(Models, CommandLineModelCanBeOutsideTheFolder) {
   const TempFolder folder, elsewhere;
   put_model(folder.path(), "in", "small");
   const fs::path out = put_model(elsewhere.path(), "out", "small");
   TestServer server({.model = out, .models = folder.path()});
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   EXPECT_EQ(entry(server, "out")["state"], "loaded");
   EXPECT_EQ(entry(server, "out")["path"], json(out.string()));
   ASSERT_TRUE(is_loaded(server, "in"));
@@ -444,9 +445,9 @@ TEST_F(Models, TheModelOfTheCommandLineMayLieAnywhere) {
   ASSERT_TRUE(is_loaded(server, "out"));
   server.stop();
 
-  // One that is in the folder, too, is one model.
+  // A model that is also in the folder is listed once.
   TestServer both({.model = folder.path() / "." / "in.gguf", .models = folder.path()});
-  ASSERT_TRUE(both.loaded());
+  ASSERT_TRUE(both.wait_until_loaded());
   EXPECT_EQ(both.get("/api/v1/models").body["models"].size(), 1U);
 }
 

@@ -1,5 +1,5 @@
-// Every answer has an id, and a line in the log that has it, too. What a client
-// says in confidence is in none.
+// Every response has a request id that is also in its log line. The log contains no
+// confidential data of clients.
 #include "server/observability/access_log.h"
 
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ namespace {
 
 using namespace test;
 
-// Lines of a JSON log, each checked to be JSON.
+// The lines of a JSON log; fails for a line that is not JSON.
 std::vector<json> lines_of(const Program& program) {
   std::vector<json> lines;
-  std::istringstream said(program.said());
+  std::istringstream said(program.stderr_text());
   for (std::string line; std::getline(said, line);) {
     lines.push_back(json::parse(line, nullptr, false));
     EXPECT_FALSE(lines.back().is_discarded()) << line;
@@ -31,7 +31,7 @@ std::vector<json> lines_of(const Program& program) {
   return lines;
 }
 
-// The access line of a request; lines are written a moment after the answer.
+// The access log line of a request; it is written shortly after the response.
 json line_of(const Program& program, const std::string& request_id) {
   const auto deadline = Clock::now() + 30s;
   while (Clock::now() < deadline) {
@@ -40,11 +40,11 @@ json line_of(const Program& program, const std::string& request_id) {
     }
     std::this_thread::sleep_for(10ms);
   }
-  ADD_FAILURE() << "no line about " << request_id;
+  ADD_FAILURE() << "no log line for " << request_id;
   return json::object();
 }
 
-TEST(AccessLog, RoutesAreLabelsOfTheContract) {
+TEST(AccessLog, RouteLabelsMatchTheContract) {
   const std::map<std::string, std::string> cases = {
       {"", "none"},
       {"/.*", "page"},
@@ -59,9 +59,9 @@ TEST(AccessLog, RoutesAreLabelsOfTheContract) {
   }
 }
 
-TEST(AccessLog, EveryAnswerHasAnIdThatItsLineHasToo) {
+TEST(AccessLog, EveryResponseAndLogLineShareRequestId) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"--log-json", "--log-level", "debug"});
+  RunningServer server(folder.path(), {"--log-json", "--log-level", "debug"});
   const std::string host = "Host: 127.0.0.1\r\n";
   struct Case {
     std::string request;
@@ -96,9 +96,9 @@ TEST(AccessLog, EveryAnswerHasAnIdThatItsLineHasToo) {
   }
 }
 
-TEST(AccessLog, AClientsIdIsKeptWhenItIsSane) {
+TEST(AccessLog, ValidClientRequestIdIsKept) {
   const test::TempFolder folder;
-  Running server(folder.path());
+  RunningServer server(folder.path());
   const auto id_for = [&](const std::string& headers) {
     RawClient client(server.port());
     const RawResponse answer = client.exchange(get_request("/api/v1/health", headers));
@@ -119,14 +119,14 @@ TEST(AccessLog, AClientsIdIsKeptWhenItIsSane) {
     const std::string id = id_for(headers);
     EXPECT_EQ(id.size(), 16u) << id;
     EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos) << id;
-    EXPECT_TRUE(made.insert(id).second) << "each has its own";
+    EXPECT_TRUE(made.insert(id).second) << "ids must be unique";
   }
 }
 
-TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
+TEST(AccessLog, LogContainsNoPromptsResponsesOrKeys) {
   const test::TempFolder folder;
-  Running server(folder.path(), {"--log-json", "--log-level", "trace", "-t", "1", "-tb", "1"},
-                 {"TT_API_KEY=KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY"});
+  RunningServer server(folder.path(), {"--log-json", "--log-level", "trace", "-t", "1", "-tb", "1"},
+                       {"TT_API_KEY=KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY"});
   httplib::Client client = http_client(server.url);
   client.set_bearer_token_auth("KEYKEYKEYKEYKEYKEYKEYKEYKEYKEYKEY");
   const auto deadline = Clock::now() + 60s;
@@ -149,15 +149,15 @@ TEST(AccessLog, NeitherPromptsNorAnswersNorKeysAreInTheLog) {
   ASSERT_TRUE(static_cast<bool>(refused));
   EXPECT_EQ(refused->status, 401);
   line_of(server.program, refused->get_header_value("X-Request-Id"));
-  const std::string said = server.program.said();
-  EXPECT_GT(lines_of(server.program).size(), 20u) << "everything there is is said";
+  const std::string said = server.program.stderr_text();
+  EXPECT_GT(lines_of(server.program).size(), 20u) << "the trace level logs everything";
   EXPECT_EQ(said.find("SECRET"), std::string::npos) << said.substr(said.find("SECRET"), 200);
   EXPECT_EQ(said.find("KEYKEY"), std::string::npos);
 }
 
 TEST(AccessLog, RequestsAreCountedByRoute) {
   const test::TempFolder folder;
-  Running server(folder.path());
+  RunningServer server(folder.path());
   httplib::Client client = http_client(server.url);
   for (int i = 0; i < 20; ++i) {
     client.Get("/api/v1/sessions/no-" + std::to_string(i));

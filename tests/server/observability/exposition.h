@@ -1,6 +1,6 @@
-// Prometheus' text format, read strictly and independently of the library that
-// writes it: https://prometheus.io/docs/instrumenting/exposition_formats/
-// Whatever a lenient scraper would let pass is a failure of the test.
+// A strict parser of the Prometheus text format, independent of the code that writes it:
+// https://prometheus.io/docs/instrumenting/exposition_formats/
+// Deviations that a lenient scraper would accept fail the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ namespace tt::test {
 
 struct MetricFamily {
   std::string type, help;
-  // By name and labels as written: tt_sessions_total{state="done"}.
+  // Key: name and labels as written, tt_sessions_total{state="done"}.
   std::map<std::string, double> samples;
 };
 using Exposition = std::map<std::string, MetricFamily>;
 
-// The family that a sample's name belongs to.
+// The family of a sample.
 inline std::string family_of(const std::string& name, const Exposition& families) {
   for (const char* suffix : {"_bucket", "_sum", "_count"}) {
     const std::string ending = suffix;
@@ -65,33 +65,33 @@ inline Exposition parse_exposition(const std::string& text) {
   Exposition families;
   std::set<std::string> closed;
   std::string current;
-  EXPECT_TRUE(text.ends_with('\n')) << "the last line is cut";
+  EXPECT_TRUE(text.ends_with('\n')) << "no newline at the end";
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::smatch part;
     if (std::regex_match(line, part, help)) {
-      EXPECT_TRUE(families[part[1]].help.empty()) << "told twice: " << line;
+      EXPECT_TRUE(families[part[1]].help.empty()) << "duplicate HELP: " << line;
       families[part[1]].help = part[2];
     } else if (std::regex_match(line, part, type)) {
       MetricFamily& family = families[part[1]];
-      EXPECT_TRUE(family.type.empty()) << "told twice: " << line;
-      EXPECT_TRUE(family.samples.empty()) << "told too late: " << line;
+      EXPECT_TRUE(family.type.empty()) << "duplicate TYPE: " << line;
+      EXPECT_TRUE(family.samples.empty()) << "TYPE after samples: " << line;
       family.type = part[2];
     } else if (std::regex_match(line, part, sample)) {
       const std::string name = family_of(part[1], families);
       if (name != current) {
-        EXPECT_FALSE(closed.contains(name)) << "not in one piece: " << name;
+        EXPECT_FALSE(closed.contains(name)) << "samples not contiguous: " << name;
         closed.insert(current);
         current = name;
       }
       const std::string key =
           part[2].matched ? part[1].str() + "{" + part[2].str() + "}" : part[1].str();
-      EXPECT_FALSE(families[name].type.empty()) << "without a type: " << line;
+      EXPECT_FALSE(families[name].type.empty()) << "no TYPE: " << line;
       const double value = std::stod(part[3]);
       EXPECT_TRUE(value >= 0 || families[name].type == "gauge") << line;
-      EXPECT_TRUE(families[name].samples.emplace(key, value).second) << "twice: " << key;
+      EXPECT_TRUE(families[name].samples.emplace(key, value).second) << "duplicate sample: " << key;
     } else {
-      ADD_FAILURE() << "not a line of the format: " << line;
+      ADD_FAILURE() << "invalid line: " << line;
     }
   }
   for (const auto& [name, family] : families) {

@@ -1,4 +1,4 @@
-// Lines of the log, as they arrive on stderr.
+// Log lines as written to stderr.
 #include "server/observability/log.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::vector<std::string> lines_of(LogOptions options, Write write) {
   return lines;
 }
 
-TEST(Log, ALineOfTextHasTimeLevelMessageAndFields) {
+TEST(Log, TextLineHasTimeLevelMessageAndFields) {
   const auto lines = lines_of({}, [](const Log& log) {
     log.of("llama.cpp").warn("it is slow\n", {{"ms", 12}, {"share", 0.5}, {"model", "a b"}});
   });
@@ -35,7 +35,7 @@ TEST(Log, ALineOfTextHasTimeLevelMessageAndFields) {
   EXPECT_TRUE(std::regex_match(lines[0], wanted)) << lines[0];
 }
 
-TEST(Log, ALineOfJsonHasTheSame) {
+TEST(Log, JsonLineHasSameFields) {
   const auto lines = lines_of({.json = true}, [](const Log& log) {
     log.of("llama.cpp").warn("it is slow\n", {{"ms", 12}, {"share", 0.5}, {"model", "a b"}});
   });
@@ -52,7 +52,7 @@ TEST(Log, ALineOfJsonHasTheSame) {
                         {"model", "a b"}}));
 }
 
-TEST(Log, WritesFromItsLevelOn) {
+TEST(Log, FiltersByLevel) {
   const LogLevel all[] = {LogLevel::Trace, LogLevel::Debug, LogLevel::Info, LogLevel::Warning,
                           LogLevel::Error};
   for (const LogLevel least : all) {
@@ -68,7 +68,7 @@ TEST(Log, WritesFromItsLevelOn) {
   }
 }
 
-TEST(Log, WhatATextHoldsCannotBecomeAnotherLineOrATerminalsCommand) {
+TEST(Log, EscapesControlCharacters) {
   const auto lines = lines_of({}, [](const Log& log) {
     log.info("a\nb\x1b[2J\xC2\x9B\x7F",
              {{"path", "/x\r\n2029 info forged"}, {"said", "say \"no\""}});
@@ -80,11 +80,11 @@ TEST(Log, WhatATextHoldsCannotBecomeAnotherLineOrATerminalsCommand) {
       << lines[0];
 }
 
-TEST(Log, AnyBytesMakeOneValidJsonLine) {
+TEST(Log, ArbitraryBytesProduceOneValidJsonLine) {
   std::mt19937 random(1);
   std::vector<std::string> texts;
   for (int i = 0; i < 2000; ++i) {
-    std::string text = "x";  // what is blank is no message
+    std::string text = "x";  // blank messages are not logged
     for (auto n = random() % 40; n > 0; --n) text += static_cast<char>(random());
     texts.push_back(text + "x");
   }

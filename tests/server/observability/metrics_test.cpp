@@ -1,4 +1,4 @@
-// /metrics: its format, what it counts, and the names of llama-server.
+// /metrics: format, counters, and compatibility with llama-server's names.
 #include "server/observability/metrics.h"
 
 #include <arpa/inet.h>
@@ -54,13 +54,13 @@ double value(const Exposition& all, const std::string& sample) {
   const std::string name = family_of(sample.substr(0, sample.find('{')), all);
   const auto family = all.find(name);
   if (family == all.end() || !family->second.samples.contains(sample)) {
-    ADD_FAILURE() << "there is no " << sample;
+    ADD_FAILURE() << "no sample " << sample;
     return NAN;
   }
   return family->second.samples.at(sample);
 }
 
-TEST(Metrics, TimesOfARequestAreThoseOfItsListeners) {
+TEST(Metrics, RequestTimesFollowSessionEvents) {
   FakeClock clock;
   Metrics metrics([&] { return clock.now(); });
   metrics.on_state(job("a", JobState::Queued));
@@ -87,7 +87,7 @@ TEST(Metrics, TimesOfARequestAreThoseOfItsListeners) {
   EXPECT_NEAR(value(all, "tt_request_seconds_sum"), 1.2, kLoose);
 }
 
-TEST(Metrics, QueueAndStatesAreThoseOfTheMoment) {
+TEST(Metrics, QueueAndStateGaugesAreCurrent) {
   Metrics metrics;
   const auto expect = [&](double queued, double running) {
     const Exposition all = parse_exposition(metrics.text(ports()));
@@ -99,7 +99,7 @@ TEST(Metrics, QueueAndStatesAreThoseOfTheMoment) {
   for (const char* id : {"a", "b", "c"}) metrics.on_state(job(id, JobState::Queued));
   expect(3, 0);
   metrics.on_state(job("a", JobState::Running));
-  metrics.on_state(job("b", JobState::Queued));  // moved up
+  metrics.on_state(job("b", JobState::Queued));  // moved up in the queue
   expect(2, 1);
   metrics.on_state(job("c", JobState::Cancelled));
   expect(1, 1);
@@ -114,7 +114,7 @@ TEST(Metrics, QueueAndStatesAreThoseOfTheMoment) {
   EXPECT_EQ(value(all, "tt_request_seconds_count"), 2) << "c never ran";
 }
 
-TEST(Metrics, WhatARecordingLostIsCounted) {
+TEST(Metrics, CountsRecordingLosses) {
   Metrics metrics;
   metrics.on_state(job("a", JobState::Queued));
   JobStatus ended = job("a", JobState::Done);
@@ -133,7 +133,7 @@ TEST(Metrics, WhatARecordingLostIsCounted) {
   EXPECT_EQ(value(all, "tt_log_lines_lost_total"), 1);
 }
 
-TEST(Metrics, WhatAClientSendsMakesNoNewSeriesOfMethods) {
+TEST(Metrics, UnknownMethodsShareOneSeries) {
   Metrics metrics;
   metrics.count_request("GET", "/a/{id}", 200);
   metrics.count_request("GET", "/a/{id}", 200);
@@ -145,7 +145,7 @@ TEST(Metrics, WhatAClientSendsMakesNoNewSeriesOfMethods) {
   EXPECT_EQ(all.at("tt_http_requests_total").samples.size(), 2u);
 }
 
-TEST(Metrics, TheProcessIsThisOne) {
+TEST(Metrics, ProcessMetricsDescribeThisProcess) {
   const Exposition all = parse_exposition(Metrics().text(ports()));
   const auto now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
@@ -159,7 +159,7 @@ TEST(Metrics, TheProcessIsThisOne) {
   EXPECT_GT(value(all, "tt_data_free_bytes"), 0);
 }
 
-// ---------------------------------------------------------------- beside llama-server
+// ---------------------------------------------------------------- against llama-server
 
 std::uint16_t free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -175,7 +175,7 @@ std::uint16_t free_port() {
 
 std::string body_of(const httplib::Result& result) { return result ? result->body : ""; }
 
-// Of llama-server after the same prompt for one token and for eight.
+// The metrics of llama-server after the same prompt for one token and for eight.
 Exposition of_llama_server() {
   const std::uint16_t port = free_port();
   const Program program(
@@ -188,7 +188,7 @@ Exposition of_llama_server() {
     const auto health = client.Get("/health");
     if (health && health->status == 200) break;
     if (Clock::now() > deadline) {
-      ADD_FAILURE() << "llama-server does not start: " << program.said();
+      ADD_FAILURE() << "llama-server does not start: " << program.stderr_text();
       return {};
     }
     std::this_thread::sleep_for(20ms);
@@ -206,8 +206,8 @@ Exposition of_llama_server() {
 
 Exposition of_tt_server() {
   const test::TempFolder folder;
-  Running server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
-  EXPECT_TRUE(server.loaded());
+  RunningServer server(folder.path(), {"-c", "256", "-t", "1", "-tb", "1"});
+  EXPECT_TRUE(server.wait_until_loaded());
   httplib::Client client = http_client(server.url);
   for (const char* count : {"1", "8"}) {
     const auto accepted = client.Post(
@@ -219,9 +219,9 @@ Exposition of_tt_server() {
       ADD_FAILURE() << body_of(accepted);
       return {};
     }
-    server.ended(json::parse(accepted->body)["id"]);
+    server.wait_for_end(json::parse(accepted->body)["id"]);
   }
-  // The end of a session is told to those who listen a moment after it can be asked for.
+  // Listeners are notified of the end shortly after the status reports it.
   const auto deadline = Clock::now() + 60s;
   while (!body_of(client.Get("/metrics")).contains("tt_sessions_total{state=\"done\"} 2\n") &&
          Clock::now() < deadline)
@@ -231,7 +231,7 @@ Exposition of_tt_server() {
   return parse_exposition(body_of(answer));
 }
 
-TEST(Metrics, HaveLlamaServersNamesTypesAndCounts) {
+TEST(Metrics, MatchLlamaServerNamesTypesAndCounts) {
   const Exposition theirs = of_llama_server();
   const Exposition ours = of_tt_server();
   ASSERT_FALSE(theirs.empty());
@@ -239,7 +239,7 @@ TEST(Metrics, HaveLlamaServersNamesTypesAndCounts) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(ours.contains(name));
     EXPECT_EQ(ours.at(name).type, family.type);
-    // What is a time differs; everything else is the same work counted.
+    // Times differ; all counts must be equal.
     if (name.find("seconds") != std::string::npos) continue;
     EXPECT_EQ(ours.at(name).samples, family.samples);
   }

@@ -1,5 +1,5 @@
-// The second turn of a conversation: it keeps the cells that the first one left
-// in the cache, and is a session of its own that says so.
+// The second turn of a chat reuses the KV cache cells of the first one and is a separate
+// session that records the reuse.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ Turn take(TestServer& server, const json& body) {
   return turn;
 }
 
-// Tokens that the prompt's steps evaluated.
+// Number of tokens that the prompt steps evaluated.
 int evaluated(TestServer& server, const Turn& turn) {
   int tokens = 0;
   const std::string id = turn.session["id"];
@@ -34,10 +34,10 @@ int evaluated(TestServer& server, const Turn& turn) {
   return tokens;
 }
 
-TEST(ChatTurn, KeepsTheCellsOfTheOneBeforeAndSaysSo) {
+TEST(ChatTurn, ReusesKvCacheOfPreviousTurn) {
   need_backends();
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   json messages = {{{"role", "user"}, {"content", "Tell me about the sea."}}};
   const Turn first = take(server, ask(messages));
   EXPECT_EQ(first.session["reused_tokens"], 0);
@@ -48,7 +48,7 @@ TEST(ChatTurn, KeepsTheCellsOfTheOneBeforeAndSaysSo) {
   messages.push_back({{"role", "user"}, {"content", "And the sky?"}});
   const Turn second = take(server, ask(messages));
   const int reused = second.status["reused_tokens"];
-  // All of the first prompt, at least; the answer may be spelled in other tokens.
+  // At least the whole first prompt; the reply may be tokenized differently.
   EXPECT_GE(reused, first.status["prompt_tokens"].get<int>() - 1);
   EXPECT_GT(reused, 0);
   EXPECT_NE(second.session["id"], first.session["id"]);
@@ -64,7 +64,7 @@ TEST(ChatTurn, KeepsTheCellsOfTheOneBeforeAndSaysSo) {
     marked += token["reused"] ? 1 : 0;
   EXPECT_EQ(marked, reused);
 
-  // The same turn computed anew says the same.
+  // Without reuse the same turn generates the same text.
   json anew = ask(messages);
   anew["reuse_prefix"] = false;
   const Turn third = take(server, anew);
@@ -73,7 +73,7 @@ TEST(ChatTurn, KeepsTheCellsOfTheOneBeforeAndSaysSo) {
   EXPECT_EQ(third.status["text"], second.status["text"]);
   EXPECT_EQ(evaluated(server, third), third.status["prompt_tokens"]);
 
-  // What an unrecorded request left is used, and nobody is named.
+  // Cells of an unrecorded request are reused; reused_from is null.
   json unrecorded = ask(messages);
   unrecorded["level"] = "off";
   server.when_ended(server.generate(unrecorded));

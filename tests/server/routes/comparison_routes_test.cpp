@@ -1,4 +1,4 @@
-// Two sessions beside each other, as clients ask for it, while they are recorded.
+// Comparison of two sessions over HTTP while they are recorded.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-// A session that is recorded as long as this lives.
+// A running session; its recording ends with the object.
 class Growing {
  public:
   Growing(const std::filesystem::path& folder, const std::string& id) {
@@ -36,11 +36,11 @@ class Growing {
   std::unique_ptr<SessionWriter> writer_;
 };
 
-TEST(ComparisonRoutes, RunningSessionsWaitForNobody) {
+TEST(ComparisonRoutes, RunningSessionsDoNotDeadlock) {
   TestServer server({.model = {}});
   const Growing a(server.data, "a"), b(server.data, "b");
   ASSERT_EQ(server.get("/api/v1/sessions/a").body["state"], "running");
-  // Beside itself, and each beside the other from both sides at once.
+  // With itself, and with the other in both directions at the same time.
   std::atomic<int> answered = 0;
   std::vector<std::jthread> clients;
   for (const char* path : {"a/comparison/a", "a/comparison/b", "b/comparison/a"}) {

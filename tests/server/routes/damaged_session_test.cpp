@@ -1,5 +1,5 @@
-// Damaged files behind the server: every question is answered up to the damage, as of a
-// session that ends there, and the answer says so.
+// Damaged session files over HTTP: every request is answered from the steps before the damage,
+// as if the session ended there, and the response says so (X-Whole-Steps).
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -29,7 +29,7 @@ constexpr const char* kExports[] = {"csv", "ndjson", "chrome"};
 
 struct Raw {
   int status = 0;
-  std::string whole_steps;  // "": none
+  std::string whole_steps;  // "": no header
   std::string body;
 };
 
@@ -37,7 +37,7 @@ class DamagedSessions : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { need_backends(); }
   void SetUp() override {
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     json request = short_request("Tell me a story about a fox.");
     request["max_tokens"] = 150;
     const std::string id = server.generate(request);
@@ -53,7 +53,7 @@ class DamagedSessions : public ::testing::Test {
     return {result->status, result->get_header_value("X-Whole-Steps"), result->body};
   }
 
-  // The first `count` steps of the whole session, and their tokens, by other hands.
+  // The first `count` steps of the session and their tokens, written with the sqlite3 shell.
   void write_prefix(const std::string& id, std::uint32_t count) {
     write_bytes(file(id), whole);
     const std::string tokens =
@@ -84,7 +84,7 @@ class DamagedSessions : public ::testing::Test {
       const Raw damaged = get(id, path), sound = get(before, path);
       EXPECT_EQ(damaged.status, 200) << damaged.body;
       EXPECT_EQ(sound.status, 200) << sound.body;
-      // What lies before the damage is answered as if there was none.
+      // Requests that only read before the damage are answered normally.
       if (damaged.whole_steps.empty()) continue;
       EXPECT_EQ(damaged.whole_steps, told);
       EXPECT_EQ(damaged.body, sound.body);
@@ -111,7 +111,7 @@ class DamagedSessions : public ::testing::Test {
         << report.body;
     EXPECT_EQ(comparison.status, 200) << comparison.body;
     EXPECT_EQ(comparison.whole_steps, told);
-    // A row that is asked for and damaged is no row that is not there.
+    // A damaged row is an error, not a missing row.
     const Raw row = get(id, std::format("/steps/{}/ops", count));
     EXPECT_EQ(row.status, 500) << row.body;
     EXPECT_TRUE(row.body.contains("session_damaged")) << row.body;
@@ -122,7 +122,7 @@ class DamagedSessions : public ::testing::Test {
   std::uint32_t steps = 0;
 };
 
-TEST_F(DamagedSessions, ATruncatedFileIsAnsweredUpToItsEnd) {
+TEST_F(DamagedSessions, TruncatedFileIsReadUpToItsEnd) {
   for (const std::size_t tenths : {6UL, 8UL}) {
     SCOPED_TRACE(tenths);
     const std::string id = std::format("cut-{}", tenths);
@@ -131,7 +131,7 @@ TEST_F(DamagedSessions, ATruncatedFileIsAnsweredUpToItsEnd) {
   }
 }
 
-TEST_F(DamagedSessions, AFlippedBitIsAnsweredUpToIt) {
+TEST_F(DamagedSessions, FileWithFlippedBitIsReadUpToTheDamage) {
   std::string bytes = whole;
   bytes[bytes.size() * 6 / 10] ^= 0x10;
   write_bytes(file("flipped"), bytes);

@@ -1,4 +1,4 @@
-// The contract as the server gives it away.
+// The OpenAPI contract and its documentation page.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -16,7 +16,7 @@ TestServerOptions with_page(const std::filesystem::path& page = "/nonexistent") 
   return options;
 }
 
-TEST(Docs, ServesTheContractAndKnowsWhoHasIt) {
+TEST(Docs, ServesContractWithEtag) {
   TestServer server(with_page());
   auto client = server.client();
   const auto first = client.Get("/api/openapi.json");
@@ -37,7 +37,7 @@ TEST(Docs, ServesTheContractAndKnowsWhoHasIt) {
   EXPECT_EQ(other->status, 200);
 }
 
-TEST(Docs, SaysHowToBuildThePageThatIsNotThere) {
+TEST(Docs, MissingPageShowsBuildInstructions) {
   TestServer server(with_page());
   const auto page = server.client().Get("/api/docs");
   ASSERT_TRUE(page);
@@ -46,7 +46,7 @@ TEST(Docs, SaysHowToBuildThePageThatIsNotThere) {
   EXPECT_TRUE(page->body.contains("./tt build")) << page->body;
 }
 
-TEST(Docs, ServesThePageWithAPolicyOfItsOwn) {
+TEST(Docs, ServesPageWithItsOwnPolicy) {
   TempFolder dist;
   std::filesystem::create_directory(dist.path() / "docs");
   std::ofstream(dist.path() / "docs" / "index.html") << "<!doctype html><title>docs</title>";

@@ -1,4 +1,4 @@
-// Exports over HTTP: the very bytes that tt export writes, made while they are sent.
+// Exports over HTTP: byte-identical to tt export, and streamed.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -18,9 +18,9 @@ std::string export_path(const std::string& id, const std::string& query) {
   return "/api/v1/sessions/" + id + "/export" + query;
 }
 
-TEST_F(ExportRoute, SendsEveryFormatAsTheCommandLineWritesIt) {
+TEST_F(ExportRoute, MatchesCommandLineOutputInEveryFormat) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const auto reader = SessionReader::open(server.data / (id + ".ttrace"));
   ASSERT_TRUE(reader.has_value());
@@ -43,37 +43,37 @@ TEST_F(ExportRoute, SendsEveryFormatAsTheCommandLineWritesIt) {
   }
 }
 
-TEST_F(ExportRoute, SaysWhatItCannotDo) {
+TEST_F(ExportRoute, RejectsInvalidParameters) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   EXPECT_EQ(server.get(export_path("none", "")).status, 404);
   const Answer unknown = server.get(export_path(id, "?format=xlsx"));
   EXPECT_EQ(unknown.status, 400);
   EXPECT_EQ(server.get(export_path(id, "?first_step=-1")).status, 400);
   EXPECT_EQ(server.get(export_path(id, "?level=loud")).status, 400);
-  // Said before there is a file: nothing to draw.
+  // Rejected before the export starts: the range has no steps.
   for (const char* format : {"dot", "csv", "folder"}) {
-    const auto behind =
+    const auto rejected =
         server.get(export_path(id, std::format("?format={}&first_step=100000", format)));
-    EXPECT_EQ(behind.status, 400);
+    EXPECT_EQ(rejected.status, 400);
     EXPECT_TRUE(
-        behind.body["detail"].get<std::string>().contains("There is no step 100000: the session "
-                                                          "has 0 to"))
-        << behind.body;
+        rejected.body["detail"].get<std::string>().contains("Step 100000 does not exist: the "
+                                                            "session has steps 0 to"))
+        << rejected.body;
   }
   EXPECT_EQ(server.get(export_path(id, "?format=csv&last_step=100000")).status, 200);
 }
 
-TEST_F(ExportRoute, OfARunningSessionWhatIsThereNow) {
+TEST_F(ExportRoute, RunningSessionExportsCommittedSteps) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_endless(server);
   const auto sent = server.client().Get(export_path(id, "?format=ndjson&level=minimal"));
   ASSERT_TRUE(sent && sent->status == 200);
   EXPECT_TRUE(sent->body.contains("\"event\":\"session_end\""));
   EXPECT_TRUE(sent->body.contains("\"state\":\"running\""));
-  end(server, id);
+  cancel_and_wait(server, id);
 }
 
 }  // namespace

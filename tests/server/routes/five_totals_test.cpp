@@ -1,5 +1,5 @@
-// One session of a mixture of experts, recorded by the server: the same five totals,
-// whoever is asked, and those of a walk over every access.
+// One session of a mixture-of-experts model: REST, SQL, sqlite3, DuckDB and Python return the
+// same five totals, equal to those of a loop over all accesses.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -18,7 +18,7 @@
 namespace tt::test {
 namespace {
 
-// Accesses, bytes read, bytes written, bytes of routed experts, weights that were touched.
+// Accesses, bytes read, bytes written, bytes of routed experts, accessed weights.
 json walked(const fs::path& file) {
   const SessionReader reader = SessionReader::open(file).value();
   std::uint64_t accesses = 0, read = 0, written = 0, of_experts = 0;
@@ -46,17 +46,17 @@ std::string totals_of(const std::string& table) {
          table;
 }
 
-// A program's line of numbers.
+// A line of numbers as a JSON array.
 json numbers_of(const std::string& line, char between) {
   std::string text = "[" + line + "]";
   std::ranges::replace(text, between, ',');
   return json::parse(text, nullptr, false);
 }
 
-TEST(FiveTotals, AreTheSameWhoeverIsAsked) {
+TEST(FiveTotals, AgreeAcrossAllInterfaces) {
   need_backends();
   TestServer server({.model = model_files("moe").front()});
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = server.generate({{"tokens", {1, 2, 3, 4, 5, 6, 7, 8, 9}},
                                           {"max_tokens", 12},
                                           {"temperature", 0},

@@ -1,4 +1,4 @@
-// The structure of model files over HTTP, against what llama.cpp's own reader says.
+// The structure of model files over HTTP, compared with llama.cpp's reader.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 TestServerOptions of(const TempFolder& folder) { return {.model = {}, .models = folder.path()}; }
 
-// Rows of fields as RFC 4180 has them; fails on anything else.
+// Rows of fields; fails for anything that is not RFC 4180.
 std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows(1);
   std::string field;
@@ -33,7 +33,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
       EXPECT_TRUE(field.empty());
       for (++at;; ++at) {
         if (at >= text.size()) {
-          ADD_FAILURE() << "a quote without end";
+          ADD_FAILURE() << "unterminated quote";
           return rows;
         }
         if (text[at] == '"' && text.substr(at, 2) != "\"\"") break;
@@ -55,7 +55,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
       field += text[at++];
     }
   }
-  EXPECT_TRUE(rows.back().empty()) << "the last line ends, too";
+  EXPECT_TRUE(rows.back().empty()) << "no line end after the last row";
   rows.pop_back();
   return rows;
 }
@@ -69,7 +69,7 @@ std::string csv_of(TestServer& server, const std::string& id) {
   return result->body;
 }
 
-TEST(GgufRoutes, TellWhatLlamaTells) {
+TEST(GgufRoutes, MatchLlamaCppReader) {
   const TempFolder folder;
   for (const char* shape : {"small", "moe", "mamba", "t5", "bert"})
     put_model(folder.path(), shape, shape);
@@ -139,37 +139,39 @@ TEST(GgufRoutes, TellWhatLlamaTells) {
       EXPECT_GT(entry["length"], 16);
     }
   }
-  EXPECT_EQ(server.get("/api/v1/models/small").body["state"], "available") << "nothing is loaded";
+  EXPECT_EQ(server.get("/api/v1/models/small").body["state"], "available")
+      << "the model must not be loaded";
 }
 
-TEST(GgufRoutes, NamesOfAnyKindAreQuoted) {
+TEST(GgufRoutes, CsvQuotesSpecialNames) {
   const TempFolder folder;
   const std::vector<std::string> names = {"plain", "with, comma", "a \"quote\"",    "two\r\nlines",
                                           "=1+1",  "\"",          "not utf-8: \xff"};
   GgufBytes bytes;
   bytes.text("general.architecture", "llama");
   for (const std::string& name : names) bytes.tensor(name, 4);
-  std::ofstream(folder.path() / "odd.gguf", std::ios::binary) << bytes.bytes();
+  std::ofstream(folder.path() / "names.gguf", std::ios::binary) << bytes.bytes();
   TestServer server(of(folder));
-  const auto rows = parse_csv(csv_of(server, "odd"));
+  const auto rows = parse_csv(csv_of(server, "names"));
   ASSERT_EQ(rows.size(), names.size() + 1);
   for (std::size_t i = 0; i + 1 < names.size(); ++i) EXPECT_EQ(rows[i + 1][0], names[i]);
   EXPECT_EQ(rows.back()[0], "not utf-8: \uFFFD");
-  EXPECT_EQ(server.get("/api/v1/models/odd/gguf").body["tensors"][6]["name"], "not utf-8: \uFFFD");
+  EXPECT_EQ(server.get("/api/v1/models/names/gguf").body["tensors"][6]["name"],
+            "not utf-8: \uFFFD");
 }
 
-TEST(GgufRoutes, ABrokenOrHostileFileIsAProblemAndNoMore) {
+TEST(GgufRoutes, DamagedFileReturnsProblem) {
   const TempFolder folder;
-  const std::string sound = GgufBytes()
+  const std::string valid = GgufBytes()
                                 .text("general.architecture", "llama")
-                                .text("general.name", "sound")
+                                .text("general.name", "valid")
                                 .tensor("token_embd.weight", 64)
                                 .tensor("blk.0.attn_q.weight", 64)
                                 .bytes();
   const auto write = [&](const std::string& bytes) {
     std::ofstream(folder.path() / "a.gguf", std::ios::binary) << bytes;
   };
-  write(sound);
+  write(valid);
   TestServer server(of(folder));
   EXPECT_EQ(server.get("/api/v1/models/a/gguf").status, 200);
   EXPECT_EQ(server.get("/api/v1/models/a/gguf?format=json").status, 200);
@@ -182,8 +184,8 @@ TEST(GgufRoutes, ABrokenOrHostileFileIsAProblemAndNoMore) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 dice(seed);
-    std::string bytes = sound;
-    for (int i = 0; i < 3; ++i) bytes[dice() % (sound.size() - 512)] = static_cast<char>(dice());
+    std::string bytes = valid;
+    for (int i = 0; i < 3; ++i) bytes[dice() % (valid.size() - 512)] = static_cast<char>(dice());
     write(bytes);
     const Answer answer = server.get("/api/v1/models/a/gguf");
     if (answer.status == 200) continue;

@@ -1,5 +1,5 @@
-// Graphs, sizes of weights, heads and experts of a session, as clients ask for
-// them. What they say is tested in tests/analysis/ and tests/tracer/.
+// Graphs, weight sizes, heads and experts of a session over HTTP. The computed values are
+// tested in tests/analysis/ and tests/tracer/.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -22,7 +22,7 @@ class GraphServer : public TestServer {
   Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
 };
 
-TEST(GraphRoutes, AnswerWithTheWholeOrParts) {
+TEST(GraphRoutes, ReturnWholeGraphOrSelectedLayers) {
   GraphServer server;
   const json whole = server.ask("steps/1/graph").body;
   EXPECT_EQ(whole["step"], 1);
@@ -32,7 +32,7 @@ TEST(GraphRoutes, AnswerWithTheWholeOrParts) {
   EXPECT_TRUE(of_template["step"].is_null());
   EXPECT_EQ(of_template["nodes"], whole["nodes"]);
   EXPECT_EQ(of_template["edges"], whole["edges"]);
-  // The layer's own route says the same of one layer.
+  // The route of a layer returns the same nodes.
   const json layer = server.ask("steps/1/layers/1").body;
   EXPECT_EQ(layer["layer"], 1);
   EXPECT_EQ(server.ask("steps/1/graph?layers=1").body["nodes"], layer["nodes"]);
@@ -52,7 +52,7 @@ TEST(GraphRoutes, AnswerWithTheWholeOrParts) {
   }
 }
 
-TEST(GraphRoutes, SizesHeadsAndCaches) {
+TEST(GraphRoutes, SizesHeadsAndKvCache) {
   GraphServer server;
   const json sizes = server.ask("compression").body;
   EXPECT_EQ(sizes["total"]["bytes"], 1568);
@@ -70,7 +70,7 @@ TEST(GraphRoutes, SizesHeadsAndCaches) {
   EXPECT_TRUE(kv["steps"][0]["layers"].empty());
 }
 
-TEST(GraphRoutes, OfAModelWithoutExpertsAreEmpty) {
+TEST(GraphRoutes, AreEmptyForModelWithoutExperts) {
   GraphServer server;
   EXPECT_EQ(server.ask("experts").body, (json{{"routers", json::array()}}));
   const json tokens = server.ask("experts/tokens?limit=1").body;
@@ -82,7 +82,7 @@ TEST(GraphRoutes, OfAModelWithoutExpertsAreEmpty) {
   EXPECT_EQ(server.ask("experts/pinning?capacity=100").body["curve"].size(), 1U);
 }
 
-TEST(GraphRoutes, SayWhatIsAllowed) {
+TEST(GraphRoutes, ErrorsListAllowedValues) {
   GraphServer server;
   struct Case {
     const char* question;

@@ -1,4 +1,4 @@
-// Pictures and sums of a session, as clients ask for them.
+// Heat maps and totals of a session over HTTP.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -19,7 +19,7 @@ class HeatServer : public TestServer {
   Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
 };
 
-TEST(HeatRoutes, AHeatMapSaysItsAxes) {
+TEST(HeatRoutes, HeatMapDescribesItsAxes) {
   HeatServer server;
   const json map = server.ask("heatmap?value=time&width=10").body;
   EXPECT_EQ(map["x"]["axis"], "token") << map;
@@ -54,7 +54,7 @@ TEST(HeatRoutes, AHeatMapSaysItsAxes) {
                              "timeline?y_from=5&y_to=4", "memory-map?from=5&to=4"}) {
     const auto answer = server.ask(turned);
     EXPECT_EQ(answer.status, 400) << turned;
-    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("ends before it begins"))
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("the end is before the start"))
         << answer.body;
   }
   EXPECT_EQ(server.ask("heatmap?width=5000").status, 400);
@@ -67,7 +67,7 @@ TEST(HeatRoutes, AHeatMapSaysItsAxes) {
   EXPECT_EQ(server.get("/api/v1/sessions/none/heatmap").status, 404);
 }
 
-TEST(HeatRoutes, EveryPictureHasTheSameTotal) {
+TEST(HeatRoutes, AllViewsHaveTheSameTotal) {
   HeatServer server;
   const double total = server.ask("breakdown?by=tensor").body["sums"]["all"]["bytes_read"];
   EXPECT_GT(total, 0);
@@ -75,7 +75,7 @@ TEST(HeatRoutes, EveryPictureHasTheSameTotal) {
        {"heatmap?x=tensor&y=layer&value=bytes_read", "heatmap?x=step&y=op&value=bytes_read",
         "memory-map?value=bytes_read", "memory-map?memory=buffer&value=bytes_read",
         "timeline?value=bytes_read&y=source"}) {
-    // Shares of a step add up to it but for the rounding of doubles.
+    // Equal except for the rounding of doubles.
     const double shown = server.ask(question).body["total"];
     EXPECT_NEAR(shown, total, 1e-9 * total) << question;
   }
@@ -83,7 +83,7 @@ TEST(HeatRoutes, EveryPictureHasTheSameTotal) {
   EXPECT_EQ(map["cells"], json::array({{192, 192, 192, 192}})) << "attn_q, in three steps";
 }
 
-TEST(HeatRoutes, ColumnsAreTheSamePicture) {
+TEST(HeatRoutes, ColumnFormatMatchesJson) {
   HeatServer server;
   const std::string question = "heatmap?x=layer&y=component&value=bytes";
   json plain = server.ask(question).body;
@@ -135,13 +135,13 @@ TEST(HeatRoutes, BreakdownHotAndSequentiality) {
 
   const json order = server.ask("sequentiality?limit=2").body;
   EXPECT_EQ(order["sums"]["reads"], 18) << order;
-  EXPECT_EQ(order["sums"]["sequential"], 15) << "each step goes back to the embedding";
+  EXPECT_EQ(order["sums"]["sequential"], 15) << "each step starts again at the embedding";
   EXPECT_EQ(server.ask("sequentiality?gap=0").body["sums"]["sequential"], 0);
   EXPECT_EQ(order["steps"].size(), 2U);
   EXPECT_EQ(order["total"], 3);
 }
 
-TEST(HeatRoutes, AnAnswerThatTheClientHasIsNotSentAgain) {
+TEST(HeatRoutes, MatchingEtagReturns304) {
   HeatServer server;
   auto client = server.client();
   const auto first = client.Get("/api/v1/sessions/small/heatmap");

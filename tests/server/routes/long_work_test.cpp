@@ -1,5 +1,5 @@
-// What takes long stops when nobody waits for it any more, and what is large is
-// never held whole.
+// Long requests stop when the client disconnects, and large data is never held in memory as a
+// whole.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kSteps = 50'000;
-constexpr std::uint64_t kAccesses = 16;  // of a step of small_session.h
+constexpr std::uint64_t kAccesses = 16;  // per step of small_session.h
 
-// One session of many small steps, written once.
+// A session of many small steps, written once per process.
 const fs::path& long_session() {
   static const TempFolder folder;
   static const fs::path path = [] {
@@ -53,18 +53,18 @@ const fs::path& long_session() {
   return path;
 }
 
-// A server with that session, and what it says of each request that has ended.
+// A server with that session and the records of its finished requests.
 class LongServer {
  public:
   LongServer() { fs::copy_file(long_session(), server_.data / "long.ttrace"); }
 
-  // Asks, waits until it is worked on, and goes.
+  // Sends the request, waits until it is being processed, and disconnects.
   void ask_and_go(const std::string& question) {
     RawClient client(server_.port);
     client.send("GET /api/v1/sessions/long/" + question + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     std::this_thread::sleep_for(30ms);
   }
-  Answered ended(const std::string& route) {
+  Answered wait_for_record(const std::string& route) {
     Answered found;
     EXPECT_TRUE(eventually([&] {
       const std::scoped_lock lock(mutex_);
@@ -94,20 +94,20 @@ class LongServer {
   TestServer server_{options()};
 };
 
-TEST(LongWork, StopsWhenTheClientHasGone) {
+TEST(LongWork, StopsWhenClientDisconnects) {
   LongServer long_server;
-  // With 200 the question would have been answered to its end.
+  // A status of 200 would mean that the request was completed.
   for (const char* question : {"breakdown", "report", "validation", "pattern", "determinism",
                                "reuse", "heads", "comparison/long"}) {
     SCOPED_TRACE(question);
     long_server.ask_and_go(question);
     const std::string route =
         question == std::string("comparison/long") ? "comparison/:other" : question;
-    const Answered stopped = long_server.ended(route);
+    const Answered stopped = long_server.wait_for_record(route);
     EXPECT_EQ(stopped.status, 503);
     EXPECT_LT(stopped.bytes, 10'000U);
   }
-  // What was begun is not spoiled: asked again, it says everything.
+  // A cancelled request leaves no partial results: repeated, it returns everything.
   const Answer whole = long_server.server().get("/api/v1/sessions/long/breakdown?by=all");
   ASSERT_EQ(whole.status, 200) << whole.body;
   const json& all = whole.body["sums"]["all"];
@@ -115,7 +115,7 @@ TEST(LongWork, StopsWhenTheClientHasGone) {
       << whole.body;
 }
 
-// Comes when the session was looked through, which may take longer than a read may.
+// The head is sent after the session was scanned, which may take longer than one read timeout.
 std::string head_of(RawClient& client) {
   std::string head;
   EXPECT_TRUE(eventually([&] {
@@ -125,7 +125,7 @@ std::string head_of(RawClient& client) {
   return head;
 }
 
-TEST(LongWork, AnExportStopsWhenTheClientHasGone) {
+TEST(LongWork, ExportStopsWhenClientDisconnects) {
   LongServer long_server;
   for (const char* format : {"ndjson", "csv", "json", "chrome"}) {
     SCOPED_TRACE(format);
@@ -136,15 +136,15 @@ TEST(LongWork, AnExportStopsWhenTheClientHasGone) {
       EXPECT_TRUE(head_of(client).starts_with("HTTP/1.1 200"));
       EXPECT_EQ(client.read(1 << 20).size(), 1U << 20);
     }
-    // Of 50 MB and more.
-    const Answered stopped = long_server.ended("export");
+    // The export has 50 MB or more.
+    const Answered stopped = long_server.wait_for_record("export");
     EXPECT_GT(stopped.bytes, 1U << 20);
     EXPECT_LT(stopped.bytes, 32U << 20);
   }
 }
 
-// Of one that is a folder: while it is made, and while it is sent.
-TEST(LongWork, AnArchiveStopsWhenTheClientHasGone) {
+// A folder export, cancelled while it is created and while it is sent.
+TEST(LongWork, ArchiveStopsWhenClientDisconnects) {
   LongServer long_server;
   const auto folders_left = [&] {
     std::error_code none;
@@ -159,7 +159,7 @@ TEST(LongWork, AnArchiveStopsWhenTheClientHasGone) {
                   " HTTP/1.1\r\nHost: localhost\r\n\r\n");
       EXPECT_TRUE(eventually([&] { return folders_left() == 1; }));
     }
-    const Answered stopped = long_server.ended("export");
+    const Answered stopped = long_server.wait_for_record("export");
     EXPECT_EQ(stopped.status, 503);
     EXPECT_LT(stopped.bytes, 10'000U);
     EXPECT_EQ(folders_left(), 0);
@@ -173,8 +173,8 @@ TEST(LongWork, AnArchiveStopsWhenTheClientHasGone) {
     EXPECT_EQ(client.read(1 << 20).size(), 1U << 20);
     EXPECT_EQ(folders_left(), 1);
   }
-  // Of 13 MB.
-  const Answered stopped = long_server.ended("export");
+  // The export has 13 MB.
+  const Answered stopped = long_server.wait_for_record("export");
   EXPECT_GT(stopped.bytes, 1U << 20);
   EXPECT_LT(stopped.bytes, 10U << 20);
   EXPECT_TRUE(eventually([&] { return folders_left() == 0; }));
@@ -188,10 +188,10 @@ std::uint64_t peak_bytes(pid_t pid) {
   return 0;
 }
 
-TEST(LongWork, AnExportIsNeverHeldWhole) {
+TEST(LongWork, ExportIsStreamedInBoundedMemory) {
   const TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
-  Running server(folder.path(), {"--no-model"});
+  RunningServer server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
   client.set_read_timeout(120, 0);
   const std::uint64_t before = peak_bytes(server.program.pid());
@@ -205,17 +205,17 @@ TEST(LongWork, AnExportIsNeverHeldWhole) {
                                    return true;
                                  });
     ASSERT_TRUE(sent && sent->status == 200);
-    // Of Parquet a row group is held.
+    // For Parquet, one row group is held in memory.
     EXPECT_LT(peak_bytes(server.program.pid()) - before, 128U << 20);
   }
-  EXPECT_GT(bytes, 400U << 20) << "the log";
+  EXPECT_GT(bytes, 400U << 20) << "size of the NDJSON log";
 }
 
-TEST(LongWork, NorIsARunFolderThatComesIn) {
-  constexpr std::uint32_t kSome = 30'000;  // steps; more tokens without a text are refused
+TEST(LongWork, RunFolderImportUsesBoundedMemory) {
+  constexpr std::uint32_t kSome = 30'000;  // steps; more tokens without text would be rejected
   const TempFolder folder;
   fs::copy_file(long_session(), folder / "long.ttrace");
-  Running server(folder.path(), {"--no-model"});
+  RunningServer server(folder.path(), {"--no-model"});
   httplib::Client client = http_client(server.url);
   client.set_read_timeout(240, 0);
   std::string archive;
@@ -229,7 +229,7 @@ TEST(LongWork, NorIsARunFolderThatComesIn) {
   EXPECT_GT(archive.size(), kSome * kAccesses * 64);
   const std::uint64_t before = peak_bytes(server.program.pid());
   const auto taken = client.Post("/api/v1/sessions", archive, "application/x-tar");
-  ASSERT_TRUE(taken && taken->status == 201) << (taken ? taken->body : "no answer");
+  ASSERT_TRUE(taken && taken->status == 201) << (taken ? taken->body : "no response");
   EXPECT_EQ(json::parse(taken->body)["steps"], kSome);
   EXPECT_LT(peak_bytes(server.program.pid()) - before, 64U << 20);
 }

@@ -1,5 +1,5 @@
-// The order of reads and what memory would save, as clients ask for them. What
-// they say is tested in tests/analysis/.
+// Access patterns and cache savings over HTTP. The computed values are tested in
+// tests/analysis/.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -9,7 +9,7 @@
 namespace tt::test {
 namespace {
 
-// A server with one ended session of four steps, "small": one prompt, three generated.
+// A server with one finished session, "small": one prompt step and three generation steps.
 class PatternServer : public TestServer {
  public:
   PatternServer() {
@@ -19,7 +19,7 @@ class PatternServer : public TestServer {
   Answer ask(const std::string& question) { return get("/api/v1/sessions/small/" + question); }
 };
 
-TEST(PatternRoutes, ReuseAtBothGrainsAndAnySizes) {
+TEST(PatternRoutes, ReuseForBothGrainsAndAnySizes) {
   PatternServer server;
   // Every step reads the five weights, 1568 bytes, in the same order.
   const json tensors = server.ask("reuse?grain=tensor&sizes=1567,1568").body;
@@ -32,7 +32,7 @@ TEST(PatternRoutes, ReuseAtBothGrainsAndAnySizes) {
   EXPECT_EQ(tensors["curve"][0]["pin"]["bytes_saved"], 3 * 1567);
   for (const char* policy : {"lru", "belady", "pin"})
     EXPECT_EQ(tensors["curve"][1][policy], (json{{"reads_saved", 15}, {"bytes_saved", 3 * 1568}}));
-  // Of the embedding two rows of 32 bytes; ten sizes when none is named.
+  // Two embedding rows of 32 bytes are read; ten sizes by default.
   const json parts = server.ask("reuse").body;
   EXPECT_EQ(parts["grain"], "part");
   EXPECT_EQ(parts["distinct_bytes"], 1568 - 512 + 64);
@@ -41,7 +41,7 @@ TEST(PatternRoutes, ReuseAtBothGrainsAndAnySizes) {
   EXPECT_EQ(server.ask("reuse?sizes=").body, parts);
 }
 
-TEST(PatternRoutes, ThePatternIsWhatTheCommandLineWrites) {
+TEST(PatternRoutes, PatternMatchesCommandLineOutput) {
   PatternServer server;
   const json pattern = server.ask("pattern").body;
   EXPECT_EQ(pattern["version"], 1);
@@ -63,7 +63,7 @@ TEST(PatternRoutes, ThePatternIsWhatTheCommandLineWrites) {
   EXPECT_EQ(pattern["determinism"]["identical"], 2);
 }
 
-TEST(PatternRoutes, OfAFinishedSessionAreKept) {
+TEST(PatternRoutes, FinishedSessionReturns304) {
   PatternServer server;
   for (const char* question : {"reuse", "pattern", "determinism"}) {
     const std::string path = std::string("/api/v1/sessions/small/") + question;
@@ -78,7 +78,7 @@ TEST(PatternRoutes, OfAFinishedSessionAreKept) {
   }
 }
 
-TEST(PatternRoutes, SayWhatIsAllowed) {
+TEST(PatternRoutes, ErrorsListAllowedValues) {
   PatternServer server;
   std::string many = "1";
   for (int i = 0; i < 100; ++i) many += ",1";
@@ -86,7 +86,7 @@ TEST(PatternRoutes, SayWhatIsAllowed) {
                                    std::string("9007199254740992"), many}) {
     const Answer answer = server.ask("reuse?sizes=" + sizes);
     EXPECT_EQ(answer.status, 400) << sizes;
-    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("commas")) << sizes;
+    EXPECT_TRUE(answer.body["detail"].get<std::string>().contains("comma-separated")) << sizes;
   }
   EXPECT_EQ(server.ask("reuse?grain=layer").status, 400);
   EXPECT_EQ(server.ask("pattern?step=1").status, 400);

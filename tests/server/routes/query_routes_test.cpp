@@ -1,5 +1,5 @@
-// SQL over HTTP: what comes back, what is refused, and that a server which is asked
-// the worst stays there for the others.
+// SQL over HTTP: results, rejected statements, and that expensive statements do not block other
+// clients.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kForever =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
-// A server with one ended session, "small", of `steps` steps.
+// A server with one finished session, "small", of `steps` steps.
 class QueryServer : public TestServer {
  public:
   explicit QueryServer(std::uint32_t steps = 3) {
@@ -64,7 +64,7 @@ TEST(QueryRoutes, RowsInThreeFormats) {
   EXPECT_EQ(text("csv"), "step,tensor_name,n,r,b\n0,embd,,0.5,00ff\n0,attn_norm-0,,0.5,00ff\n");
 }
 
-TEST(QueryRoutes, LongAnswersAreStreamedAndLimited) {
+TEST(QueryRoutes, LargeResultsAreStreamedAndLimited) {
   QueryServer server(2000);
   const Answer all = server.query({{"sql", "SELECT * FROM access"}, {"limit", 1000000}});
   ASSERT_EQ(all.status, 200);
@@ -76,35 +76,35 @@ TEST(QueryRoutes, LongAnswersAreStreamedAndLimited) {
   EXPECT_EQ(server.query({{"sql", "SELECT * FROM access"}}).body["rows"].size(), 1000u);
 }
 
-// What has come is read while the rest is not made, and whoever has enough leaves.
-TEST(QueryRoutes, RowsComeWhileOthersAreMade) {
+// The first rows arrive while the query runs; the client disconnects early.
+TEST(QueryRoutes, RowsAreStreamedWhileQueryRuns) {
   QueryServer server(500);
-  // Each row costs a scan of the session: a million of them are far more than the time it has.
+  // Each row scans the session: a million rows exceed the time limit by far.
   const json slow = {{"sql",
                       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, "
                       "hex(zeroblob(1000)), (SELECT count(*) FROM access WHERE n.i > 0) FROM n"},
                      {"limit", 1000000},
                      {"timeout_ms", 60000},
                      {"format", "ndjson"}};
-  std::string heard;
+  std::string received;
   std::size_t rows = 0;
   auto client = server.client();
-  const auto result = client.Post("/api/v1/sessions/small/query", httplib::Headers{}, slow.dump(),
-                                  "application/json", [&](const char* bytes, std::size_t count) {
-                                    heard.append(bytes, count);
-                                    rows =
-                                        static_cast<std::size_t>(std::ranges::count(heard, '\n'));
-                                    return rows < 100;  // then it hangs up
-                                  });
-  EXPECT_FALSE(result) << "the answer ended";
+  const auto result =
+      client.Post("/api/v1/sessions/small/query", httplib::Headers{}, slow.dump(),
+                  "application/json", [&](const char* bytes, std::size_t count) {
+                    received.append(bytes, count);
+                    rows = static_cast<std::size_t>(std::ranges::count(received, '\n'));
+                    return rows < 100;  // then disconnects
+                  });
+  EXPECT_FALSE(result) << "the response must be cut off";
   EXPECT_GE(rows, 100u);
-  EXPECT_LT(rows, 1000u) << "not all at once";
-  EXPECT_EQ(json::parse(heard.substr(0, heard.find('\n')))["i"], 1);
-  // Its turn is free again: two would be all there are.
+  EXPECT_LT(rows, 1000u) << "rows must be streamed";
+  EXPECT_EQ(json::parse(received.substr(0, received.find('\n')))["i"], 1);
+  // Its slot is free again; there are only two.
   EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }));
 }
 
-TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
+TEST(QueryRoutes, ErrorsReportReasonAndPosition) {
   QueryServer server;
   const Answer unknown = server.query({{"sql", "SELECT nothing FROM access"}});
   EXPECT_EQ(unknown.status, 400);
@@ -135,10 +135,10 @@ TEST(QueryRoutes, ProblemsSayWhatAndWhere) {
   EXPECT_EQ(server.get("/api/v1/sessions/small/query").status, 405);
 }
 
-TEST(QueryRoutes, ADamagedFileSaysSoAlsoInTheMiddle) {
+TEST(QueryRoutes, DamageIsReportedInTheMiddleOfAResult) {
   QueryServer server(2000);
   damage_last_quarter(server.file);
-  // What has no row before the damage is answered of the steps before that.
+  // Aggregates are computed over the steps before the damage.
   for (const auto& [sql, per_step] : {std::pair{"SELECT count(*) FROM step", 1},
                                       {"SELECT sum(accesses) FROM access_by_layer", 16},
                                       {"SELECT sum(accesses) AS again FROM access_by_layer", 16}}) {
@@ -157,7 +157,7 @@ TEST(QueryRoutes, ADamagedFileSaysSoAlsoInTheMiddle) {
   EXPECT_GT(rows.body["rows"].size(), 1000u);
 }
 
-TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
+TEST(QueryRoutes, ExpensiveStatementsDoNotBlockOthers) {
   QueryServer server(50);
   const char* statements[] = {
       kForever,
@@ -202,9 +202,9 @@ TEST(QueryRoutes, HostileStatementsLeaveTheServerToOthers) {
   EXPECT_EQ(server.query({{"sql", "SELECT count(*) FROM access"}}).body["rows"][0][0], 800);
 }
 
-TEST(QueryRoutes, AStatementEndsWithItsClient) {
+TEST(QueryRoutes, StatementIsCancelledOnDisconnect) {
   QueryServer server;
-  for (int i = 0; i < 4; ++i) {  // two would take every turn
+  for (int i = 0; i < 4; ++i) {  // two would occupy all slots
     httplib::Client client = server.client();
     client.set_read_timeout(0, 300'000);
     const auto result =
@@ -215,8 +215,8 @@ TEST(QueryRoutes, AStatementEndsWithItsClient) {
   EXPECT_TRUE(eventually([&] { return server.query({{"sql", "SELECT 1"}}).status == 200; }, 30s));
 }
 
-// The same five totals, whoever is asked.
-TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
+// All interfaces return the same five totals.
+TEST(QueryRoutes, ShellPythonAndServerAgree) {
   QueryServer server(40);
   const std::string sql =
       "SELECT (SELECT count(*) FROM access), (SELECT sum(size_bytes) FROM access WHERE NOT write), "
@@ -238,7 +238,7 @@ TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
   EXPECT_EQ(output_of(std::format("sqlite3 -readonly small.ttrace '.load {}' '{}'",
                                   kPlaces.extension, sql)),
             expected);
-  // Attached: another file's tables under other names, and nothing written into either.
+  // An attached file: virtual tables under other names; no file is modified.
   EXPECT_EQ(output_of(std::format("sqlite3 :memory: '.load {}' \"ATTACH 'small.ttrace' AS s\" "
                                   "'CREATE VIRTUAL TABLE temp.a USING access(s)' "
                                   "'SELECT count(*) FROM a'",
@@ -260,12 +260,12 @@ TEST(QueryRoutes, TheShellPythonAndTheServerAgree) {
            << "    print(error)\n";
   }
   EXPECT_EQ(output_of("python3 ask.py"),
-            expected + "\"main\" is no session file. Open one: sqlite3 session.ttrace\n");
-  EXPECT_EQ(server.query({{"sql", sql}}).body["rows"][0], totals) << "the file is as it was";
+            expected + "\"main\" is not a session file. Open one: sqlite3 session.ttrace\n");
+  EXPECT_EQ(server.query({{"sql", sql}}).body["rows"][0], totals) << "the file must be unchanged";
 }
 
-// A token may be half a character, which neither CSV in UTF-8 nor Python's sqlite3 takes.
-TEST(QueryRoutes, HalfACharacterIsTextForOthersAndItsBytesStay) {
+// A token can be a partial UTF-8 sequence, which is invalid in CSV and in Python's sqlite3.
+TEST(QueryRoutes, PartialUtf8IsReplacedInTextAndKeptInStorage) {
   TestServer server;
   RandomSession half;
   half.info = SmallSession::small_info();

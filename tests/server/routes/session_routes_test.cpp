@@ -1,5 +1,4 @@
-// Sessions as a client sees them: recorded by the bundled model, listed, renamed,
-// deleted and brought back.
+// Sessions over HTTP: recorded with the bundled model, listed, renamed, deleted and restored.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -24,11 +23,11 @@ class Sessions : public ::testing::Test {
 
 TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string sea = record(server, "The sea is BLUE");
   const std::string ueber = record(server, "Über die Berge");
   const std::string zebra = record(server, "a zebra in the sea");
-  write_bytes(server.data / "20200101-000000-aaaaaa.ttrace", "no database");
+  write_bytes(server.data / "20200101-000000-aaaaaa.ttrace", "not a database");
   const std::string broken = "20200101-000000-aaaaaa";
 
   using Ids = std::vector<std::string>;
@@ -90,9 +89,9 @@ TEST_F(Sessions, AreSearchedFilteredSortedAndPaged) {
   }
 }
 
-TEST_F(Sessions, ParametersThatMeanNothingAreRefused) {
+TEST_F(Sessions, RejectsInvalidParameters) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   std::string long_text;
   for (int i = 0; i < 201; ++i) long_text += "%C3%BC";
@@ -112,9 +111,9 @@ TEST_F(Sessions, ParametersThatMeanNothingAreRefused) {
   EXPECT_EQ(server.get("/api/v1/version?x=1").status, 400);
 }
 
-TEST_F(Sessions, ATitleIsChangedInTheFile) {
+TEST_F(Sessions, TitleIsChangedInTheFile) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   auto before = all_answers(server, id);
   const std::string title = "Ein 'neuer' Titel \U0001F600";
@@ -135,9 +134,9 @@ TEST_F(Sessions, ATitleIsChangedInTheFile) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], title);
 }
 
-TEST_F(Sessions, WhatIsBeingRecordedStaysAsItIs) {
+TEST_F(Sessions, RunningSessionCannotBeChanged) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_endless(server);
   for (const Answer& refused : {server.patch("/api/v1/sessions/" + id, {{"title", "x"}}),
                                 server.del("/api/v1/sessions/" + id)}) {
@@ -150,14 +149,14 @@ TEST_F(Sessions, WhatIsBeingRecordedStaysAsItIs) {
   const auto shown = server.client().Get("/api/v1/sessions/" + id);
   EXPECT_EQ(shown->get_header_value("Cache-Control"), "no-store");
   EXPECT_FALSE(shown->has_header("ETag"));
-  end(server, id);
+  cancel_and_wait(server, id);
   EXPECT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "x"}}).body["title"], "x");
   EXPECT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
 }
 
-TEST_F(Sessions, WhatAClientHasOfAnEndedOneIsNotSentAgain) {
+TEST_F(Sessions, MatchingEtagReturns304) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const std::string other = record(server, "Other");
   const std::string base = "/api/v1/sessions/" + id;
@@ -181,7 +180,7 @@ TEST_F(Sessions, WhatAClientHasOfAnEndedOneIsNotSentAgain) {
   }
   const std::string before = server.client().Get(base)->get_header_value("ETag");
   std::set<std::string> tags = {before};
-  // However fast one title follows the other, and though they are of one length.
+  // Also for rapid changes between titles of equal length.
   for (const char* title : {"a", "b", "c", "d"}) {
     ASSERT_EQ(server.patch(base, {{"title", title}}).status, 200);
     const auto now = server.client().Get(base, {{"If-None-Match", before}});
@@ -191,14 +190,14 @@ TEST_F(Sessions, WhatAClientHasOfAnEndedOneIsNotSentAgain) {
   EXPECT_NE(server.client().Get("/api/v1/sessions/" + other)->get_header_value("ETag"), before);
 }
 
-TEST_F(Sessions, ADeletedOneComesBackAlsoAfterARestart) {
+TEST_F(Sessions, DeletedSessionCanBeRestoredAfterRestart) {
   const TempFolder folder;
   std::string id;
   std::map<std::string, json> before;
   std::int64_t until = 0;
   {
     TestServer server({.data = folder.path()});
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     before = all_answers(server, id);
     const Answer deleted = server.del("/api/v1/sessions/" + id);
@@ -210,7 +209,7 @@ TEST_F(Sessions, ADeletedOneComesBackAlsoAfterARestart) {
     for (const char* path : {"", "/tokens", "/steps/0/ops", "/file"})
       EXPECT_EQ(server.get("/api/v1/sessions/" + id + path).status, 404) << path;
     EXPECT_EQ(server.del("/api/v1/sessions/" + id).status, 404);
-    server.retention.sweep();  // nothing is due
+    server.retention.sweep();  // nothing has expired
   }
   {
     TestServer server({.data = folder.path()});
@@ -223,7 +222,7 @@ TEST_F(Sessions, ADeletedOneComesBackAlsoAfterARestart) {
     EXPECT_NE(again.body["detail"].get<std::string>().find("hour"), std::string::npos);
     ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
   }
-  // An hour later it is gone, and what it was told until when.
+  // After an hour it can no longer be restored, and the next sweep purges it.
   TestServer server(
       {.data = folder.path(), .now = [] { return utc_now_ns() + 3'700'000'000'000; }});
   EXPECT_EQ(server.post("/api/v1/sessions/" + id + "/restore", "").status, 404);
@@ -233,9 +232,9 @@ TEST_F(Sessions, ADeletedOneComesBackAlsoAfterARestart) {
   EXPECT_TRUE(files_below(folder.path()).empty());
 }
 
-TEST_F(Sessions, ADeletedOneDoesNotComeBackOverAnother) {
+TEST_F(Sessions, RestoreDoesNotOverwriteAnotherSession) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const std::string bytes = download(server, id);
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
@@ -245,16 +244,16 @@ TEST_F(Sessions, ADeletedOneDoesNotComeBackOverAnother) {
   EXPECT_EQ(refused.status, 409);
   EXPECT_EQ(refused.body["code"], "session_exists");
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "second");
-  // Deleted twice: the last one comes back first.
+  // After two deletions, the latest one is restored first.
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
   ASSERT_EQ(server.post("/api/v1/sessions/" + id + "/restore", "").body["title"], "second");
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
 }
 
-TEST_F(Sessions, NoIdAndNoLinkLeadsOutOfTheFolder) {
+TEST_F(Sessions, IdsAndLinksCannotEscapeTheFolder) {
   const TempFolder outside;
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const fs::path secret = outside / "secret.ttrace";
   fs::copy_file(server.data / (id + ".ttrace"), secret);
@@ -276,7 +275,7 @@ TEST_F(Sessions, NoIdAndNoLinkLeadsOutOfTheFolder) {
     EXPECT_EQ(server.patch(path, {{"title", "x"}}).status, 404) << path;
     EXPECT_EQ(server.post(path + "/restore", "").status, 404) << path;
   }
-  // Nothing is put where these links lead.
+  // Nothing is written through these links.
   EXPECT_EQ(server.del("/api/v1/sessions/" + id).status, 500);
   EXPECT_EQ(send_in(server, before).status, 500);
   EXPECT_EQ(listed(server), std::vector<std::string>{id});
@@ -284,14 +283,14 @@ TEST_F(Sessions, NoIdAndNoLinkLeadsOutOfTheFolder) {
   EXPECT_EQ(bytes_of(secret), before);
 }
 
-TEST_F(Sessions, FilesElsewhereAreReadAndNeverTouched) {
+TEST_F(Sessions, ExternalFilesAreReadOnly) {
   const TempFolder elsewhere;
   fs::create_directory(elsewhere / "folder");
   std::string id;
   std::map<std::string, json> before;
   {
     TestServer server;
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     before = all_answers(server, id);
     fs::copy_file(server.data / (id + ".ttrace"), elsewhere / "my run (1).ttrace");
@@ -323,14 +322,14 @@ TEST_F(Sessions, FilesElsewhereAreReadAndNeverTouched) {
   EXPECT_TRUE(server.removed.empty());
   EXPECT_EQ(files_below(elsewhere.path()), files);
   EXPECT_EQ(bytes_of(elsewhere / "b.ttrace"), bytes);
-  // One that comes later is there, one that goes is not.
+  // Added files are listed, removed ones are not.
   fs::rename(elsewhere / "folder/b.ttrace", elsewhere / "folder/c.ttrace");
   EXPECT_EQ(listed(server), (std::vector<std::string>{"my-run--1-", "c", "b"}));
 }
 
-TEST_F(Sessions, TheServerTellsItsRoomAndItsVersions) {
+TEST_F(Sessions, ReportsStorageAndVersions) {
   TestServer server({.retention = {.keep_for = {}, .keep_bytes = 1u << 30, .disk_reserve = 0}});
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], 0);
   const std::string id = record(server);
   const json facts = server.get("/api/v1/server").body;
@@ -341,7 +340,7 @@ TEST_F(Sessions, TheServerTellsItsRoomAndItsVersions) {
   EXPECT_GT(facts["memory_bytes"], 0);
   EXPECT_GT(facts["cores"], 0);
   EXPECT_NEAR(facts["start_utc_ns"].get<double>(), static_cast<double>(utc_now_ns()), 600e9);
-  // What is deleted takes room until it is gone.
+  // Deleted sessions count until they are purged.
   ASSERT_EQ(server.del("/api/v1/sessions/" + id).status, 200);
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], facts["data_bytes"]);
 

@@ -1,5 +1,5 @@
-// The commands that README.md and docs/*.md show, as a reader would type them: tt, curl
-// against a running server, sqlite3.
+// Runs the commands shown in README.md and docs/*.md: tt, curl against a running server,
+// sqlite3.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Example {
   std::string place, command;
 };
 
-// Of blocks that are no other language's; a line may go on behind a backslash.
+// The commands of all shell blocks; a backslash continues a line.
 std::vector<Example> examples_in(const fs::path& document) {
   std::vector<Example> examples;
   std::ifstream file(document);
@@ -62,7 +62,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-TEST(ShellExamples, DoWhatTheDocumentsSay) {
+TEST(ShellExamples, DocumentedCommandsSucceed) {
   std::vector<fs::path> documents = {in_tree("README.md")};
   for (const auto& entry : fs::directory_iterator(in_tree("docs")))
     if (entry.path().extension() == ".md") documents.push_back(entry.path());
@@ -73,7 +73,7 @@ TEST(ShellExamples, DoWhatTheDocumentsSay) {
 
   need_backends();
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id =
       server.generate({{"prompt", "Once"}, {"max_tokens", 4}, {"ignore_eos", true}});
   ASSERT_EQ(server.when_ended(id)["state"], "done");

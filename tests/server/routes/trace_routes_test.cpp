@@ -1,4 +1,4 @@
-// What a session recorded, as clients ask for it.
+// The recorded data of a session over HTTP.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -11,7 +11,7 @@
 namespace tt::test {
 namespace {
 
-// A server with one ended session, "small", of `steps` steps.
+// A server with one finished session, "small", of `steps` steps.
 class TraceServer : public TestServer {
  public:
   explicit TraceServer(std::uint32_t steps = 3) {
@@ -83,7 +83,7 @@ TEST(TraceRoutes, AccessesOfAStepWithFilterAndOrder) {
   EXPECT_EQ(server.ask("steps/1/accesses?op=1&sort=bytes").body["total"], 3);
 }
 
-TEST(TraceRoutes, AccessesOfOneKindOfTensor) {
+TEST(TraceRoutes, AccessesFilteredByTensorKind) {
   TraceServer server;
   const struct {
     std::string kind;
@@ -101,10 +101,11 @@ TEST(TraceRoutes, AccessesOfOneKindOfTensor) {
   const json first = server.ask("accesses?kind=weight&limit=10").body;
   const std::string cursor = "&cursor=" + first["next"].get<std::string>();
   EXPECT_EQ(server.ask("accesses?kind=weight" + cursor).body["accesses"].size(), 8u);
-  EXPECT_EQ(server.ask("accesses?kind=input" + cursor).status, 400) << "of another filter";
+  EXPECT_EQ(server.ask("accesses?kind=input" + cursor).status, 400)
+      << "the cursor is of another filter";
 }
 
-TEST(TraceRoutes, AccessesOfAllStepsPageByPage) {
+TEST(TraceRoutes, AccessesOfAllStepsArePaginated) {
   TraceServer server;
   for (const char* sort :
        {"time", "-time", "bytes", "-bytes", "offset", "-offset", "tensor", "-tensor"}) {
@@ -132,8 +133,8 @@ TEST(TraceRoutes, AccessesOfAllStepsPageByPage) {
   EXPECT_EQ(server.ask("accesses?phase=prompt").body["accesses"].size(), 16u);
 }
 
-// A page near the beginning is read as it is; for one that finds few the session's index is made.
-TEST(TraceRoutes, AccessesThatAreFarApart) {
+// The first page is read by scanning; a sparse filter builds the session's index.
+TEST(TraceRoutes, SparseMatchesUseTheIndex) {
   TraceServer server(400);
   EXPECT_EQ(server.ask("accesses?limit=10").body["accesses"].size(), 10u);
   EXPECT_EQ(server.indexes.bytes(), 0u);
@@ -146,7 +147,7 @@ TEST(TraceRoutes, AccessesThatAreFarApart) {
   for (const json& access : last["accesses"]) EXPECT_EQ(access["step"], 0);
 }
 
-TEST(TraceRoutes, ALayerOfAStep) {
+TEST(TraceRoutes, LayerOfAStep) {
   TraceServer server;
   const json layer = server.ask("steps/2/layers/1").body;
   EXPECT_EQ(layer["step"], 2);
@@ -157,7 +158,7 @@ TEST(TraceRoutes, ALayerOfAStep) {
   EXPECT_EQ(layer["edges"].size(), 3u);
 }
 
-TEST(TraceRoutes, SayWhatIsAllowed) {
+TEST(TraceRoutes, ErrorsListAllowedValues) {
   TraceServer server;
   struct Case {
     const char* question;
@@ -185,8 +186,8 @@ TEST(TraceRoutes, SayWhatIsAllowed) {
       {"accesses?kind=x", 400, "intermediate, weight, kv, input"},
       {"accesses?from=1", 400, "from"},
       {"accesses?first_step=-1", 400, "whole number"},
-      {"accesses?first_step=2&last_step=1", 400, "ends before it begins"},
-      {"accesses?cursor=x", 400, "begin without"},
+      {"accesses?first_step=2&last_step=1", 400, "the end is before the start"},
+      {"accesses?cursor=x", 400, "start without"},
       {"accesses?cursor=0.0.0.0", 400, "another session, filter or order"},
       {"steps/0/layers/2", 404, "no layer 2"},
       {"steps/0/layers/4294967295", 404, "layers"},
@@ -202,11 +203,11 @@ TEST(TraceRoutes, SayWhatIsAllowed) {
     EXPECT_NE(answer.body["detail"].get<std::string>().find(c.says), std::string::npos)
         << answer.body["detail"];
   }
-  // A long text is refused, whatever it says.
+  // Filters longer than 200 characters are rejected.
   EXPECT_EQ(server.ask("accesses?tensor=" + std::string(201, 'a')).status, 400);
 }
 
-TEST(TraceRoutes, OfAnEndedSessionAreNotSentTwice) {
+TEST(TraceRoutes, MatchingEtagReturns304) {
   TraceServer server;
   httplib::Client client = server.client();
   for (const char* question :
@@ -229,9 +230,9 @@ TEST(TraceRoutes, OfAnEndedSessionAreNotSentTwice) {
   }
 }
 
-// The walk over all steps ends between two of them: the answer that nobody gets
-// is the one of a question that was withdrawn.
-TEST(TraceRoutes, ALongWalkEndsWhenTheClientHasGone) {
+// The scan over all steps stops between two steps; the cancelled request gets status 503, which
+// no client receives.
+TEST(TraceRoutes, LongScanIsCancelledOnDisconnect) {
   TraceServer server(30'000);
   std::atomic<int> status = 0;
   server.door.http().set_logger([&](const httplib::Request&, const httplib::Response& response) {
@@ -241,7 +242,7 @@ TEST(TraceRoutes, ALongWalkEndsWhenTheClientHasGone) {
     RawClient client(server.port);
     client.send(
         "GET /api/v1/sessions/small/accesses?sort=bytes HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  }  // gone
+  }  // disconnected
   EXPECT_TRUE(eventually([&] { return status != 0; }));
   EXPECT_EQ(status, 503);
   server.stop();

@@ -1,6 +1,5 @@
-// What goes when the data folder holds too much, and what happens when there is
-// no room left: on small files with a clock of ours, on a disk of 8 MiB, and
-// where nothing may be written.
+// Retention, and behavior without free space: on small files with a simulated clock, on an
+// 8 MiB disk, and in a read-only folder.
 #include "server/sessions/retention.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ namespace {
 
 using KeptIds = std::vector<std::string>;
 
-// A data folder with sessions whose ages we choose.
+// A data folder with sessions of given ages.
 struct Folder {
   static constexpr std::int64_t kNow = 1'800'000'000'000'000'000;
 
@@ -35,10 +34,10 @@ struct Folder {
   Retention retention(const RetentionOptions& options) {
     return Retention(
         store, options,
-        [this](const RemovedSession& gone) {
-          removed.push_back(gone.id);
-          EXPECT_EQ(gone.bytes, bytes);
-          EXPECT_FALSE(gone.reason.empty());
+        [this](const RemovedSession& session) {
+          removed.push_back(session.id);
+          EXPECT_EQ(session.bytes, bytes);
+          EXPECT_FALSE(session.reason.empty());
         },
         [this] { return now; });
   }
@@ -54,12 +53,12 @@ struct Folder {
   std::int64_t now = kNow;
   SessionStore store{folder.path(), {}, [this] { return now; }};
   KeptIds removed;
-  std::uint64_t bytes = 0;  // of one of them
+  std::uint64_t bytes = 0;  // size of one session
 };
 
 using std::chrono::hours;
 
-TEST(Retention, WithoutOptionsEverythingStays) {
+TEST(Retention, KeepsEverythingByDefault) {
   Folder folder;
   folder.add("old", hours(24 * 3650));
   folder.add("new", hours(0));
@@ -70,7 +69,7 @@ TEST(Retention, WithoutOptionsEverythingStays) {
   EXPECT_FALSE(retention.refuse_session());
 }
 
-TEST(Retention, OldOnesGoOldestFirst) {
+TEST(Retention, DeletesExpiredSessionsOldestFirst) {
   Folder folder;
   folder.add("a", hours(49));
   folder.add("b", hours(100));
@@ -83,12 +82,12 @@ TEST(Retention, OldOnesGoOldestFirst) {
   folder.now += std::chrono::nanoseconds(hours(2)).count();
   retention.sweep();
   EXPECT_EQ(folder.left(), (KeptIds{"d"}));
-  folder.now = 0;  // far back
+  folder.now = 0;  // long before all sessions
   retention.sweep();
   EXPECT_EQ(folder.left(), (KeptIds{"d"}));
 }
 
-TEST(Retention, UnderAQuotaDeletedOnesGoFirstThenTheOldest) {
+TEST(Retention, QuotaPurgesDeletedSessionsThenOldest) {
   Folder folder;
   for (int i = 0; i < 6; ++i) folder.add(std::string(1, static_cast<char>('a' + i)), hours(10 - i));
   ASSERT_TRUE(folder.store.remove("f").has_value());
@@ -108,7 +107,7 @@ TEST(Retention, UnderAQuotaDeletedOnesGoFirstThenTheOldest) {
   EXPECT_EQ(folder.left(), (KeptIds{"c", "d"}));
 }
 
-TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
+TEST(Retention, KeepsForeignRunningAndUnreadableFiles) {
   Folder folder;
   folder.add("old", hours(1000));
   const TempFolder outside;
@@ -116,7 +115,7 @@ TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
   const SmallSession elsewhere({small_step(0)});
   fs::copy_file(elsewhere.path, outside / "theirs.ttrace");
   fs::create_symlink(outside / "theirs.ttrace", folder.folder / "link.ttrace");
-  write_bytes(folder.folder / "broken.ttrace", "no database");
+  write_bytes(folder.folder / "broken.ttrace", "not a database");
   write_bytes(folder.folder / "notes.txt", std::string(100'000, 'x'));
   SessionInfo info = SmallSession::small_info();
   auto running = SessionWriter::create(folder.folder / "running.ttrace", info);
@@ -130,7 +129,7 @@ TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
   EXPECT_TRUE(fs::is_symlink(folder.folder / "link.ttrace"));
   EXPECT_TRUE(fs::exists(outside / "theirs.ttrace"));
   EXPECT_TRUE(fs::exists(folder.folder / "running.ttrace"));
-  // The running one is more than the quota: the next has to wait, and is told so.
+  // The running session exceeds the quota: new sessions are rejected with an error.
   const auto refused = retention.refuse_session();
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->fault, Fault::QuotaReached);
@@ -141,7 +140,7 @@ TEST(Retention, WhatIsNotOursOrRunsOrCannotBeReadStays) {
   EXPECT_FALSE(fs::exists(folder.folder / "running.ttrace"));
 }
 
-TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
+TEST(Retention, DeletedSessionsArePurgedAfterAnHour) {
   Folder folder;
   folder.add("a", hours(5));
   folder.add("b", hours(5));
@@ -158,20 +157,20 @@ TEST(Retention, DeletedOnesAreKeptForAnHourAndPurgedByItself) {
 }
 
 // ---------------------------------------------------------------------------
-// The real server, where there is no room
+// The real server without free space
 
-TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
+TEST(StorageLimits, RequestIsRejectedBeforeDiskIsFull) {
   need_backends();
   const SmallDisk folder(8);
   ASSERT_EQ(folder.problem(), "");
   {
     TestServer server({.data = folder.path(),
                        .retention = {.keep_for = {}, .keep_bytes = {}, .disk_reserve = 2u << 20}});
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     const std::string first = record(server, "first");
     ASSERT_EQ(server.del("/api/v1/sessions/" + first).status, 200);
     const std::string kept = record(server, "kept");
-    // Somebody fills the disk: what was deleted goes, then requests are refused.
+    // The disk fills up: deleted sessions are purged first, then requests are rejected.
     write_bytes(folder / "others", std::string(5u << 20, 'x'));
     std::string more;
     for (int i = 0; server.removed.empty(); ++i) {
@@ -196,19 +195,19 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
     EXPECT_EQ(refused.body["code"], "quota_reached");
     EXPECT_NE(refused.body["detail"].get<std::string>().find("--disk-reserve"), std::string::npos);
     EXPECT_GT(server.get("/api/v1/server").body["disk_free_bytes"], 0);
-    // An import is refused, too, and a full disk leaves nothing of it.
+    // Imports are rejected, too, and leave no files.
     const std::string bytes = download(server, kept);
     const Answer no_room = send_in(server, bytes);
     EXPECT_EQ(no_room.status, 507) << no_room.body;
     EXPECT_EQ(no_room.body["code"], "quota_reached");
-    // What there was is there, and room helps.
+    // Existing sessions remain, and recording works again after space was freed.
     EXPECT_EQ(server.get("/api/v1/sessions/" + kept).body["state"], "done");
     fs::remove(folder / "others");
     record(server, "again");
   }
   {
-    TestServer server({.data = folder.path()});  // no reserve: the disk itself says no
-    ASSERT_TRUE(server.loaded());
+    TestServer server({.data = folder.path()});  // no reserve: the write itself fails
+    ASSERT_TRUE(server.wait_until_loaded());
     const KeptIds before = listed(server);
     std::string text = download(server, before.front());
     text.resize(20u << 20);  // sent in full, larger than the disk
@@ -221,7 +220,7 @@ TEST(NoRoom, ARequestIsRefusedBeforeTheDiskIsFull) {
   }
 }
 
-TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
+TEST(StorageLimits, ReadOnlyFolderIsServedAndWritesFail) {
   need_backends();
   const TempFolder folder;
   std::string id, deleted;
@@ -229,7 +228,7 @@ TEST(NoRoom, AFolderThatCannotBeWrittenIsReadAndSaysSo) {
   std::string bytes;
   {
     TestServer server({.data = folder.path()});
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     deleted = record(server, "deleted");
     ASSERT_EQ(server.del("/api/v1/sessions/" + deleted).status, 200);

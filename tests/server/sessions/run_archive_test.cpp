@@ -1,5 +1,5 @@
-// Exports that are folders, over HTTP: archives that the program tar takes apart, with the
-// very files that tt writes; and run folders on their way back in.
+// Folder exports over HTTP: archives that tar can unpack, with the same files that tt writes;
+// and the import of run folders.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -37,7 +37,7 @@ Answer send_archive(TestServer& server, const std::string& bytes,
                     const std::string& type = "application/x-tar") {
   return server.post("/api/v1/sessions", bytes, type);
 }
-// The archive's files as tar takes it apart, in `folder`.
+// Unpacks the archive with tar into `folder`.
 void unpack(const std::string& bytes, const fs::path& folder) {
   fs::create_directories(folder);
   write_bytes(folder / "s.tar", bytes);
@@ -47,16 +47,16 @@ void expect_same_files(const fs::path& one, const fs::path& other) {
   EXPECT_EQ(said_by("diff -r " + one.string() + " " + other.string()), "");
 }
 
-TEST_F(RunArchive, HasTheFilesThatTtWrites) {
+TEST_F(RunArchive, MatchesFilesWrittenByTt) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const TempFolder folder;
   const std::string tt = "cd " + folder.path().string() + " && " + std::string(kPlaces.tt) +
                          " export -q " + (server.data / (id + ".ttrace")).string();
   struct Case {
     const char* query;
-    std::string options, below;  // the folder's name that has the files, in each
+    std::string options, below;  // `below`: the output folder of tt
   };
   const Case cases[] = {
       {"format=folder", "--format folder -o whole", "whole"},
@@ -71,7 +71,7 @@ TEST_F(RunArchive, HasTheFilesThatTtWrites) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.query);
     const auto sent = ask(server, id, c.query);
-    ASSERT_TRUE(sent && sent->status == 200) << (sent ? sent->body : "no answer");
+    ASSERT_TRUE(sent && sent->status == 200) << (sent ? sent->body : "no response");
     EXPECT_EQ(sent->get_header_value("Content-Type"), "application/x-tar");
     EXPECT_EQ(sent->get_header_value("Content-Disposition"),
               "attachment; filename=\"" + id + ".tar\"");
@@ -86,8 +86,8 @@ TEST_F(RunArchive, HasTheFilesThatTtWrites) {
     unpack(sent->body, out);
     said_by(tt + " " + c.options);
     expect_same_files(out / id, folder.path() / c.below);
-    EXPECT_EQ(archive_of(server, id, c.query), sent->body) << "the same again";
-    // What it was made in is gone.
+    EXPECT_EQ(archive_of(server, id, c.query), sent->body) << "must be reproducible";
+    // The work folder was removed.
     EXPECT_TRUE(eventually(
         [&] { return files_below(server.data) == std::vector<std::string>{id + ".ttrace"}; }));
   }
@@ -96,9 +96,9 @@ TEST_F(RunArchive, HasTheFilesThatTtWrites) {
   EXPECT_EQ(head->get_header_value("Content-Type"), "application/x-tar");
 }
 
-TEST_F(RunArchive, SaysWhatItCannotDo) {
+TEST_F(RunArchive, RejectsInvalidParameters) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const auto asked = [&](const std::string& session, const std::string& query) {
     return server.get("/api/v1/sessions/" + session + "/export?" + query);
@@ -113,24 +113,24 @@ TEST_F(RunArchive, SaysWhatItCannotDo) {
   EXPECT_EQ(ask(server, id, "part_rows=0")->body.substr(0, 4), "PAR1");
 }
 
-TEST_F(RunArchive, OfARunningSessionWhatIsThereNow) {
+TEST_F(RunArchive, RunningSessionExportsCommittedSteps) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_endless(server);
   const TempFolder folder;
   unpack(archive_of(server, id), folder / "out");
   const json metadata = json::parse(bytes_of(folder.path() / "out" / id / "trace_metadata.json"));
   EXPECT_GT(metadata["steps"].size(), 3U);
   EXPECT_EQ(fs::file_size(folder.path() / "out" / id / "tensor_access.bin") % 64, 0U);
-  end(server, id);
+  cancel_and_wait(server, id);
 }
 
-TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
+TEST_F(RunArchive, RespectsQuotaAndFreeDiskSpace) {
   std::string id, bytes;
   const TempFolder data;
   {
     TestServer server({.data = data.path()});
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     bytes = archive_of(server, id);
   }
@@ -147,7 +147,7 @@ TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
       EXPECT_EQ(files_below(data.path()), only);
     }
   }
-  // The disk itself says no: the session is there, and a run folder has no place beside it.
+  // The disk is full: the session fits, but a run folder does not.
   const SmallDisk disk(2);
   ASSERT_EQ(disk.problem(), "");
   fs::copy_file(data.path() / (id + ".ttrace"), disk / "s.ttrace");
@@ -163,12 +163,12 @@ TEST_F(RunArchive, IsMadeUnderTheQuotaAndOnlyWhereThereIsRoom) {
   EXPECT_EQ(files_below(disk.path()), (std::vector<std::string>{"others", "s.ttrace"}));
 }
 
-TEST_F(RunArchive, TheQuotaIsForTheSessionNotForWhatItIsMadeOf) {
+TEST_F(RunArchive, QuotaAppliesToSessionNotToArchive) {
   std::string bytes;
   std::uint64_t session_bytes = 0;
   {
     TestServer server;
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     const std::string id = record(server);
     bytes = archive_of(server, id);
     session_bytes = fs::file_size(server.folder.path() / (id + ".ttrace"));
@@ -188,9 +188,9 @@ TEST_F(RunArchive, TheQuotaIsForTheSessionNotForWhatItIsMadeOf) {
   EXPECT_EQ(refused.body["code"], "quota_reached");
 }
 
-TEST_F(RunArchive, ComesBackAsTheSession) {
+TEST_F(RunArchive, ImportRestoresTheSession) {
   TestServer from;
-  ASSERT_TRUE(from.loaded());
+  ASSERT_TRUE(from.wait_until_loaded());
   const std::string id = record(from);
   const TempFolder folder;
   said_by("cd " + folder.path().string() + " && " + std::string(kPlaces.tt) + " export -q " +
@@ -214,7 +214,7 @@ TEST_F(RunArchive, ComesBackAsTheSession) {
   }
 }
 
-TEST_F(RunArchive, AnOddOneIsRefusedAndLeadsNowhere) {
+TEST_F(RunArchive, InvalidArchiveIsRejectedWithoutSideEffects) {
   const TempFolder folder;
   fs::create_directory(folder / "data");
   TestServer server({.model = {}, .data = folder / "data"});
@@ -230,18 +230,18 @@ TEST_F(RunArchive, AnOddOneIsRefusedAndLeadsNowhere) {
     SCOPED_TRACE(odd.what);
     send(odd.bytes, odd.said);
   }
-  // Archives as they should be, of what is no run folder.
+  // Valid archives of invalid run folders.
   const auto run = [](const std::string& metadata, const std::string& constants) {
     return tar_of({{.name = "run/trace_metadata.json", .data = metadata},
                    {.name = "run/accesses.csv", .data = constants},
                    {.name = "run/tensor_access.bin", .data = std::string(64, '\0')}});
   };
-  send(run("{", "op\n"), "trace_metadata.json:1: This is no metadata");
-  send(run(R"({"session":{},"steps":[]})", ""), "accesses.csv:1: The line of names is missing");
+  send(run("{", "op\n"), "trace_metadata.json:1: Not the metadata");
+  send(run(R"({"session":{},"steps":[]})", ""), "accesses.csv:1: The header line is missing");
   send(run(R"({"session":{},"steps":[{"step":0}]})", "op\n"), "tensor_access.bin:1: The record");
 }
 
-TEST_F(RunArchive, WhoseSenderVanishesLeavesNothing) {
+TEST_F(RunArchive, AbortedUploadLeavesNoFiles) {
   TestServer server({.model = {}});
   const std::string bytes(1 << 20, 't');
   {

@@ -1,5 +1,5 @@
-// The files of sessions over HTTP: downloads, in parts and of running sessions,
-// and imports, sound and not.
+// Session files over HTTP: downloads, ranges, downloads of running sessions, and imports of
+// valid and invalid files.
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -19,9 +19,9 @@ class SessionFile : public ::testing::Test {
 
 std::string file_path(const std::string& id) { return "/api/v1/sessions/" + id + "/file"; }
 
-TEST_F(SessionFile, IsADatabaseThatAnySqliteOpens) {
+TEST_F(SessionFile, DownloadIsValidSqliteDatabase) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const auto file = server.client().Get(file_path(id));
   ASSERT_TRUE(file && file->status == 200);
@@ -44,9 +44,9 @@ TEST_F(SessionFile, IsADatabaseThatAnySqliteOpens) {
   EXPECT_EQ(server.get(file_path("none")).status, 404);
 }
 
-TEST_F(SessionFile, IsSentInPartsAsAsked) {
+TEST_F(SessionFile, SupportsRangeRequests) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const std::string whole = download(server, id);
   const std::size_t size = whole.size();
@@ -64,7 +64,7 @@ TEST_F(SessionFile, IsSentInPartsAsAsked) {
       {"bytes=5000-", 206, whole.substr(5000), "bytes 5000-" + n(size - 1) + "/" + n(size)},
       {"bytes=10-99999999999", 206, whole.substr(10), "bytes 10-" + n(size - 1) + "/" + n(size)},
       {"bytes=" + n(size) + "-", 416, "", "bytes */" + n(size)},
-      {"bytes=0-1,5-6", 200, whole, ""},  // may be ignored, and is
+      {"bytes=0-1,5-6", 200, whole, ""},  // multiple ranges may be ignored, and are
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.range);
@@ -91,7 +91,7 @@ TEST_F(SessionFile, IsSentInPartsAsAsked) {
                   ->body;
   }
   EXPECT_EQ(joined, whole);
-  // Answers have no parts: they are whole, whatever is asked.
+  // JSON responses ignore Range headers.
   for (const char* range : {"bytes=0-3", "bytes=99999999-", "bytes=5-1", "lines=1"}) {
     const auto answer =
         server.client().Get("/api/v1/sessions/" + id, {{"Range", std::string(range)}});
@@ -100,9 +100,9 @@ TEST_F(SessionFile, IsSentInPartsAsAsked) {
   }
 }
 
-TEST_F(SessionFile, OfARunningSessionIsOneMomentOfIt) {
+TEST_F(SessionFile, RunningSessionDownloadIsSnapshot) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = start_endless(server);
   const TempFolder folder;
   std::uint32_t last = 0;
@@ -122,24 +122,24 @@ TEST_F(SessionFile, OfARunningSessionIsOneMomentOfIt) {
     last = reader->step_count().value();
   }
   EXPECT_EQ(server.client().Head(file_path(id))->status, 200);
-  // It goes on meanwhile, and nothing of it is lost.
+  // The recording continues without losses.
   EXPECT_TRUE(eventually(
       [&] { return server.get("/api/v1/sessions/" + id).body.value("steps", 0u) > last; }));
-  end(server, id);
+  cancel_and_wait(server, id);
   const json ended = server.get("/api/v1/sessions/" + id).body;
   EXPECT_EQ(ended["state"], "cancelled");
   EXPECT_EQ(ended["losses"]["steps_not_written"], 0);
   EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
   EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
 
-  // What was copied while it ran is a session of its own elsewhere.
+  // A copy made during the recording can be imported as a separate session.
   const Answer taken = send_in(server, bytes_of(folder.path() / "0.ttrace"));
   EXPECT_EQ(taken.status, 201) << taken.body;
   EXPECT_EQ(taken.body["id"], id + "-2");
   EXPECT_EQ(taken.body["state"], "recovered");
 }
 
-// Reads a response slowly: its head, then on demand.
+// Reads the head of a response, then the body on demand.
 class SlowDownload {
  public:
   SlowDownload(std::uint16_t port, const std::string& path) : socket_(port, 4096) {
@@ -147,7 +147,7 @@ class SlowDownload {
     head_ = socket_.read_until("\r\n\r\n");
   }
   const std::string& head() const { return head_; }
-  // What comes, but not more than this.
+  // Up to `most` bytes of the body.
   std::string rest(std::size_t most) { return socket_.read(most); }
 
  private:
@@ -155,7 +155,7 @@ class SlowDownload {
   std::string head_;
 };
 
-// Larger than all that sockets buffer.
+// Larger than the socket buffers.
 std::string record_large(TestServer& server) {
   const std::string id = record(server);
   const fs::path file = server.data / (id + ".ttrace");
@@ -167,9 +167,9 @@ std::string record_large(TestServer& server) {
   return id;
 }
 
-TEST_F(SessionFile, OneThatVanishesWhileItIsSentArrivesWhole) {
+TEST_F(SessionFile, FileDeletedDuringDownloadIsSentCompletely) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record_large(server);
   const std::string whole = bytes_of(server.data / (id + ".ttrace"));
   SlowDownload slow(server.port, file_path(id));
@@ -180,9 +180,9 @@ TEST_F(SessionFile, OneThatVanishesWhileItIsSentArrivesWhole) {
   EXPECT_EQ(slow.rest(whole.size()), whole);
 }
 
-TEST_F(SessionFile, OneThatChangesWhileItIsSentIsCutOff) {
+TEST_F(SessionFile, FileChangedDuringDownloadAbortsTransfer) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record_large(server);
   const std::string whole = bytes_of(server.data / (id + ".ttrace"));
   {
@@ -197,12 +197,12 @@ TEST_F(SessionFile, OneThatChangesWhileItIsSentIsCutOff) {
   EXPECT_LT(slow.rest(whole.size()).size(), whole.size());
 }
 
-TEST_F(SessionFile, GoesRoundTheWorldUnchanged) {
+TEST_F(SessionFile, DownloadAndImportRoundTrip) {
   std::string bytes, id;
   std::map<std::string, json> before;
   {
     TestServer server;
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     before = all_answers(server, id);
     bytes = download(server, id);
@@ -214,13 +214,13 @@ TEST_F(SessionFile, GoesRoundTheWorldUnchanged) {
   EXPECT_EQ(all_answers(server, id), before);
   EXPECT_EQ(download(server, id), bytes);
 
-  // Again: it is there.
+  // Importing it again finds the existing session.
   const Answer again = send_in(server, bytes);
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(again.body, before[""]);
   EXPECT_EQ(files_below(server.data), std::vector<std::string>{id + ".ttrace"});
 
-  // Another of the same id: both stay.
+  // A different session with the same id: both are kept.
   ASSERT_EQ(server.patch("/api/v1/sessions/" + id, {{"title", "here"}}).status, 200);
   for (const char* suffix : {"-2", "-3"}) {
     const auto sent = server.client().Post("/api/v1/sessions", bytes, "application/octet-stream");
@@ -238,9 +238,9 @@ TEST_F(SessionFile, GoesRoundTheWorldUnchanged) {
   EXPECT_EQ(server.get("/api/v1/sessions/" + id).body["title"], "here");
 }
 
-TEST_F(SessionFile, MayBeLargerThanAnyOtherBody) {
+TEST_F(SessionFile, ImportHasItsOwnBodyLimit) {
   TestServer from;
-  ASSERT_TRUE(from.loaded());
+  ASSERT_TRUE(from.wait_until_loaded());
   const std::string bytes = download(from, record_large(from));
   ASSERT_GT(bytes.size(), 20u << 20);
   TestServer to;
@@ -257,8 +257,8 @@ TEST_F(SessionFile, MayBeLargerThanAnyOtherBody) {
   EXPECT_TRUE(listed(small).empty());
 }
 
-// A few bytes that unpack to gigabytes are a few bytes.
-TEST_F(SessionFile, IsTakenAsItIsSentNeverUnpacked) {
+// Protects against decompression bombs.
+TEST_F(SessionFile, ContentEncodingOfRequestIsNotDecoded) {
   TestServer server;
   const std::string packed("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\xae\x05\x00", 14);
   const httplib::Headers gzip = {{"Content-Encoding", "gzip"}};
@@ -271,9 +271,9 @@ TEST_F(SessionFile, IsTakenAsItIsSentNeverUnpacked) {
   EXPECT_EQ(json::parse(taken->body)["code"], "not_a_session") << taken->body;
 }
 
-TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
+TEST_F(SessionFile, InvalidFileIsRejectedAndLeavesNoFiles) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const std::string whole = download(server, id);
   const auto changed = [&](std::size_t at, char value) {
@@ -290,9 +290,9 @@ TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
   };
   const Case cases[] = {
       {"empty", "", "not_a_session"},
-      {"a text", "hello", "not_a_session"},
+      {"text", "hello", "not_a_session"},
       {"another database", changed(68, 0), "not_a_session"},
-      {"of the future", changed(63, 9), "newer_version"},
+      {"newer version", changed(63, 9), "newer_version"},
       {"a header alone", whole.substr(0, 100), "session_damaged"},
       {"a page", whole.substr(0, 4096), "session_damaged"},
       {"half", whole.substr(0, whole.size() / 2), "session_damaged"},
@@ -306,7 +306,7 @@ TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
     EXPECT_EQ(refused.status, 422) << refused.body;
     EXPECT_EQ(refused.body["code"], c.code) << refused.body;
     EXPECT_EQ(refused.body["status"], 422);
-    // No word of where it lay.
+    // The error does not reveal the path.
     EXPECT_EQ(refused.body["detail"].get<std::string>().find(server.data.string()),
               std::string::npos)
         << refused.body["detail"];
@@ -315,7 +315,7 @@ TEST_F(SessionFile, ThatIsNoneOrNotWholeIsRefusedAndLeavesNothing) {
   EXPECT_EQ(server.get("/api/v1/server").body["data_bytes"], whole.size());
 }
 
-// What an exported row has to keep on its way through a log, by line.
+// The CSV columns that must survive a round trip through a log, by line.
 std::vector<std::string> kept_columns(const std::string& csv) {
   std::vector<std::string> lines;
   std::vector<bool> kept;
@@ -337,7 +337,7 @@ std::vector<std::string> kept_columns(const std::string& csv) {
   return lines;
 }
 
-TEST_F(SessionFile, MayComeAsALog) {
+TEST_F(SessionFile, ImportsNdjsonLog) {
   std::string log, csv, id;
   json tokens;
   const auto exported = [](TestServer& server, const std::string& of, const char* format) {
@@ -347,7 +347,7 @@ TEST_F(SessionFile, MayComeAsALog) {
   };
   {
     TestServer server;
-    ASSERT_TRUE(server.loaded());
+    ASSERT_TRUE(server.wait_until_loaded());
     id = record(server);
     log = exported(server, id, "ndjson");
     csv = exported(server, id, "csv");
@@ -366,7 +366,8 @@ TEST_F(SessionFile, MayComeAsALog) {
   EXPECT_GT(rows.size(), 1000U);
   EXPECT_EQ(rows, kept_columns(csv));
   EXPECT_TRUE(check_session(server.data / (id + ".ttrace"))->empty());
-  // Half a log is of half a session; in any case of its type, and with a charset.
+  // Half a log becomes a partial session. The media type is case-insensitive and may have a
+  // charset.
   const std::string half = log.substr(0, log.rfind('\n', log.size() / 2) + 1);
   const Answer broken_off = send_log(half, "Application/X-NDJSON; charset=utf-8");
   EXPECT_EQ(broken_off.status, 201) << broken_off.body;
@@ -383,9 +384,9 @@ TEST_F(SessionFile, MayComeAsALog) {
   }
 }
 
-TEST_F(SessionFile, WhoseSenderVanishesLeavesNothing) {
+TEST_F(SessionFile, AbortedUploadLeavesNoFiles) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const std::string whole = download(server, id);
   {
@@ -400,14 +401,14 @@ TEST_F(SessionFile, WhoseSenderVanishesLeavesNothing) {
   EXPECT_EQ(listed(server).size(), 1u);
 }
 
-TEST_F(SessionFile, IdsThatAreNoneGetOne) {
+TEST_F(SessionFile, InvalidIdsAreReplaced) {
   TestServer server;
-  ASSERT_TRUE(server.loaded());
+  ASSERT_TRUE(server.wait_until_loaded());
   const std::string id = record(server);
   const TempFolder folder;
   const fs::path copy = folder / "copy.ttrace";
   fs::copy_file(server.data / (id + ".ttrace"), copy);
-  // As somebody could make it: the check sum of the row is right.
+  // A crafted file: the checksum of the row is valid.
   const auto adopt = [&](const std::string& wanted) {
     ASSERT_TRUE(adopt_session(copy, wanted).has_value());
     const Answer taken = send_in(server, bytes_of(copy));

@@ -1,4 +1,4 @@
-// The parts that need no server: case, ranges, order, files and their ids.
+// Unit tests without a server: case folding, byte ranges, sorting, work folders.
 #include "server/sessions/session_query.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace tt::test {
 namespace {
 
-TEST(FoldCase, KnowsLettersOfEveryScriptAndLeavesTheRest) {
+TEST(FoldCase, FoldsLettersAndKeepsOtherBytes) {
   const std::pair<std::string, std::string> cases[] = {
       {"", ""},
       {"The SEA 42!", "the sea 42!"},
@@ -25,14 +25,14 @@ TEST(FoldCase, KnowsLettersOfEveryScriptAndLeavesTheRest) {
       {"ДЕРЕВО", "дерево"},
       {"日本語", "日本語"},
       {"\U0001F600", "\U0001F600"},
-      {"a\xff\xc3", "a\xff\xc3"},  // no UTF-8
+      {"a\xff\xc3", "a\xff\xc3"},  // not UTF-8
       {"\xc0\x80 \xed\xa0", "\xc0\x80 \xed\xa0"},
   };
   for (const auto& [text, folded] : cases) EXPECT_EQ(fold_case(text), folded) << text;
 }
 
-// Against a naive way: every field of a small alphabet, on a small file.
-TEST(ByteRange, IsWhatTheFieldAsksFor) {
+// Compares with a naive implementation for all small ranges of a 10-byte file.
+TEST(ByteRange, MatchesReferenceImplementation) {
   const std::string bytes = "0123456789";
   const auto part = [&](const std::string& field) -> std::string {
     const auto range = byte_range(field, bytes.size());
@@ -47,7 +47,7 @@ TEST(ByteRange, IsWhatTheFieldAsksFor) {
       const std::string field = "bytes=" + std::to_string(first) + "-" + std::to_string(last);
       std::string expected;
       for (std::size_t i = first; i <= last && i < bytes.size(); ++i) expected += bytes[i];
-      if (last < first) expected = bytes;  // means nothing: ignored
+      if (last < first) expected = bytes;  // invalid: ignored
       EXPECT_EQ(part(field), expected.empty() ? "none" : expected) << field;
     }
   }
@@ -57,7 +57,7 @@ TEST(ByteRange, IsWhatTheFieldAsksFor) {
   }
 }
 
-TEST(SessionQuery, PagesAreStretchesOfTheSortedList) {
+TEST(SessionQuery, PagesAreRangesOfTheSortedList) {
   std::mt19937 random(7);
   std::vector<SessionEntryPtr> all;
   for (int i = 0; i < 200; ++i) {
@@ -72,7 +72,7 @@ TEST(SessionQuery, PagesAreStretchesOfTheSortedList) {
   for (const auto key : {SessionKey::Start, SessionKey::Title, SessionKey::Steps}) {
     for (const bool descending : {false, true}) {
       for (const std::string state : {"", "failed"}) {
-        // The naive way: filter, then sort stably by id and then by the key.
+        // Reference: filter, then sort stably by id and then by the key.
         std::vector<SessionEntryPtr> naive;
         for (const auto& one : all)
           if (state.empty() || state_of(*one) == state) naive.push_back(one);
@@ -100,7 +100,7 @@ TEST(SessionQuery, PagesAreStretchesOfTheSortedList) {
   }
 }
 
-TEST(WorkFolder, OfAKilledServerIsRemovedOneInUseIsNot) {
+TEST(WorkFolder, RemovesAbandonedFoldersAndKeepsUsedOnes) {
   const TempFolder data;
   fs::create_directories(data / ".work/abandoned");
   write_bytes(data / ".work/abandoned/upload.ttrace", "x");
@@ -112,7 +112,7 @@ TEST(WorkFolder, OfAKilledServerIsRemovedOneInUseIsNot) {
   EXPECT_TRUE(fs::exists(used->path() / "mine"));
   const fs::path path = used->path();
   {
-    const WorkFolder gone = *std::move(used);
+    const WorkFolder removed = *std::move(used);
   }
   EXPECT_FALSE(fs::exists(path));
 }

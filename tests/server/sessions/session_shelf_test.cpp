@@ -1,4 +1,4 @@
-// What the server keeps of sessions between two questions.
+// Caches of the data that the server derives from sessions.
 #include "server/sessions/session_shelf.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Times = SessionTotals::Times;
 
-// One that is recorded.
+// A running session.
 class GrowingSession {
  public:
   explicit GrowingSession(std::filesystem::path file, std::int64_t start_utc_ns = 1)
@@ -55,7 +55,7 @@ std::uint64_t steps_of(const SessionTotals& totals) {
   return steps;
 }
 
-TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
+TEST(IndexShelf, EvictsOldestWhenOverLimit) {
   const SmallSession session({small_step(0), small_step(1)});
   const SessionReader reader = session.reader();
   IndexShelf shelf(1);
@@ -63,11 +63,11 @@ TEST(IndexShelf, KeepsWhatFitsAndForgetsTheOldest) {
     const auto lease = shelf.lend(id, "tag", reader, always);
     ASSERT_TRUE(lease.has_value());
     EXPECT_EQ((**lease).steps().size(), 2U);
-    EXPECT_EQ(shelf.bytes(), (**lease).memory_bytes()) << "only the newest";
+    EXPECT_EQ(shelf.bytes(), (**lease).memory_bytes()) << "only the newest is cached";
   }
 }
 
-TEST(IndexShelf, AnIndexGrowsWithItsSession) {
+TEST(IndexShelf, IndexIsExtendedWithItsSession) {
   const TempFolder folder;
   GrowingSession session(folder / "s.ttrace");
   const SessionReader reader = session.reader();
@@ -83,7 +83,7 @@ TEST(IndexShelf, AnIndexGrowsWithItsSession) {
   EXPECT_EQ((**ended).steps().size(), 3U);
 }
 
-TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
+TEST(IndexShelf, PartialIndexIsDiscardedWhenFileChanges) {
   const SmallSession first({small_step(0), small_step(1), small_step(2)}), next({small_step(0)});
   const SessionReader of_first = first.reader(), of_next = next.reader();
   IndexShelf shelf;
@@ -94,7 +94,7 @@ TEST(IndexShelf, HalfAnIndexIsNotOfTheNextFileOfThatName) {
   EXPECT_EQ((**lease).steps().size(), 1U);
 }
 
-TEST(IndexShelf, WhoDoesNotWantTheAnswerAnyMoreDoesNotWaitForIt) {
+TEST(IndexShelf, CancelledCallerDoesNotWaitForBuild) {
   const SmallSession session({small_step(0)});
   const SessionReader reader = session.reader();
   IndexShelf shelf;
@@ -117,7 +117,7 @@ TEST(IndexShelf, WhoDoesNotWantTheAnswerAnyMoreDoesNotWaitForIt) {
   builder.join();
 }
 
-TEST(TotalsShelf, KeepsTotalsWithTimesAndWithout) {
+TEST(TotalsShelf, CachesTotalsWithAndWithoutTimes) {
   const SmallSession session({small_step(0), small_step(1)}), other({small_step(0)});
   const SessionReader reader = session.reader(), of_other = other.reader();
   TotalsShelf shelf;
@@ -126,7 +126,7 @@ TEST(TotalsShelf, KeepsTotalsWithTimesAndWithout) {
     ASSERT_TRUE(built.has_value());
     EXPECT_EQ(steps_of(**built), 2U);
     EXPECT_EQ((*built)->series().begin()->second.op_ns.back(), times == Times::Skip ? 0U : 50U);
-    // Nothing is read again: what there is to be read would be another session.
+    // Nothing is read again: the reader passed here is of another session.
     const auto kept = shelf.lend(times, "s", "tag", of_other, always);
     ASSERT_TRUE(kept.has_value());
     EXPECT_EQ(*kept, *built);
@@ -136,8 +136,8 @@ TEST(TotalsShelf, KeepsTotalsWithTimesAndWithout) {
   EXPECT_EQ(steps_of(**next), 1U);
 }
 
-// Through the server: of a session that grows, ends, and is followed by another of its name.
-TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
+// Through the server: a session grows, ends and is replaced by another one of the same name.
+TEST(TotalsShelf, QueriesReflectCurrentSession) {
   TestServer server;
   const std::filesystem::path file = server.folder.path() / "s.ttrace";
   const auto accesses = [&] {
@@ -163,7 +163,7 @@ TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
   std::filesystem::remove(file);
   std::filesystem::copy_file(SmallSession({small_step(0), small_step(1)}).path, file);
   EXPECT_EQ(accesses(), json({32, 10}));
-  // Nobody asked between the end of one and the next of its name.
+  // No request between the end of a session and its replacement.
   for (const std::int64_t start : {2, 3}) {
     std::filesystem::remove(file);
     GrowingSession session(file, start);
@@ -179,8 +179,8 @@ TEST(TotalsShelf, StatementsAreAnsweredOfTheSessionAsItIs) {
   EXPECT_EQ(accesses(), json({16, 5}));
 }
 
-// What is known up to the damage is not the session: the next one has to be told of it, too.
-TEST(TotalsShelf, KeepsNothingOfWhatIsDamaged) {
+// Totals up to the damage are not cached: the next caller must get the damage error, too.
+TEST(TotalsShelf, DoesNotCacheDamagedSessions) {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < 2000; ++i) steps.push_back(small_step(i));
   const SmallSession session(steps);

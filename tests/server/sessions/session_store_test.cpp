@@ -11,7 +11,7 @@
 namespace tt {
 namespace {
 
-TEST(SessionStore, AnIdIsNoPath) {
+TEST(SessionStore, RejectsPathsAsIds) {
   for (const char* id : {"20261121-032926-cc4975", "a", "A_b-c.d"}) EXPECT_TRUE(is_session_id(id));
   for (const std::string& id :
        std::vector<std::string>{"", ".", "..", ".hidden", "a/b", "../a", "a\\b", "a b", "a\n",
@@ -20,18 +20,18 @@ TEST(SessionStore, AnIdIsNoPath) {
   }
 }
 
-TEST(SessionStore, AFolderThatIsNotThereIsAnError) {
+TEST(SessionStore, MissingFolderIsAnError) {
   SessionStore store("/nonexistent/sessions");
   const auto page = store.list({.page = {0, 10}});
   ASSERT_FALSE(page.has_value());
   EXPECT_NE(page.error().message.find("/nonexistent/sessions"), std::string::npos);
 }
 
-TEST(SessionStore, ReadsAFileAgainOnlyWhenItChanged) {
+TEST(SessionStore, RereadsFileOnlyWhenChanged) {
   const test::SmallSession session({test::small_step(0)});
   SessionStore store(session.path.parent_path());
   ASSERT_EQ(store.entry("small")->overview->steps, 1u);
-  // Same size and time: what is kept is given, though the file is no session now.
+  // Same size and time: the cached entry is returned, although the content is invalid now.
   const auto time = std::filesystem::last_write_time(session.path);
   const auto size = std::filesystem::file_size(session.path);
   std::ofstream(session.path, std::ios::binary) << std::string(size, 'x');

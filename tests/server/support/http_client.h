@@ -1,4 +1,4 @@
-// A client of a server under test.
+// An HTTP client for a server under test.
 #pragma once
 
 #include <httplib.h>
@@ -7,9 +7,9 @@
 
 namespace tt::test {
 
-// `url`: http://127.0.0.1:PORT. The library resolves names in a thread of its own for as
-// many seconds as connecting may take, which may write to a stack that is gone once the
-// wait was interrupted; within less than a second it does so here.
+// `url`: http://127.0.0.1:PORT. With a connection timeout of one second or more, cpp-httplib
+// resolves names in a separate thread, which may write to a stack frame that no longer exists
+// after an interrupted wait. Below one second it resolves names in the calling thread.
 inline httplib::Client http_client(const std::string& url) {
   httplib::Client client(url);
   client.set_connection_timeout(0, 999'999);

@@ -37,7 +37,7 @@ Program::Program(std::vector<std::string> arguments, std::vector<std::string> en
                  const std::string& program) {
   arguments.insert(arguments.begin(), program);
   environment.emplace_back("HOME=/nonexistent");
-  environment.emplace_back("OMP_WAIT_POLICY=passive");  // as the tests have it (CMakePresets.json)
+  environment.emplace_back("OMP_WAIT_POLICY=passive");  // as in CMakePresets.json
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;
@@ -61,7 +61,7 @@ Program::~Program() {
   close(out_);
 }
 
-std::string Program::said() const {
+std::string Program::stderr_text() const {
   std::ifstream file(folder_ / "stderr");
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -93,28 +93,28 @@ int Program::wait(std::chrono::milliseconds patience) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-Running::Running(const std::filesystem::path& data, std::vector<std::string> more,
-                 std::vector<std::string> environment, const std::string& before)
+RunningServer::RunningServer(const std::filesystem::path& data, std::vector<std::string> more,
+                             std::vector<std::string> environment, const std::string& before)
     : program(through_shell(before, arguments(data, std::move(more))), std::move(environment),
               "/bin/sh"),
       url(program.read_line()) {}
 
-std::vector<std::string> Running::arguments(const std::filesystem::path& data,
-                                            std::vector<std::string> more) {
+std::vector<std::string> RunningServer::arguments(const std::filesystem::path& data,
+                                                  std::vector<std::string> more) {
   more.insert(more.end(), {"--port", "0", "--data-dir", data.string()});
   return more;
 }
 
-json Running::get(const std::string& path) {
+json RunningServer::get(const std::string& path) {
   const auto result = http_client(url).Get(path);
   return result ? json::parse(result->body, nullptr, false) : json::object();
 }
 
-std::uint16_t Running::port() const {
+std::uint16_t RunningServer::port() const {
   return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
 }
 
-bool Running::loaded() {
+bool RunningServer::wait_until_loaded() {
   const auto deadline = Clock::now() + 60s;
   while (get("/api/v1/health").value("status", "") != "ok") {
     if (Clock::now() > deadline) return false;
@@ -123,21 +123,21 @@ bool Running::loaded() {
   return get("/api/v1/health")["model_state"] == "loaded";
 }
 
-json Running::ended(const std::string& id) {
+json RunningServer::wait_for_end(const std::string& id) {
   const auto deadline = Clock::now() + 60s;
   for (;;) {
     const json status = get("/api/v1/generate/" + id);
     const std::string state = status.value("state", "");
     if (state != "queued" && state != "running") return status;
     if (Clock::now() > deadline) {
-      ADD_FAILURE() << "it does not end: " << status;
+      ADD_FAILURE() << "the request does not end: " << status;
       return status;
     }
     std::this_thread::sleep_for(10ms);
   }
 }
 
-std::string Running::start_endless() {
+std::string RunningServer::start_endless() {
   httplib::Client client = http_client(url);
   const auto accepted = client.Post("/api/v1/generate",
                                     R"({"prompt": "Once", "max_tokens": 4000, "ignore_eos": true})",

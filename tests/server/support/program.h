@@ -1,4 +1,4 @@
-// tt-server as a program of its own, and a running one with a client.
+// tt-server as a separate process, and a running server with a client.
 #pragma once
 
 #include <signal.h>
@@ -20,8 +20,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// A started program whose stdout is read and whose stderr is kept; ended with
-// the object if it still runs.
+// A child process. stdout is a pipe, stderr goes to a file. The destructor kills it if it still
+// runs.
 class Program {
  public:
   Program(std::vector<std::string> arguments, std::vector<std::string> environment = {},
@@ -32,10 +32,10 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void signal(int number) { kill(pid_, number); }
-  std::string said() const;  // on stderr, so far
+  std::string stderr_text() const;  // stderr so far
   std::string read_line();
   std::string read_all();
-  // The exit code; -signal when it was killed; -1000 when it still runs.
+  // The exit code; -signal when it was killed; -1000 on timeout.
   int wait(std::chrono::milliseconds patience = 30s);
 
  private:
@@ -44,18 +44,19 @@ class Program {
   int out_ = -1;
 };
 
-struct Running {
-  // `before`: what a shell does first, as to lower a limit.
-  explicit Running(const std::filesystem::path& data, std::vector<std::string> more = {},
-                   std::vector<std::string> environment = {}, const std::string& before = ":");
+struct RunningServer {
+  // `before`: shell commands to run first, for example ulimit.
+  explicit RunningServer(const std::filesystem::path& data, std::vector<std::string> more = {},
+                         std::vector<std::string> environment = {},
+                         const std::string& before = ":");
   static std::vector<std::string> arguments(const std::filesystem::path& data,
                                             std::vector<std::string> more);
   json get(const std::string& path);
-  bool loaded();
+  bool wait_until_loaded();
   std::uint16_t port() const;
-  // The status of a request, once it has ended.
-  json ended(const std::string& id);
-  // Its id, once some steps of it are in the file.
+  // Waits for the end of a generation request and returns its status.
+  json wait_for_end(const std::string& id);
+  // Starts a long request; returns its id once some steps are in the file, empty on failure.
   std::string start_endless();
 
   Program program;

@@ -28,7 +28,7 @@ std::string start_endless(TestServer& server) {
   return id;
 }
 
-void end(TestServer& server, const std::string& id) {
+void cancel_and_wait(TestServer& server, const std::string& id) {
   server.del("/api/v1/generate/" + id);
   server.when_ended(id);
 }
@@ -91,7 +91,7 @@ void write_bytes(const fs::path& file, const std::string& bytes) {
 std::string sqlite3_says(const fs::path& file, const std::string& sql) {
   const std::string command = "sqlite3 -batch '" + file.string() + "' \"" + sql + "\" 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return "no sqlite3";
+  if (pipe == nullptr) return "cannot run sqlite3";
   std::string said;
   for (int c = 0; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
   pclose(pipe);

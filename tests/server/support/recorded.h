@@ -1,4 +1,4 @@
-// Sessions of the bundled model, and everything that a server says of one.
+// Sessions recorded with the bundled model, and helpers to read them through the server.
 #pragma once
 
 #include <filesystem>
@@ -15,26 +15,26 @@ namespace fs = std::filesystem;
 json short_request(const std::string& prompt);
 inline const json kEndless = {{"prompt", "Once"}, {"max_tokens", 900}, {"ignore_eos", true}};
 
-// The id of a session that has ended.
+// Records a short session to its end; returns its id.
 std::string record(TestServer& server, const std::string& prompt = "The sea");
-// The id of one that is being recorded, with some steps in its file.
+// Starts a long session; returns its id once some steps are in the file.
 std::string start_endless(TestServer& server);
-void end(TestServer& server, const std::string& id);
+void cancel_and_wait(TestServer& server, const std::string& id);
 
-// What the server answers to every question about a session, by path.
+// The responses of the server to the main requests about a session, by path.
 std::map<std::string, json> all_answers(TestServer& server, const std::string& id);
 
 std::vector<std::string> listed(TestServer& server, const std::string& query = "");
 
-// Every file below a folder, relative, in order. Looks again where one goes meanwhile.
+// All files below a folder as sorted relative paths. Retries when a file disappears meanwhile.
 std::vector<std::string> files_below(const fs::path& folder);
 
 std::string bytes_of(const fs::path& file);
-// Overwrites a page of a session where its last quarter begins.
+// Overwrites 4096 bytes at the start of the last quarter of the file.
 void damage_last_quarter(const fs::path& file);
 void write_bytes(const fs::path& file, const std::string& bytes);
 
-// What the sqlite3 program says: nobody of us.
+// The output of the sqlite3 shell, independent of our code.
 std::string sqlite3_says(const fs::path& file, const std::string& sql);
 
 std::string download(TestServer& server, const std::string& id);

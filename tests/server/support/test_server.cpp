@@ -42,7 +42,7 @@ TestServer::TestServer(const TestServerOptions& options)
       sessions(data, options.elsewhere, options.now),
       retention(
           sessions, options.retention,
-          [this](const RemovedSession& gone) { removed.push_back(gone.id); }, options.now),
+          [this](const RemovedSession& session) { removed.push_back(session.id); }, options.now),
       page(options.page),
       contract(openapi_json()),
       door(with_live_limits(options.door), hub),
@@ -119,7 +119,7 @@ httplib::Client TestServer::client() const {
   return http_client("http://127.0.0.1:" + std::to_string(port));
 }
 
-bool TestServer::loaded() {
+bool TestServer::wait_until_loaded() {
   std::optional<ModelEntry> now;
   return eventually([&] {
            now = shelf.current();

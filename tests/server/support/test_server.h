@@ -1,5 +1,5 @@
-// The server as main wires it, in this process, on a free port, with a folder
-// of its own; and a client for it.
+// The server as main() sets it up, in this process, on a free port, with a temporary data
+// folder; and a client for it.
 #pragma once
 
 #include <chrono>
@@ -41,14 +41,14 @@ struct Answer {
 
 struct TestServerOptions {
   std::filesystem::path model = kPlaces.bundled_model;  // empty: none
-  std::filesystem::path models{};                       // folder of others; empty: none
+  std::filesystem::path models{};                       // model folder; empty: none
   std::size_t models_loaded = 1;
-  std::filesystem::path checker{};  // empty: not tried first
+  std::filesystem::path checker{};  // empty: models are not checked in a child process
   ContextOptions context{.context = 1024, .batch = 1024, .ubatch = 1024, .threads = 1};
   DoorOptions door = door_options({});
   LiveLimits live{};
   std::filesystem::path page = "/nonexistent";
-  std::filesystem::path data{};  // folder of the sessions; empty: one of its own
+  std::filesystem::path data{};  // session folder; empty: temporary
   std::vector<std::filesystem::path> elsewhere{};
   RetentionOptions retention{.keep_for = {}, .keep_bytes = {}, .disk_reserve = 0};
   UtcClock now = utc_now_ns;
@@ -65,9 +65,9 @@ class TestServer {
   Answer post(const std::string& path, const std::string& body,
               const std::string& type = "application/json");
   Answer patch(const std::string& path, const json& body);
-  httplib::Client client() const;  // who asks by it includes httplib.h
-  bool loaded();
-  // The id of an accepted request.
+  httplib::Client client() const;  // callers include httplib.h
+  bool wait_until_loaded();
+  // Sends a generation request that must be accepted; returns its id.
   std::string generate(const json& body);
   json state_of(const std::string& id);
   json when_ended(const std::string& id);

@@ -1,5 +1,5 @@
-// One of the tiny models that llama.cpp's own test-llama-archs can write: real
-// architectures, random weights, no vocabulary.
+// A tiny model written by llama.cpp's own test-llama-archs: real architecture, random weights,
+// no vocabulary.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,8 @@
 
 namespace tt::test {
 
-// `file` as that program names it: "gemma3-dense", "jamba-dense". Written once per test program.
+// `file` is that program's file name: "gemma3-dense", "jamba-dense". Written once per test
+// program.
 std::filesystem::path arch_model(const std::string& file);
 
 }  // namespace tt::test

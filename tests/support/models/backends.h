@@ -2,7 +2,7 @@
 
 namespace tt::test {
 
-// ggml's backends, loaded once in a process: before a model is.
+// Loads ggml's backends once per process. Call before a model is loaded.
 void need_backends();
 
 }  // namespace tt::test

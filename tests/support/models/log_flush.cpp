@@ -1,6 +1,5 @@
-// Preloaded into llama-eval-callback: a thread of its writes the log, and the
-// program ends without waiting for what that thread has still to write. Here it
-// waits, in the last call that it makes.
+// Preloaded into llama-eval-callback. That program writes its log in a thread and exits without
+// waiting for it. This makes it wait in its last call to the library.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +10,9 @@ void common_log_pause(common_log* log);
 
 namespace {
 
-// Until nothing more has come for a while. The log's queue is a ring: the end mark that
-// pausing adds makes one that is all but full look empty, and both threads wait for ever.
+// Waits until the output no longer grows. Pausing the log is not enough: its queue is a ring,
+// and the end marker that pausing adds makes an almost full ring look empty, so that both
+// threads wait forever.
 void wait_until_written() {
   for (off_t size = -1;;) {
     struct stat out{};

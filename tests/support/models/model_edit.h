@@ -1,4 +1,4 @@
-// A model of ours that says something else of itself.
+// Copies a generated model with changed metadata.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace tt::test {
 
-// The same weights, and what `say(new, old)` takes over into the new metadata from the old.
+// Copies the weights; `say(new, old)` copies metadata from the old file to the new one.
 template <class Say>
 std::filesystem::path with_metadata(const std::filesystem::path& model,
                                     const std::filesystem::path& out, Say say) {
@@ -25,7 +25,7 @@ std::filesystem::path with_metadata(const std::filesystem::path& model,
   return out;
 }
 
-// The same but for what `change` sets.
+// Copies the model and its metadata; `change` then sets values.
 template <class Change>
 std::filesystem::path with_changes(const std::filesystem::path& model,
                                    const std::filesystem::path& out, Change change) {

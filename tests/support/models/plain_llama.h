@@ -1,4 +1,4 @@
-// llama.cpp used without anything of ours: what the engine's answers are compared with.
+// llama.cpp without this project's code: the reference for the engine's output.
 #pragma once
 
 #include <llama.h>
@@ -16,21 +16,22 @@ namespace tt::test {
 
 class PlainLlama {
  public:
-  // As llama.cpp's cb_eval: asked before (answer: whether to show it) and told after a node ran.
+  // As llama.cpp's cb_eval: called with ask = true before a node runs (the result: whether to
+  // call again after it), and with ask = false after it.
   using Watch = std::function<bool(const ggml_tensor& node, bool ask)>;
 
-  // The context is made as the engine makes it from the same options.
+  // The context is created with the options that the engine uses.
   PlainLlama(const std::filesystem::path& model, const ContextOptions& options, Watch watch = {},
              bool embeddings = false);
 
-  // Evaluates the tokens after those before them, in chunks of one ubatch, and
-  // gives the most likely next one. Throws when llama.cpp refuses.
+  // Evaluates the tokens after those before them, in chunks of one ubatch. Returns the most
+  // likely next token. Throws on a llama.cpp error.
   std::int32_t decode(std::span<const std::int32_t> tokens);
   // The prompt and then the most likely tokens.
   std::vector<std::int32_t> greedy(std::span<const std::int32_t> prompt, std::size_t count);
-  // By token id, after the last token that was evaluated.
+  // Of the last evaluated token, by token id.
   std::vector<float> logits() const;
-  // What an embedding model makes of the text.
+  // The embedding of the tokens, for an embedding model.
   std::vector<float> embedding(std::span<const std::int32_t> tokens);
 
  private:
@@ -41,7 +42,7 @@ class PlainLlama {
   LlamaContext context_;
 };
 
-// A tensor's values, row by row, from whatever device it lives on.
+// A tensor's values, row by row, from any device.
 std::vector<float> floats_of(const ggml_tensor& tensor);
 std::vector<std::int64_t> ints_of(const ggml_tensor& tensor);
 

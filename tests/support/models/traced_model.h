@@ -18,12 +18,12 @@
 
 namespace tt::test {
 
-// A generated model as a file in `folder`; the same spec is written once per test program.
+// Path of a generated model in a temporary folder. Each spec is written once per test program.
 std::filesystem::path generated_model(const modelgen::ModelSpec& spec);
-// Of a named shape: where the kinds of layers matter, not how many there are.
+// A model of a named shape with two layers: enough where only the kinds of layers matter.
 std::filesystem::path two_layers(const std::string& shape);
 
-// Keeps what a listener is told.
+// Stores what a listener receives.
 struct Heard final : GenerationListener {
   void on_token(const Token& token, std::string_view piece) override;
   void on_progress(std::uint32_t prompt_done, std::uint32_t prompt_tokens,
@@ -31,7 +31,7 @@ struct Heard final : GenerationListener {
   void on_text(std::string_view held) override;
   std::vector<Token> tokens;
   std::vector<std::string> pieces;                    // per token
-  std::string text, rest;                             // rest: what was held back to the end
+  std::string text, rest;                             // rest: what was held back until the end
   std::function<void(std::uint32_t generated)> then;  // called after each progress
 };
 
@@ -59,17 +59,17 @@ class TracedModel {
 
  private:
   TempFolder folder_;
-  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before anything has workers
+  std::unique_ptr<PageFaults> faults_ = PageFaults::watch();  // before any worker thread starts
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Recorder> recorder_;
 };
 
-// `count` token ids from 1, the most likely next ones after them, no end-of-text.
+// A prompt of `prompt_tokens` token ids, then greedy sampling; end-of-text is ignored.
 GenerationRequest greedy_tokens(std::size_t prompt_tokens, std::uint32_t generate);
-// The same after a text.
+// The same for a text prompt.
 GenerationRequest text_request(std::string prompt, std::uint32_t generate);
 
-// The graph of a step; fails the test when there is none.
+// The graph of a step. Throws if it has none.
 std::shared_ptr<const GraphTemplate> graph_of(const SessionReader& reader, const Step& step);
 
 }  // namespace tt::test

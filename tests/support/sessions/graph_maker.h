@@ -1,5 +1,4 @@
-// Makes small templates by hand: leaves, nodes and views of 32-bit numbers
-// unless told otherwise.
+// Builds small templates for tests: leaves, nodes and views, with f32 elements by default.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@ inline constexpr Type kF32{"f32", 1, 4}, kF16{"f16", 1, 2}, kI32{"i32", 1, 4}, k
 
 using Shape = std::initializer_list<std::int64_t>;
 
-// A tensor without gaps, as ggml_new_tensor makes it.
+// A contiguous tensor, as ggml_new_tensor makes it.
 inline Tensor dense(std::string name, Shape shape, Type type = kF32) {
   Tensor t;
   t.name = std::move(name);
@@ -57,7 +56,7 @@ struct GraphMaker {
   TensorId input(const char* name, Shape shape, Type type = kI32) {
     return leaf(TensorKind::Input, name, shape, type);
   }
-  // A view of `of` with its strides; strides may be changed through `graph`.
+  // A view of `of` with its strides. Change the strides through `graph`.
   TensorId view(TensorId of, const char* name, Shape shape, std::uint64_t offset) {
     Tensor t = graph.tensor(of);
     t.name = name;
@@ -67,7 +66,7 @@ struct GraphMaker {
     t.view_offset = graph.tensor(of).view_offset + offset;
     return add(std::move(t));
   }
-  // A node that writes `out`; its own op unless it is fused with the one before.
+  // A node that writes `out`. It is an op of its own unless it is fused with the previous node.
   TensorId node(const char* op, TensorId out, std::vector<TensorId> src, bool fused = false) {
     graph.nodes.push_back({.output = out, .op = op, .src = std::move(src)});
     if (fused) {

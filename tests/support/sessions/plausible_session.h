@@ -1,8 +1,7 @@
-// Sessions of every shape that a model could leave behind, from a seed: a few
-// layers with weights in files, an embedding, caches, some with experts; steps of
-// a template that changes often, prompts of many tokens, steps that were
-// cancelled, that lost their times or lists, or have no template. For property
-// tests of sums over steps.
+// Random sessions, from a seed, that a real model could have produced: a few layers with
+// weights in files, an embedding, caches, some with experts; steps of a template that changes
+// often, prompts of many tokens, steps that were cancelled, that lack times or lists, or that
+// have no template. For property tests of aggregates over steps.
 #pragma once
 
 #include <algorithm>
@@ -100,7 +99,7 @@ inline GraphTemplate plausible_graph(const PlausibleGraph& shape) {
   return std::move(m.graph);
 }
 
-// Mostly at bytes of tensors of the step; sometimes about its ends, or nowhere.
+// Most addresses are within tensors of the step; some are around their ends, or elsewhere.
 inline StepFaults plausible_faults(Dice& dice, const RandomSession& s, const Step& step) {
   StepFaults of{.step = step.id, .count = 1 + dice.below(6), .faults = {}};
   if (dice.one_in(6)) return of;
@@ -127,7 +126,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
   s.info.state = SessionState::Done;
   s.info.n_layers = 3;
   s.info.model_files = {{"a/one.gguf", 20000, 0, ""}, {"a/two.gguf", 20000, 0, ""}};
-  // None; a set of one word; of more; too many for a set.
+  // No experts; as many as fit one word of a bit set; several words; too many for a bit set.
   const std::int64_t experts = std::array{0, 6, 70, 600}[dice.below(4)];
   const std::size_t kinds = 1 + dice.size(4);
   const auto weights = dice.one_in(3) ? Source::Repacked : Source::Disk;
@@ -196,7 +195,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
       step.op_ends.resize(dice.size(step.op_ends.size()));
       step.aborted = true;
     }
-    if (dice.one_in(15)) {  // its times did not fit
+    if (dice.one_in(15)) {  // its times were dropped
       step.op_ends.clear();
       step.timing = Timing::None;
       step.dropped = true;
@@ -221,8 +220,7 @@ inline RandomSession plausible_session(std::uint64_t seed, std::size_t steps = 6
   return s;
 }
 
-// As no recorder writes it, but another program can: in some steps an op ends before it
-// begins.
+// No recorder writes this, but another program can: in some steps an op ends before it begins.
 inline RandomSession with_times_that_go_back(RandomSession session, std::uint64_t seed) {
   Dice dice(seed);
   for (Step& step : session.steps)

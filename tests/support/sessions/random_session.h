@@ -1,6 +1,6 @@
-// Sessions of every shape from a seed, the same on every machine: for property
-// tests of whatever reads or writes sessions. All of it is valid (indices point
-// into their lists), none of it is plausible.
+// Random sessions of every shape from a seed, the same on every machine. For property tests of
+// code that reads or writes sessions. They are valid (indices are within their lists), but not
+// plausible.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tt::test {
 
-// std distributions differ between libraries; these do not.
+// The results of std distributions depend on the library; these do not.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
@@ -28,7 +28,7 @@ class Dice {
   std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : engine_() % n; }
   std::size_t size(std::size_t up_to) { return static_cast<std::size_t>(below(up_to + 1)); }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // Any magnitude is as likely as any other: small numbers and extremes alike.
+  // All magnitudes are equally likely: small numbers and extremes.
   std::uint64_t any_u64() { return bits() >> below(64); }
   std::int64_t any_i64() {
     const auto v = static_cast<std::int64_t>(any_u64());
@@ -62,7 +62,7 @@ struct RandomSession {
   std::vector<Allocation> allocations;
   std::vector<Token> tokens;
   std::vector<Step> steps;
-  std::vector<StepFaults> faults;  // of some of the steps
+  std::vector<StepFaults> faults;  // only some of the steps
   friend bool operator==(const RandomSession&, const RandomSession&) = default;
 };
 
@@ -122,7 +122,7 @@ inline GraphTemplate random_template(Dice& dice, const RandomShape& shape) {
   return graph;
 }
 
-// A step of `graph`; id, template, allocation and tokens are the caller's.
+// A random step of `graph`. The caller sets id, template, allocation and tokens.
 inline Step random_step(Dice& dice, const GraphTemplate& graph) {
   Step step;
   step.phase = dice.word(Phase::Other);
@@ -214,7 +214,7 @@ inline RandomSession random_session(std::uint64_t seed, const RandomShape& shape
   return s;
 }
 
-// Templates, allocations, tokens and steps of `s`, and a commit; not the end.
+// Adds the templates, allocations, tokens and steps of `s` and commits. Does not finish.
 inline std::expected<void, TraceError> add_all(SessionWriter& writer, const RandomSession& s) {
   std::expected<void, TraceError> done;
   for (std::size_t i = 0; done && i < s.templates.size(); ++i)
@@ -232,7 +232,7 @@ inline std::expected<void, TraceError> add_all(SessionWriter& writer, const Rand
   return done;
 }
 
-// `s` as a finished file.
+// Writes `s` as a finished file.
 inline std::expected<void, TraceError> write_session(const std::filesystem::path& path,
                                                      const RandomSession& s) {
   auto writer = SessionWriter::create(path, s.info);
@@ -240,7 +240,7 @@ inline std::expected<void, TraceError> write_session(const std::filesystem::path
   return add_all(**writer, s).and_then([&] { return (*writer)->finish(s.info, s.losses); });
 }
 
-// Everything that a file holds; the first error ends it.
+// Reads the whole content of a file; returns the first error.
 inline std::expected<RandomSession, TraceError> read_session(const std::filesystem::path& path) {
   auto reader = SessionReader::open(path);
   if (!reader) return std::unexpected(reader.error());

@@ -1,4 +1,4 @@
-// A session of a model with two layers, small enough to reckon by hand:
+// A session of a model with two layers, small enough to verify by hand:
 //
 //   op 0  GET_ROWS        embd     layer -  token_embd rows (slot: token ids)
 //   op 1  RMS_NORM+MUL    norm-0   layer 0  attn_norm, fused
@@ -61,7 +61,7 @@ inline GraphTemplate small_graph() {
   return std::move(m.graph);
 }
 
-// Tokens 3 and 5; ops of 10, 20, 30, 40 and 50 ns from 100 on.
+// Tokens 3 and 5; ops of 10, 20, 30, 40 and 50 ns, from 100 ns on.
 inline Step small_step(std::uint32_t id) {
   Step step;
   step.id = StepId{id};

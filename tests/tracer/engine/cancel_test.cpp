@@ -1,4 +1,4 @@
-// Stopping at once, wherever the engine is, and leaving nothing wrong behind.
+// Cancellation is immediate at any point in the engine, and leaves consistent memory and files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Wide enough that one op of its prompt is little against the four ubatches of it.
+// Wide enough that one op takes little time compared with the four ubatches of the prompt.
 std::filesystem::path slow_model() {
   modelgen::ModelSpec spec;
   spec.shape = "small";
@@ -40,8 +40,8 @@ ContextOptions wide_context() {
   return context;
 }
 
-// Cancels as soon as `when` says so, from another thread, and tells where the
-// engine was: what ran after that is a matter of ops, whoever else computes here.
+// Calls cancel() from another thread as soon as `when` returns true, and records the engine's
+// position. The latency is then measured in ops, independent of the load of the machine.
 struct Canceller {
   Canceller(Engine& engine, std::function<bool(const StepBuffer&)> when)
       : thread([this, &engine, when = std::move(when)] {
@@ -60,9 +60,9 @@ struct Canceller {
     give_up = true;
     if (thread.joinable()) thread.join();
   }
-  // Of the step in flight once cancel() had returned: which it was, its ops done
-  // then, and at the last look before it was gone.
-  // Where it has ended already, `seen` was it: none begins after a cancel.
+  // After cancel() has returned: records the id of the step in flight, its finished ops, and
+  // the last count seen before the step ended. If no step is in flight, `seen` was the last
+  // one, as no step begins after a cancel.
   void follow(const Probe& probe, const StepBuffer& seen) {
     const StepBuffer* step = probe.in_flight();
     if (step == nullptr) step = &seen;
@@ -75,27 +75,27 @@ struct Canceller {
     }
   }
   std::atomic<bool> give_up{false};
-  Clock::time_point asked;  // these: once `thread` is joined
+  Clock::time_point asked;  // valid once `thread` is joined, as are the members below
   std::uint32_t step_id = 0;
   std::uint32_t ops_when_asked = 0;
   std::uint32_t ops_at_last = 0;
   std::thread thread;
 };
 
-TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
+TEST(Cancel, StopsLongPromptAtOnceAndLeavesCleanMemory) {
   for (const bool exact : {false, true}) {
     for (const bool known : {false, true}) {
       SCOPED_TRACE(std::format("exact {}, known graph {}", exact, known));
       TracedModel traced(slow_model(), wide_context());
       GenerationRequest request = greedy_tokens(1024, 5);
       request.exact_timing = exact;
-      // A graph is known from a whole run of the same prompt: four ubatches, four decodes.
+      // A graph is known after a whole run of the same prompt: four ubatches, four decodes.
       if (known) {
         EXPECT_EQ(traced.run(request).steps().size(), 4U + 4U);
       }
 
-      // Exactly timed, what the graphs of the four have in common has run before they differ:
-      // then the one that ran last is recognised. Let that be the first.
+      // With exact timing, the four graphs are identical up to the first difference, and the
+      // last used graph is recognized first. This run makes the first graph the last used one.
       if (known && exact) traced.run(greedy_tokens(257, 1));
 
       Canceller canceller(traced.engine(),
@@ -107,15 +107,15 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
       EXPECT_EQ(run.result.reason, StopReason::Cancelled);
       EXPECT_EQ(run.info.state, SessionState::Cancelled);
       EXPECT_EQ(run.result.generated, 0U);
-      // The step that ran is the last one, and its op the last one too (the next may
-      // have begun while the canceller looked).
+      // The step that ran is the last one, and its op is the last one too (the next may have
+      // begun while the canceller sampled).
       const auto steps = run.steps();
       ASSERT_EQ(steps.size(), canceller.step_id + 1);
       EXPECT_LE(steps.size(), 4U);
       EXPECT_TRUE(steps.back().aborted);
       EXPECT_LE(canceller.ops_at_last, canceller.ops_when_asked + 2);
-      // What ran until then is there, and only that; of a graph that was still being learned
-      // there is nothing else.
+      // The file contains exactly the ops that ran; a graph that was still being learned
+      // contains no others either.
       const auto graph = graph_of(run.reader(), steps.back());
       EXPECT_GE(steps.back().op_ends.size(), 20U);
       EXPECT_LE(steps.back().op_ends.size(), canceller.ops_when_asked + 2);
@@ -143,7 +143,7 @@ TEST(Cancel, EndsALongPromptAtOnceAndLeavesCleanMemory) {
   }
 }
 
-TEST(Cancel, EndsAGenerationAndTheNextContinuesIt) {
+TEST(Cancel, StopsGenerationAndNextRequestContinuesIt) {
   TracedModel traced(generated_model({.shape = "small"}));
   GenerationRequest request = greedy_tokens(20, 400);
   request.reuse_prefix = true;
@@ -162,9 +162,9 @@ TEST(Cancel, EndsAGenerationAndTheNextContinuesIt) {
   }
 }
 
-// A cancel that comes at any op, also between two that are cut apart, is never
-// taken for a whole evaluation.
-TEST(Cancel, AtAnyOpLeavesCleanMemory) {
+// A cancel at any op, also between two ops that run separately, is never recorded as a whole
+// evaluation.
+TEST(Cancel, CancelAtAnyOpLeavesCleanMemory) {
   const auto model = generated_model({.shape = "moe"});
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;
@@ -196,7 +196,7 @@ TEST(Cancel, AtAnyOpLeavesCleanMemory) {
   std::printf("%d of 40 were inside a step\n", inside);
 }
 
-// The ops that ran in a step and their accesses, by names.
+// The ops that ran in a step and their accesses, by name.
 std::vector<std::string> what_ran(const GraphTemplate& graph, const Step& step) {
   std::vector<std::string> lines;
   for (OpId op{0}; op.v < step.op_ends.size(); ++op.v) {
@@ -211,14 +211,14 @@ std::vector<std::string> what_ran(const GraphTemplate& graph, const Step& step) 
   return lines;
 }
 
-// Of a graph that no one has seen whole: what ran of it, as it is when all is known.
-TEST(Cancel, InsideANewGraphKeepsItsBeginning) {
+// The executed part of a graph that was never completed is recorded as in the complete graph.
+TEST(Cancel, KeepsExecutedPartOfNewGraph) {
   ContextOptions context = TracedModel::small_context();
   context.threads = 1;
   std::set<std::size_t> lengths;
   for (const char* shape : {"small", "moe", "mamba"}) {
     TracedModel traced(generated_model({.shape = shape}), context);
-    std::size_t tokens = 40;  // a graph of its own each time
+    std::size_t tokens = 40;  // a new graph each time
     for (const bool exact : {false, true}) {
       for (const std::uint32_t after : {0U, 1U, 9U, 30U, 77U}) {
         SCOPED_TRACE(std::format("{}, exact {}, after {} ops", shape, exact, after));
@@ -232,7 +232,7 @@ TEST(Cancel, InsideANewGraphKeepsItsBeginning) {
         EXPECT_TRUE(check_session(cut.file).value().empty());
         EXPECT_EQ(cut.recording.losses, LossCounters{});
         const Step step = cut.steps().at(0);
-        if (!step.aborted) continue;  // it was faster than the thread that cancels
+        if (!step.aborted) continue;  // the step ended before the cancel
         EXPECT_EQ(step.timing, Timing::Learned);
         EXPECT_TRUE(std::ranges::is_sorted(step.op_ends));
         const auto begun = graph_of(cut.reader(), step);
@@ -254,7 +254,7 @@ TEST(Cancel, InsideANewGraphKeepsItsBeginning) {
   EXPECT_GT(lengths.size(), 3U);
 }
 
-TEST(Cancel, BeforeTheFirstStepEvaluatesNothingMore) {
+TEST(Cancel, BeforeFirstStepEvaluatesNothing) {
   TracedModel traced(generated_model({.shape = "small"}));
   Heard heard;
   traced.engine().reset_cancel();

@@ -1,5 +1,5 @@
-// What comes out of a request: tokens as the library alone has them, seeds, grammars, stop
-// strings, whole characters, conversations.
+// The output of a request: tokens equal to those of plain llama.cpp, seeds, grammars, stop
+// strings, whole UTF-8 characters, conversations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using Kind = EngineError::Kind;
 using Ids = std::vector<std::int32_t>;
 
-TEST(EngineOutput, EqualsPlainLlamaCpp) {
+TEST(EngineOutput, MatchesPlainLlamaCpp) {
   for (const char* name : {"small", "gpt-oss-like", "mamba"}) {
     SCOPED_TRACE(name);
     TracedModel traced(two_layers(name));
@@ -30,7 +30,7 @@ TEST(EngineOutput, EqualsPlainLlamaCpp) {
   }
 }
 
-TEST(EngineOutput, SeedsDecide) {
+TEST(EngineOutput, DependsOnSeed) {
   TracedModel traced(two_layers("small"));
   GenerationRequest request = text_request("once upon", 24);
   EXPECT_EQ(traced.run(request).result.text, traced.run(request).result.text) << "temperature 0";
@@ -43,7 +43,7 @@ TEST(EngineOutput, SeedsDecide) {
   request.sampling.seed = 8;
   EXPECT_NE(seven.result.text, traced.run(request).result.text);
 
-  // A drawn seed is told, so that the run can be had again.
+  // A random seed is reported, so the run is reproducible.
   request.sampling.seed = 0xFFFFFFFFu;
   const auto drawn = traced.run(request);
   EXPECT_NE(drawn.result.seed, 0xFFFFFFFFu);
@@ -51,7 +51,7 @@ TEST(EngineOutput, SeedsDecide) {
   EXPECT_EQ(drawn.result.text, traced.run(request).result.text);
 }
 
-TEST(EngineOutput, AGrammarRestrictsIt) {
+TEST(EngineOutput, FollowsGrammar) {
   TracedModel traced(two_layers("small"));
   GenerationRequest request = text_request("is the sea wet", 40);
   request.sampling.grammar = "root ::= \"yes\" | \"no\"";
@@ -81,7 +81,7 @@ TEST(EngineOutput, AGrammarRestrictsIt) {
   }
 }
 
-// Five characters from the middle on that are whole: not of a replacement for broken UTF-8.
+// Five valid ASCII characters from the middle on: no replacement characters for invalid UTF-8.
 std::string five_letters(const std::string& text) {
   for (std::size_t at = text.size() / 2; at + 5 <= text.size(); ++at) {
     const std::string five = text.substr(at, 5);
@@ -97,7 +97,7 @@ TEST(EngineOutput, StopStringsNeverAppear) {
   request.sampling.temperature = 1.0F;
   request.sampling.seed = 5;
   const auto free = traced.run(request);
-  // Something that crosses a token's border in what it would say.
+  // A stop string that spans a token border.
   const std::string stop = five_letters(free.result.text);
   const std::size_t at = free.result.text.find(stop);
   request.stop = {stop, "never said"};
@@ -105,7 +105,7 @@ TEST(EngineOutput, StopStringsNeverAppear) {
   EXPECT_EQ(stopped.result.reason, StopReason::Stop);
   EXPECT_EQ(stopped.result.text, free.result.text.substr(0, at));
   EXPECT_EQ(stopped.heard.text, stopped.result.text);
-  // What only might have become a stop string is text in the end.
+  // The beginning of a stop string that does not complete is output as text.
   request.stop = {free.result.text.substr(free.result.text.size() - 3) + "..."};
   const auto held = traced.run(request);
   EXPECT_EQ(held.result.reason, StopReason::Length);
@@ -130,7 +130,7 @@ struct PieceListener final : GenerationListener {
 };
 
 TEST(EngineOutput, StreamsWholeCharacters) {
-  // The tokenizer falls back to bytes, and the grammar makes it say what takes several of them.
+  // The tokenizer falls back to bytes, and the grammar forces characters of several bytes.
   TracedModel traced(two_layers("small"));
   GenerationRequest request = text_request("say it", 60);
   request.sampling.grammar = "root ::= \"\u20AC\u00E9\U0001F600\" [\u4E00-\u4EFF]+";
@@ -141,7 +141,7 @@ TEST(EngineOutput, StreamsWholeCharacters) {
   EXPECT_EQ(listener.text, result.text);
   EXPECT_EQ(to_valid_utf8(listener.bytes), result.text + "<|im_end|>");
 
-  // Any bytes at all, at a high temperature.
+  // Arbitrary bytes, by a high temperature.
   request.sampling.grammar.clear();
   request.sampling.temperature = 5.0F;
   request.sampling.top_k = 0;
@@ -155,7 +155,7 @@ TEST(EngineOutput, StreamsWholeCharacters) {
   }
 }
 
-TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
+TEST(EngineOutput, AppliesChatTemplateToConversation) {
   TracedModel traced(two_layers("small"));
   ASSERT_TRUE(traced.engine().facts().has_chat_template);
   const auto chat = traced.engine().tokens_of(
@@ -170,7 +170,7 @@ TEST(EngineOutput, AConversationGoesThroughTheChatTemplate) {
             "<|im_start|>assistant\n");
 }
 
-TEST(EngineOutput, ATitleEndsWithAWholeCharacter) {
+TEST(EngineOutput, TitleEndsWithWholeCharacter) {
   TracedModel traced(two_layers("small"));
   const auto title_of = [&](const std::string& prompt) {
     return traced.engine().describe(text_request(prompt, 1)).title;
@@ -184,7 +184,7 @@ TEST(EngineOutput, ATitleEndsWithAWholeCharacter) {
   EXPECT_EQ(title_of(times(100, "\U0001F30A")), times(20, "\U0001F30A"));
   EXPECT_EQ(title_of(times(100, "s")), times(80, "s"));
   EXPECT_EQ(title_of("two\nlines"), "two lines");
-  EXPECT_EQ(title_of(times(100, "\x80")), times(80, "\uFFFD")) << "what is no character is shown";
+  EXPECT_EQ(title_of(times(100, "\x80")), times(80, "\uFFFD")) << "invalid bytes are replaced";
 }
 
 }  // namespace

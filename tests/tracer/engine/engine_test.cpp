@@ -1,5 +1,5 @@
-// What a model and a request may ask for, and what is said where they may not; threads, and the
-// phases of models that do not only decode.
+// Validation of model options and requests, with error messages; threads; and the phases of
+// encoder and embedding models.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -21,9 +21,9 @@ namespace {
 using Kind = EngineError::Kind;
 using Ids = std::vector<std::int32_t>;
 
-// ---------------------------------------------------------------- what is refused
+// ---------------------------------------------------------------- validation
 
-TEST(EngineLoad, RefusesWhatLlamaCppDoesNotCheck) {
+TEST(EngineLoad, RejectsInvalidModelsThatLlamaCppAccepts) {
   need_backends();
   ContextOptions threads, prompt_threads, context;
   threads.threads = prompt_threads.threads_batch = kMostThreads + 1;
@@ -36,7 +36,7 @@ TEST(EngineLoad, RefusesWhatLlamaCppDoesNotCheck) {
   }
 }
 
-TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
+TEST(EngineAnswers, ReportsInvalidPrompts) {
   TracedModel traced(two_layers("small"));
   const std::string long_text(3000, 'x');
   struct Case {
@@ -49,9 +49,9 @@ TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
       {"empty text", "", Kind::EmptyPrompt, "at least one character"},
       {"no tokens", Ids{}, Kind::EmptyPrompt, "at least one token"},
       {"no messages", std::vector<ChatMessage>{}, Kind::EmptyPrompt, "at least one message"},
-      {"behind the vocabulary", Ids{1, 4096}, Kind::BadToken, "ids go from 0 to 4095"},
+      {"behind the vocabulary", Ids{1, 4096}, Kind::BadToken, "ids must be from 0 to 4095"},
       {"negative", Ids{-1}, Kind::BadToken, "Token -1"},
-      {"longer than the context", Ids(513, 5), Kind::TooLong, "has 513 tokens, 512 fit"},
+      {"longer than the context", Ids(513, 5), Kind::TooLong, "has 513 tokens; the maximum is 512"},
       {"long text", long_text, Kind::TooLong, "larger context"},
   };
   for (const Case& c : cases) {
@@ -68,10 +68,10 @@ TEST(EngineAnswers, SaysWhatIsWrongWithAPrompt) {
     EXPECT_EQ(run.info.state, SessionState::Failed);
     EXPECT_TRUE(check_session(run.file).value().empty());
   }
-  EXPECT_EQ(traced.run(greedy_tokens(3, 2)).result.generated, 2U) << "and works on";
+  EXPECT_EQ(traced.run(greedy_tokens(3, 2)).result.generated, 2U) << "the engine remains usable";
 }
 
-// Nothing is said about text.
+// The model without its tokenizer metadata.
 std::filesystem::path without_vocabulary(const std::filesystem::path& model,
                                          const std::filesystem::path& out) {
   return with_metadata(model, out, [](gguf_context* bare, const gguf_context* whole) {
@@ -84,7 +84,7 @@ std::filesystem::path without_vocabulary(const std::filesystem::path& model,
   });
 }
 
-TEST(EngineLoad, TakesNumbersOfTheModelsOwnArchitecture) {
+TEST(EngineLoad, ReadsHyperparametersOfModelsArchitecture) {
   const TempFolder folder;
   const auto experts_of = [&](const std::filesystem::path& model) {
     const auto out = with_metadata(model, folder / "model.gguf",
@@ -103,14 +103,14 @@ TEST(EngineLoad, TakesNumbersOfTheModelsOwnArchitecture) {
             std::pair(routed.n_experts, routed.n_experts_used));
 }
 
-// Deeper, they end the process.
-TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
+// Deeper nesting would overflow the stack and end the process.
+TEST(EngineAnswers, RejectsTooDeepGrammarsAndPatterns) {
   TracedModel traced(two_layers("small"));
   const std::string text(kMostGrammarBytes, 'x'), open(kDeepestGrammar, '('),
       close(kDeepestGrammar, ')');
   struct Case {
     std::string grammar, pattern;
-    const char* says;  // empty: it is taken
+    const char* says;  // empty: it is accepted
   };
   const Case cases[] = {
       {"root ::= " + std::string(60'000, '('), "", "too large"},
@@ -118,7 +118,7 @@ TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
       {"root ::= " + open + "\"x\"" + close, "", ""},
       {"root ::= \"" + open + "(\\\"(\" [(" + open + "] # ((" + open + "\n", "", ""},
       {"root ::= \"" + text + "\"", "", "too large"},
-      {"", std::string(100'000, '('), "1000 are allowed"},
+      {"", std::string(100'000, '('), "the maximum is 1000"},
       {"", std::string(1000, '('), "not a regular expression"},
       {"", std::string(400, '(') + "a" + std::string(400, ')'), ""},
   };
@@ -135,7 +135,7 @@ TEST(EngineAnswers, RefusesGrammarsAndPatternsThatTheStackHasNoRoomFor) {
   }
 }
 
-TEST(EngineAnswers, AModelWithoutVocabularyTakesIdsOnly) {
+TEST(EngineAnswers, ModelWithoutVocabularyAcceptsTokenIdsOnly) {
   const TempFolder folder;
   TracedModel traced(without_vocabulary(two_layers("small"), folder / "no-vocabulary.gguf"));
   EXPECT_FALSE(traced.engine().facts().has_vocabulary);
@@ -158,7 +158,7 @@ TEST(EngineAnswers, AModelWithoutVocabularyTakesIdsOnly) {
   EXPECT_EQ(run.result.text, "");
 }
 
-TEST(EngineAnswers, OptionsThatCannotBe) {
+TEST(EngineAnswers, RejectsInvalidOptions) {
   need_backends();
   const auto refused = [](const ModelOptions& model, const ContextOptions& context) {
     auto engine = Engine::load(model, context, {});
@@ -184,7 +184,7 @@ TEST(EngineAnswers, OptionsThatCannotBe) {
   EXPECT_EQ(cancelled.error().kind, Kind::Cancelled);
 }
 
-TEST(EngineAnswers, LoadingTellsItsProgress) {
+TEST(EngineAnswers, LoadingReportsProgress) {
   need_backends();
   std::vector<float> progress;
   auto engine =
@@ -198,16 +198,16 @@ TEST(EngineAnswers, LoadingTellsItsProgress) {
   EXPECT_EQ(progress.back(), 1.0F);
 }
 
-// ---------------------------------------------------------------- the context's end
+// ---------------------------------------------------------------- end of the context
 
-TEST(EngineContext, AFullOneIsAnAnswerAndTheNextRequestWorks) {
+TEST(EngineContext, StopsAtFullContextAndNextRequestWorks) {
   ContextOptions context = TracedModel::small_context();
   context.context = 256;
   TracedModel traced(two_layers("small"), context);
   const auto run = traced.run(greedy_tokens(250, 100));
   EXPECT_EQ(run.result.reason, StopReason::ContextFull);
   EXPECT_EQ(run.result.error, "");
-  // Six more fit, and the last one that is sampled needs no cell.
+  // Six more tokens fit. The last sampled token needs no cell.
   EXPECT_EQ(run.result.generated, 7U);
   EXPECT_EQ(run.info.state, SessionState::Done);
   EXPECT_EQ(run.steps().size(), 4U + 6U);
@@ -222,8 +222,8 @@ TEST(EngineContext, AFullOneIsAnAnswerAndTheNextRequestWorks) {
   EXPECT_EQ(next.heard.tokens, fresh.run(greedy_tokens(5, 5)).heard.tokens);
 }
 
-// ggml aborts at a position that the model never learned, however large the context.
-TEST(EngineContext, EndsWithThePositionsThatTheModelLearned) {
+// ggml aborts at a position beyond the trained ones, however large the context.
+TEST(EngineContext, StopsAtLastTrainedPosition) {
   for (const char* model : {"gpt2-dense", "mpt-dense", "starcoder-dense"}) {
     SCOPED_TRACE(model);
     ContextOptions context = TracedModel::small_context();
@@ -236,14 +236,15 @@ TEST(EngineContext, EndsWithThePositionsThatTheModelLearned) {
     const auto refused = traced.engine().tokens_of(Ids(257, 5));
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().message,
-              "The prompt has 257 tokens, 256 fit. Shorten it: this model reads no longer texts.");
+              "The prompt has 257 tokens; the maximum is 256. Shorten it: this is the limit of "
+              "the model.");
   }
 }
 
 // ---------------------------------------------------------------- threads
 
-// Of a step the library itself says with how many it ran.
-TEST(EngineThreads, OfPromptsAndOfDecodesAreThoseAskedFor) {
+// The library itself reports how many threads a step used.
+TEST(EngineThreads, UseConfiguredCountsForPromptAndDecode) {
   struct Case {
     std::int32_t threads, batch;
     std::uint32_t of_prompt, of_decode;
@@ -263,7 +264,7 @@ TEST(EngineThreads, OfPromptsAndOfDecodesAreThoseAskedFor) {
 
 // ---------------------------------------------------------------- other kinds of model
 
-TEST(EnginePhases, AnEncoderRunsBeforeItsDecoder) {
+TEST(EnginePhases, EncoderRunsBeforeDecoder) {
   TracedModel traced(two_layers("t5"));
   ASSERT_TRUE(traced.engine().facts().has_encoder);
   const auto run = traced.run(text_request("the old sea", 4));
@@ -280,14 +281,14 @@ TEST(EnginePhases, AnEncoderRunsBeforeItsDecoder) {
     EXPECT_EQ(steps[i].phase, Phase::Generate);
     EXPECT_EQ(steps[i].first_token, run.result.prompt_tokens + i - 1);
   }
-  // Another text, another answer: the decoder looks at what was encoded.
+  // Another text gives another output: the decoder depends on the encoded text.
   const auto other = traced.run(text_request("quite something else", 4));
   const auto again = traced.run(text_request("the old sea", 4));
   EXPECT_NE(other.heard.tokens.back(), run.heard.tokens.back());
   EXPECT_EQ(again.heard.tokens, run.heard.tokens);
 }
 
-TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
+TEST(EnginePhases, EmbeddingModelRunsInOneStep) {
   TracedModel traced(two_layers("bert"));
   ASSERT_TRUE(traced.engine().facts().embedding_only);
   GenerationRequest ruled = text_request("the old sea", 4);
@@ -315,15 +316,16 @@ TEST(EnginePhases, AnEmbeddingModelEmbedsInOneStep) {
   EXPECT_EQ(run.result.embedding, plain.embedding(*tokens));
 }
 
-// It has as many positions as it was trained on: a larger context would not help.
-TEST(EnginePhases, AnEmbeddingModelSaysHowLongATextItReads) {
+// The maximum is the number of trained positions, whatever the context size.
+TEST(EnginePhases, EmbeddingModelReportsMaximumTextLength) {
   ContextOptions options = TracedModel::small_context();
   options.context = 4096;
   TracedModel traced(two_layers("bert"), options);
   const auto refused = traced.engine().tokens_of(Ids(513, 5));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message,
-            "The prompt has 513 tokens, 512 fit. Shorten it: this model reads no longer texts.");
+            "The prompt has 513 tokens; the maximum is 512. Shorten it: this is the limit of the "
+            "model.");
   options.context = 64;
   TracedModel shorter(two_layers("bert"), options);
   const auto fits_more = shorter.engine().tokens_of(Ids(65, 5));
@@ -331,8 +333,8 @@ TEST(EnginePhases, AnEmbeddingModelSaysHowLongATextItReads) {
   EXPECT_TRUE(fits_more.error().message.contains("larger context (-c)"));
 }
 
-// One that ranks texts gives as many numbers as it has classes, not those of an embedding.
-TEST(EnginePhases, ARerankerGivesARank) {
+// A reranker returns one number per class instead of an embedding.
+TEST(EnginePhases, RerankerReturnsRank) {
   const TempFolder folder;
   TracedModel traced(with_changes(two_layers("bert"), folder / "rank.gguf", [](auto* file) {
     gguf_set_val_u32(file, "bert.pooling_type", LLAMA_POOLING_TYPE_RANK);
@@ -343,8 +345,8 @@ TEST(EnginePhases, ARerankerGivesARank) {
   EXPECT_TRUE(std::isfinite(run.result.embedding[0]));
 }
 
-// There is nothing to continue from, so that nothing has to be remembered for it.
-TEST(EnginePhases, AnEmbeddingModelKeepsNothingOfItsRequests) {
+// An embedding cannot be continued, so nothing is kept for prefix reuse.
+TEST(EnginePhases, EmbeddingModelKeepsNoRequestState) {
   constexpr int kRequests = 100;
   constexpr std::size_t kTokens = 200;
   TracedModel traced(two_layers("bert"));

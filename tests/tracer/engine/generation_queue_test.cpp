@@ -1,4 +1,4 @@
-// Requests in order, each with its position and its file, whatever happens to them.
+// Request order, queue positions and session files, in success, cancellation and failure.
 #include "tracer/engine/generation_queue.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Remembers everything; wait_for() blocks until it has seen enough.
+// Records every event; wait_for() blocks until a condition on them holds.
 class Sink final : public SessionListener {
  public:
   void on_state(const JobStatus& status) override {
@@ -119,13 +119,13 @@ class Queue : public ::testing::Test {
   std::unique_ptr<GenerationQueue> queue;
 };
 
-TEST(SessionIds, OfAProcessAreNeverTheSame) {
+TEST(SessionIds, AreUniqueWithinProcess) {
   std::set<std::string> ids;
   for (int i = 0; i < 20'000; ++i) ids.insert(new_session_id());
   EXPECT_EQ(ids.size(), 20'000U);
 }
 
-TEST_F(Queue, TimesExactlyWhereTheSelfCheckFails) {
+TEST_F(Queue, UsesExactTimingIfSelfCheckFails) {
   const auto& of = start({}, 64, folder.path() / "no-such-model.gguf");
   EXPECT_NE(of.load_state().warning.find("timed exactly"), std::string::npos);
   const JobStatus job = submit(5, 4);
@@ -143,10 +143,10 @@ TEST_F(Queue, TimesExactlyWhereTheSelfCheckFails) {
     exact += step.timing == Timing::Exact;
     return true;
   }));
-  EXPECT_GE(exact, 1U) << "what is not learned";
+  EXPECT_GE(exact, 1U) << "steps that are not learned";
 }
 
-TEST_F(Queue, KeepsTheOrderAndShowsThePositions) {
+TEST_F(Queue, KeepsOrderAndReportsPositions) {
   start();
   const JobStatus first = submit(20, 200);
   const JobStatus second = submit(5, 4);
@@ -158,7 +158,7 @@ TEST_F(Queue, KeepsTheOrderAndShowsThePositions) {
   for (const JobStatus& job : {first, second, third}) {
     SCOPED_TRACE(job.id);
     const auto& states = sink.states[job.id];
-    // Queued (its position only ever falls), running, done.
+    // Queued (its position only decreases), running, done.
     ASSERT_GE(states.size(), 3U);
     EXPECT_EQ(states.front().state, JobState::Queued);
     EXPECT_EQ(states[states.size() - 2].state, JobState::Running);
@@ -171,7 +171,7 @@ TEST_F(Queue, KeepsTheOrderAndShowsThePositions) {
     EXPECT_EQ(states.back().text, sink.text[job.id]);
     EXPECT_TRUE(check_session(file(job.id)).value().empty());
     EXPECT_EQ(sink.steps[job.id].size(), job.max_tokens);
-    // A slow disk may cost a step's times, and then the step says so.
+    // A slow disk may cost a step's times; the step is then marked as dropped.
     const auto dropped = std::ranges::count_if(sink.steps[job.id], &Step::dropped);
     EXPECT_EQ(sink.with_graph[job.id] + dropped, std::ptrdiff_t{job.max_tokens});
     EXPECT_EQ(sink.progress[job.id].back().generated, job.max_tokens);
@@ -184,7 +184,7 @@ TEST_F(Queue, KeepsTheOrderAndShowsThePositions) {
   EXPECT_FALSE(queue->status("nobody").has_value());
 }
 
-TEST_F(Queue, CancelsWhatWaitsAndWhatRuns) {
+TEST_F(Queue, CancelsQueuedAndRunningRequests) {
   start();
   const JobStatus first = submit(20, 450);
   const JobStatus second = submit(5, 4);
@@ -201,11 +201,11 @@ TEST_F(Queue, CancelsWhatWaitsAndWhatRuns) {
   EXPECT_TRUE(check_session(file(first.id)).value().empty());
   EXPECT_EQ(SessionReader::open(file(first.id))->info()->state, SessionState::Cancelled);
   EXPECT_FALSE(std::filesystem::exists(file(second.id))) << "it never ran";
-  EXPECT_TRUE(queue->cancel(first.id)) << "known, and finished: no harm";
+  EXPECT_TRUE(queue->cancel(first.id)) << "cancelling a finished request succeeds";
   EXPECT_FALSE(queue->cancel("nobody"));
   const std::lock_guard lock(sink.mutex);
   EXPECT_EQ(sink.states[second.id].back().state, JobState::Cancelled);
-  // Who waited behind it is told of the new position.
+  // The request queued after it gets its new position.
   bool told = false;
   for (const JobStatus& status : sink.states[third.id]) {
     told = told || (status.state == JobState::Queued && status.position == 1);
@@ -213,7 +213,7 @@ TEST_F(Queue, CancelsWhatWaitsAndWhatRuns) {
   EXPECT_TRUE(told);
 }
 
-TEST_F(Queue, StopFinishesTheRunningFileAndTellsWhoWaits) {
+TEST_F(Queue, StopFinishesFileAndNotifiesQueuedRequests) {
   start();
   const JobStatus first = submit(20, 450);
   const JobStatus second = submit(5, 4);
@@ -234,10 +234,10 @@ TEST_F(Queue, StopFinishesTheRunningFileAndTellsWhoWaits) {
   const auto late = queue->submit(greedy_tokens(5, 4));
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().kind, SubmitError::Kind::Stopping);
-  queue->stop();  // again: nothing
+  queue->stop();  // a second call does nothing
 }
 
-TEST_F(Queue, RefusesWhatItCannotTake) {
+TEST_F(Queue, RejectsInvalidAndExcessRequests) {
   start({}, 2);
   const JobStatus running = submit(20, 450);
   ASSERT_TRUE(sink.wait_for([&] { return !sink.progress[running.id].empty(); }));
@@ -256,7 +256,7 @@ TEST_F(Queue, RefusesWhatItCannotTake) {
   queue->cancel(running.id);
 }
 
-TEST_F(Queue, LevelOffRunsWithoutAFile) {
+TEST_F(Queue, LevelOffCreatesNoFile) {
   start();
   GenerationRequest request = greedy_tokens(5, 4);
   request.level = Level::Off;
@@ -267,7 +267,7 @@ TEST_F(Queue, LevelOffRunsWithoutAFile) {
   EXPECT_FALSE(std::filesystem::exists(file(status->id)));
 }
 
-TEST_F(Queue, SaysWhyTheModelIsNotLoaded) {
+TEST_F(Queue, ReportsModelLoadError) {
   const auto path = folder.path() / "text.gguf";
   std::ofstream(path) << "Once upon a time";
   start(path);
@@ -281,7 +281,7 @@ TEST_F(Queue, SaysWhyTheModelIsNotLoaded) {
   queue->stop();
 }
 
-TEST_F(Queue, StopsWhileTheModelLoads) {
+TEST_F(Queue, StopsDuringModelLoad) {
   need_backends();
   const auto model = generated_model({.shape = "small"});
   const auto begin = std::chrono::steady_clock::now();
@@ -297,8 +297,8 @@ TEST_F(Queue, StopsWhileTheModelLoads) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
 }
 
-// The live view: ops of the step that runs now, more of them each time.
-TEST_F(Queue, ShowsTheStepInFlight) {
+// For the live view: the finished ops of the step in flight, more at each call.
+TEST_F(Queue, ReportsStepInFlight) {
   start();
   GenerationRequest request = greedy_tokens(64, 440);
   const auto status = queue->submit(request);
@@ -317,10 +317,10 @@ TEST_F(Queue, ShowsTheStepInFlight) {
       EXPECT_TRUE(std::ranges::is_sorted(flight->ends));
       EXPECT_TRUE(flight->ends.empty() || flight->first_op <= flight->ends.front());
       auto& seen = most[flight->step.v];
-      EXPECT_GE(flight->ends.size(), seen) << "ops of a step only become more";
+      EXPECT_GE(flight->ends.size(), seen) << "the number of ops never decreases";
       grew += flight->ends.size() > seen && seen > 0;
       seen = flight->ends.size();
-      // From where the last look ended.
+      // Continues where the last call ended.
       const auto rest = queue->in_flight(status->id, static_cast<std::uint32_t>(seen));
       if (rest && rest->step == flight->step && !rest->ends.empty() && seen > 0) {
         EXPECT_EQ(rest->first, seen);

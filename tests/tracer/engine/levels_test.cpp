@@ -1,4 +1,4 @@
-// How much is recorded is a choice of each session; what is recorded is true at each.
+// Recording levels, chosen per session, and the correctness of what each records.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace tt::test {
 namespace {
 
-TEST(Levels, OffWritesNothing) {
+TEST(Levels, OffRecordsNothing) {
   TracedModel traced(two_layers("small"));
   GenerationRequest request = greedy_tokens(9, 4);
   request.level = Level::Off;
@@ -39,7 +39,7 @@ TEST(Levels, MinimalKeepsStepsAndTokens) {
   ASSERT_EQ(steps.size(), 4U);
   for (const Step& step : steps) {
     EXPECT_EQ(step.timing, Timing::None);
-    EXPECT_FALSE(step.dropped) << "not lost: not asked for";
+    EXPECT_FALSE(step.dropped) << "not dropped: not requested";
     EXPECT_TRUE(step.op_ends.empty());
     EXPECT_LT(step.begin, step.end);
   }
@@ -47,7 +47,7 @@ TEST(Levels, MinimalKeepsStepsAndTokens) {
   EXPECT_TRUE(check_session(run.file).value().empty());
 }
 
-TEST(Levels, EveryLevelGeneratesTheSame) {
+TEST(Levels, EveryLevelGeneratesSameOutput) {
   TracedModel traced(two_layers("small"));
   std::vector<std::vector<Token>> tokens;
   for (const Level level : {Level::Off, Level::Minimal, Level::Detailed, Level::Verbose}) {
@@ -59,7 +59,7 @@ TEST(Levels, EveryLevelGeneratesTheSame) {
   }
 }
 
-TEST(Levels, ExactTimingSeesTheSameOps) {
+TEST(Levels, ExactTimingRecordsSameOps) {
   for (const char* shape : {"small", "gpt-oss-like", "mamba"}) {
     SCOPED_TRACE(shape);
     TracedModel traced(two_layers(shape));
@@ -93,7 +93,7 @@ TEST(Levels, ExactTimingSeesTheSameOps) {
 
 // ---------------------------------------------------------------- VERBOSE
 
-// By the text book, in double, in two passes.
+// Textbook formulas, in double precision, in two passes.
 ValueStats naive_stats(const std::vector<float>& values) {
   ValueStats stats;
   std::vector<double> finite;
@@ -129,7 +129,7 @@ void expect_close(const ValueStats& ours, const ValueStats& theirs) {
   EXPECT_EQ(ours.inf, theirs.inf);
 }
 
-TEST(Levels, VerboseDescribesTheOutputsThatItsPatternNames) {
+TEST(Levels, VerboseRecordsStatsOfOutputsMatchingPattern) {
   constexpr const char* kPattern = "^(ffn_out|ffn_norm|l_out|norm|result_output)(-[0-9]+)?$";
   TracedModel traced(two_layers("small"));
   GenerationRequest request = greedy_tokens(20, 4);
@@ -140,8 +140,8 @@ TEST(Levels, VerboseDescribesTheOutputsThatItsPatternNames) {
   request.exact_timing = true;
   const auto exact = traced.run(request);
 
-  // The same outputs, read by a callback of the test's own. Of a fused RMS_NORM
-  // and MUL only what comes out in the end exists: "norm-0" alone is no output.
+  // The same outputs, read by a callback of this test. Of a fused RMS_NORM and MUL only the
+  // final output exists: "norm-0" is not an output.
   const std::regex pattern(kPattern);
   std::vector<std::pair<std::string, ValueStats>> theirs;
   PlainLlama plain(two_layers("small"), TracedModel::small_context(),
@@ -172,8 +172,8 @@ TEST(Levels, VerboseDescribesTheOutputsThatItsPatternNames) {
   }
 }
 
-// Also where a request's graphs are known from its first step on.
-TEST(Levels, VerboseDescribesWhatThisRequestNames) {
+// Also if the request's graphs are known from its first step on.
+TEST(Levels, VerboseUsesPatternOfEachRequest) {
   TracedModel traced(generated_model({.shape = "small"}));
   GenerationRequest request = greedy_tokens(20, 4);
   request.reuse_prefix = true;
@@ -184,7 +184,7 @@ TEST(Levels, VerboseDescribesWhatThisRequestNames) {
     const auto run = traced.run(request);
     for (const Step& step : run.steps()) {
       const auto graph = graph_of(run.reader(), step);
-      EXPECT_GE(step.stats.size(), 11U) << "one of each of 12 layers; the last asks for one token";
+      EXPECT_GE(step.stats.size(), 11U) << "one per layer of 12; the last computes one token only";
       for (const ValueStats& stats : step.stats) {
         const Node& node = graph->node(graph->op(stats.op).last());
         EXPECT_TRUE(graph->tensor(node.output).name.starts_with(name))
@@ -194,8 +194,8 @@ TEST(Levels, VerboseDescribesWhatThisRequestNames) {
   }
 }
 
-// Where nothing else is said: what each layer hands on, and the logits.
-TEST(Levels, VerboseAloneDescribesEveryLayer) {
+// Without a pattern: the output of each layer, and the logits.
+TEST(Levels, VerboseWithoutPatternRecordsEveryLayer) {
   for (const char* shape : {"small", "moe", "mamba", "rwkv"}) {
     SCOPED_TRACE(shape);
     TracedModel traced(two_layers(shape));
@@ -217,7 +217,7 @@ TEST(Levels, VerboseAloneDescribesEveryLayer) {
   }
 }
 
-TEST(Levels, AWrongPatternIsRefused) {
+TEST(Levels, RejectsInvalidPattern) {
   TracedModel traced(two_layers("small"));
   GenerationRequest request = greedy_tokens(3, 2);
   request.stats_pattern = "(unclosed";
@@ -253,7 +253,7 @@ class StatsTensor {
   ggml_tensor* tensor;
 };
 
-TEST(ValueStats, CountsWhatIsNoNumber) {
+TEST(ValueStats, CountsNanAndInf) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const StatsTensor f32(GGML_TYPE_F32, 4, 2);
@@ -271,7 +271,7 @@ TEST(ValueStats, CountsWhatIsNoNumber) {
   expect_close(*value_stats(*f32.tensor, scratch), naive_stats(none));
 }
 
-TEST(ValueStats, StaysSoundFarFromZero) {
+TEST(ValueStats, IsAccurateFarFromZero) {
   const StatsTensor f32(GGML_TYPE_F32, 1000, 1);
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.push_back(1e6F + static_cast<float>(i % 2));
@@ -290,13 +290,13 @@ TEST(ValueStats, ReadsTypesAndViews) {
   std::vector<float> scratch;
   expect_close(*value_stats(*f16.tensor, scratch), naive_stats(values));
 
-  // Two of the four columns: rows with gaps between them.
+  // Two of the four columns: rows with gaps.
   ggml_tensor view = *f16.tensor;
   view.ne[0] = 2;
   expect_close(*value_stats(view, scratch), naive_stats({0, 1, 4, 5, 8, 9}));
 
   const StatsTensor i32(GGML_TYPE_I32, 4, 1);
-  EXPECT_FALSE(value_stats(*i32.tensor, scratch).has_value()) << "ids are no measurement";
+  EXPECT_FALSE(value_stats(*i32.tensor, scratch).has_value()) << "ids have no statistics";
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace tt::test {
 namespace {
 
-// What one context's callbacks go through.
+// Interposed between libllama and the callbacks of one context.
 struct Between {
   bool first = false, second = false;
   int decodes = 0;
-  bool lose_tick = false;  // the next
+  bool lose_tick = false;  // the next tick
   ggml_backend_sched_eval_callback eval = nullptr;
   void* eval_data = nullptr;
   ggml_abort_callback tick = nullptr;
@@ -25,11 +25,11 @@ struct Between {
 
 OddLibrary told;
 std::deque<Between> contexts;
-Between* deciding = nullptr;  // whose decode runs
+Between* deciding = nullptr;  // the context whose decode runs
 
 bool on_eval(ggml_tensor* node, bool ask, void* self) {
   auto& between = *static_cast<Between*>(self);
-  // A parameter that this op does not have.
+  // Sets a parameter that this op does not use, so the graph differs from all before.
   if (told.restless && ask && node->op == GGML_OP_MUL_MAT) node->op_params[15] = between.decodes;
   return between.eval(node, ask, between.eval_data);
 }
@@ -86,7 +86,7 @@ llama_context* llama_init_from_model(llama_model* model, llama_context_params pa
 }
 
 std::int32_t llama_decode(llama_context* context, llama_batch batch) {
-  // Contexts are used one after the other here: it is the one made last.
+  // Contexts are used one after the other here: the current one is the one created last.
   Between& between = *deciding;
   between.lose_tick = between.first && between.decodes == told.tick_lost_in;
   ++between.decodes;

@@ -1,6 +1,6 @@
-// A libllama that behaves otherwise than ours was tested with. The functions in
-// odd_library.cpp stand before the library's own in this program, and do what those do
-// but for what is asked for here.
+// A fake libllama that deviates from the tested versions. The functions in odd_library.cpp
+// override the library's own in this program and forward to them, except for the deviations
+// requested here.
 #pragma once
 
 #include <limits>
@@ -10,21 +10,21 @@ namespace tt::test {
 struct OddLibrary {
   static constexpr int kNever = std::numeric_limits<int>::max();
 
-  const char* llama = nullptr;  // version that it says; null: the real one
+  const char* llama = nullptr;  // reported version; null: the real one
   const char* ggml = nullptr;
 
-  // In the context that is made first (of the self-check: the one that runs fast) one tick
-  // is lost in this decode, counted from 0.
+  // In the context created first (the self-check times it fast), one tick of this decode,
+  // counted from 0, is lost.
   int tick_lost_in = kNever;
-  // The context that is made second (the one that is cut after every op) has another type
-  // of cache; is given other tokens.
+  // The context created second (the self-check runs it op by op) uses another cache type, or
+  // gets other tokens.
   bool other_graph = false;
   bool other_tokens = false;
-  // No graph is ever the one before.
+  // No graph equals an earlier one.
   bool restless = false;
 };
 
-// From now on, with nothing made yet.
+// Applies from now on. Call it before any context is created.
 void behave(const OddLibrary& odd);
 
 }  // namespace tt::test

@@ -1,5 +1,5 @@
-// A request that begins like the one before it keeps the cells they share; the
-// answer is the one it would have had without.
+// A request that begins like the previous one reuses the cells of the common prefix. The output
+// is the same as without reuse.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -41,7 +41,7 @@ Ids generated_ids(const TracedModel::Run& run) {
   return list;
 }
 
-TEST(PrefixReuse, IsRecordedAsSuch) {
+TEST(PrefixReuse, IsRecorded) {
   TracedModel traced(two_layers("small"));
   traced.run(request_of(ids(40), 5, true));
   const Ids prompt = joined(ids(30), ids(10, 33));
@@ -59,7 +59,7 @@ TEST(PrefixReuse, IsRecordedAsSuch) {
     EXPECT_EQ(token.generated, token.index >= 40) << token.index;
     EXPECT_EQ(token.position, static_cast<std::int32_t>(token.index));
   }
-  // The positions of the step are those of the tokens, not numbers from 0.
+  // The positions of the step are those of the tokens, not counted from 0.
   const auto graph = graph_of(run.reader(), steps[0]);
   bool seen = false;
   for (std::size_t i = 0; i < graph->slots.size(); ++i) {
@@ -72,10 +72,10 @@ TEST(PrefixReuse, IsRecordedAsSuch) {
   EXPECT_TRUE(seen);
 }
 
-TEST(PrefixReuse, ReachesIntoWhatWasGenerated) {
+TEST(PrefixReuse, IncludesGeneratedTokens) {
   TracedModel traced(two_layers("small"));
   const auto first = traced.run(request_of(ids(20), 10, true));
-  // A conversation goes on: the prompt is what was said, and more.
+  // The next turn of a conversation: the prompt is the previous text and more.
   const Ids prompt = joined(joined(ids(20), generated_ids(first)), ids(5, 9));
   const auto run = traced.run(request_of(prompt, 5, true));
   // The last generated token was never evaluated.
@@ -95,9 +95,9 @@ TEST(PrefixReuse, EvaluatesAtLeastOneToken) {
   EXPECT_EQ(generated_ids(unwanted), generated_ids(first));
 }
 
-// Every kind of memory: full, sliding window, recurrent, hybrid. Which of the
-// prefix is kept is theirs to say; the answer must not depend on it.
-TEST(PrefixReuse, NeverChangesTheAnswer) {
+// Every kind of memory: full, sliding window, recurrent, hybrid. How much of the prefix is kept
+// depends on the kind; the output must not depend on it.
+TEST(PrefixReuse, NeverChangesOutput) {
   const std::filesystem::path models[] = {
       two_layers("small"),        two_layers("gpt-oss-like"), two_layers("deepseek-like"),
       two_layers("mamba"),        two_layers("rwkv"),         two_layers("t5"),
@@ -108,8 +108,8 @@ TEST(PrefixReuse, NeverChangesTheAnswer) {
     ContextOptions context = TracedModel::small_context();
     TracedModel traced(model, context);
     TracedModel fresh(model, context);
-    // What differs from ubatch to ubatch rounds differently: so prefixes end
-    // where ubatches (of 64) do, and both evaluate the rest in the same chunks.
+    // Results round differently for other ubatch boundaries. Prefixes therefore end at ubatch
+    // boundaries (64), so both runs evaluate the rest in the same chunks.
     const Ids base = ids(200);
     const auto start = [&](std::size_t count) {
       return Ids(base.begin(), base.begin() + static_cast<std::ptrdiff_t>(count));

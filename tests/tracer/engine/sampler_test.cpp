@@ -1,5 +1,5 @@
-// Each sampler of the chain, by what it makes of the first token's distribution: many
-// seeds through the engine, against the formulas on the logits that plain llama.cpp has.
+// The effect of each sampler of the chain on the distribution of the first token: many seeds
+// through the engine, compared with the formulas applied to plain llama.cpp's logits.
 #include "tracer/engine/sampler.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct Candidate {
   double logit;
 };
 
-// Shares of what is left, most likely first.
+// Softmax of the remaining candidates, most likely first.
 std::vector<double> shares(std::span<const Candidate> candidates) {
   std::vector<double> shares;
   double sum = 0;
@@ -74,7 +74,7 @@ Distribution expected(const std::vector<float>& logits, const Sampling& sampling
   return distribution;
 }
 
-// Half of the sum of the differences: 0 when they are the same, 1 when they share nothing.
+// Total variation distance: 0 for equal distributions, 1 for disjoint ones.
 double distance(const Distribution& a, const Distribution& b) {
   double sum = 0;
   for (const auto& [id, share] : a) sum += std::abs(share - (b.contains(id) ? b.at(id) : 0));
@@ -82,7 +82,7 @@ double distance(const Distribution& a, const Distribution& b) {
   return sum / 2;
 }
 
-// Of so many draws and what they are drawn from, on average.
+// The expected distance between a distribution and a sample of `draws` from it.
 double noise(const Distribution& of, double draws) {
   double sum = 0;
   for (const auto& [id, share] : of)
@@ -93,7 +93,7 @@ double noise(const Distribution& of, double draws) {
 class Samplers : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kSeeds = 800;
-  // Of the first token after the prompt, over many seeds.
+  // Distribution of the first token after the prompt, over many seeds.
   Distribution sampled(const Sampling& sampling) {
     GenerationRequest request = greedy_tokens(1, 1);
     request.prompt = prompt;
@@ -125,13 +125,13 @@ class Samplers : public ::testing::Test {
   const Ids prompt = traced.engine().tokens_of(Prompt{"The wind and the"}).value();
 };
 
-TEST_F(Samplers, EachChangesTheDistributionAsItsFormulaSays) {
+TEST_F(Samplers, EachMatchesItsFormula) {
   plain.decode(prompt);
   const std::vector<float> logits = plain.logits();
   struct Case {
     const char* name;
     Sampling sampling;
-    std::vector<Sampling> without;  // each lacks one that matters
+    std::vector<Sampling> without;  // each lacks one relevant sampler
   };
   const auto with = [](auto change) {
     Sampling sampling = kPlain;
@@ -151,22 +151,22 @@ TEST_F(Samplers, EachChangesTheDistributionAsItsFormulaSays) {
     const Distribution seen = sampled(c.sampling);
     const Distribution should = expected(logits, c.sampling);
     for (const auto& [id, share] : seen)
-      EXPECT_TRUE(should.contains(id)) << id << " was sampled and is cut off";
+      EXPECT_TRUE(should.contains(id)) << id << " was sampled but must be excluded";
     const double off = distance(seen, should);
     std::printf("%s: %zu of %zu tokens seen, distance %.3f", c.name, seen.size(), should.size(),
                 off);
     EXPECT_LT(off, 2 * noise(should, kSeeds));
     for (const Sampling& other : c.without) {
       const double change = distance(seen, expected(logits, other));
-      std::printf(", %.3f to what it would be without", change);
+      std::printf(", %.3f to the distribution without it", change);
       EXPECT_GT(change, off + 0.2);
     }
     std::printf("\n");
   }
 }
 
-// The most likely token after a penalty on those of the last `n`.
-TEST_F(Samplers, RepetitionIsPunishedWithinItsWindow) {
+// The most likely token after a penalty on the last `n` tokens.
+TEST_F(Samplers, RepetitionPenaltyAppliesWithinWindow) {
   constexpr std::uint32_t kTokens = 60;
   const auto naive = [&](float penalty, std::size_t window) {
     PlainLlama llama(kPlaces.bundled_model, TracedModel::small_context());
@@ -204,7 +204,7 @@ TEST_F(Samplers, RepetitionIsPunishedWithinItsWindow) {
     answers.push_back(generated(sampling, kTokens));
     EXPECT_EQ(answers.back(), naive(c.penalty, static_cast<std::size_t>(c.window)));
   }
-  EXPECT_EQ(answers[0], answers[1]) << "a window of nothing";
+  EXPECT_EQ(answers[0], answers[1]) << "an empty window";
   for (std::size_t i = 2; i < answers.size(); ++i) EXPECT_NE(answers[i], answers[i - 1]) << i;
 }
 

@@ -1,5 +1,5 @@
-// The gate before a libllama that nobody tested: what it says of versions, and that a
-// library which calls back otherwise is found out, by each of the things that can differ.
+// The gate for untested libllama versions: version messages, and a self-check that detects each
+// way in which the library's callbacks can deviate.
 #include "tracer/engine/self_check.h"
 
 #include <ggml-backend.h>
@@ -24,7 +24,7 @@ namespace {
 
 // ---------------------------------------------------------------- backends
 
-// ggml-backend-impl.h, which is not installed, has it so.
+// As in ggml-backend-impl.h, which is not installed.
 struct Registry {
   int api_version;
   const char* (*name)(ggml_backend_reg_t);
@@ -34,7 +34,7 @@ struct Registry {
   void* context;
 };
 
-TEST(Backends, BlasIsUnloadedAndTheOthersStay) {
+TEST(Backends, UnloadsBlasAndKeepsOthers) {
   static Registry blas{
       .api_version = 2,
       .name = [](ggml_backend_reg_t) { return "BLAS"; },
@@ -51,7 +51,7 @@ TEST(Backends, BlasIsUnloadedAndTheOthersStay) {
 
 // ---------------------------------------------------------------- versions
 
-TEST(VersionGate, NamesTheVersionsThatTheDocumentsName) {
+TEST(VersionGate, NamesVersionsOfDocuments) {
   behave({});
   std::ifstream in(in_tree("docs/llama-cpp.md"));
   const std::string document(std::istreambuf_iterator<char>(in), {});
@@ -59,7 +59,7 @@ TEST(VersionGate, NamesTheVersionsThatTheDocumentsName) {
   EXPECT_EQ(library_versions().tested_with, "llama 0.7.0 with ggml 0.27.0");
 }
 
-TEST(VersionGate, OnlyThePairThatWasTestedPassesInSilence) {
+TEST(VersionGate, OnlyTestedVersionPairPassesWithoutWarning) {
   need_backends();
   struct Case {
     const char *llama, *ggml;
@@ -87,9 +87,9 @@ TEST(VersionGate, OnlyThePairThatWasTestedPassesInSilence) {
   behave({});
 }
 
-// ---------------------------------------------------------------- how it calls back
+// ---------------------------------------------------------------- callbacks
 
-TEST(SelfCheck, TheInstalledLibraryCallsBackAsExpected) {
+TEST(SelfCheck, InstalledLibraryPasses) {
   need_backends();
   behave({});
   const auto checked = self_check(kPlaces.bundled_model);
@@ -97,15 +97,15 @@ TEST(SelfCheck, TheInstalledLibraryCallsBackAsExpected) {
   EXPECT_GT(checked->ops, 50U);
 }
 
-TEST(SelfCheck, AMissingModelIsAnError) {
+TEST(SelfCheck, ReportsMissingModel) {
   behave({});
   const auto checked = self_check("/nonexistent.gguf");
   ASSERT_FALSE(checked.has_value());
   EXPECT_NE(checked.error().find("/nonexistent.gguf"), std::string::npos);
 }
 
-// Steps 0 and 1 are learned, the others are fast: 5 tokens again, then one each.
-TEST(SelfCheck, WhateverDiffersIsFoundOut) {
+// Steps 0 and 1 are learned, the others are timed fast: again 5 tokens, then one each.
+TEST(SelfCheck, DetectsEveryDeviation) {
   need_backends();
   struct Case {
     const char* name;
@@ -130,7 +130,7 @@ TEST(SelfCheck, WhateverDiffersIsFoundOut) {
   behave({});
 }
 
-// ---------------------------------------------------------------- what follows
+// ---------------------------------------------------------------- consequences
 
 struct Silent final : SessionListener {
   void on_state(const JobStatus&) override {}
@@ -149,7 +149,7 @@ struct Recorded {
   }
 };
 
-// One session of the bundled model with the library as it is.
+// Records one session of the bundled model with this library.
 Recorded recorded_with(const OddLibrary& odd) {
   need_backends();
   behave(odd);
@@ -187,7 +187,7 @@ Recorded recorded_with(const OddLibrary& odd) {
   return recorded;
 }
 
-TEST(SelfCheck, ATestedLibraryIsTimedFastAndSaysNothing) {
+TEST(SelfCheck, TestedLibraryIsTimedFastWithoutWarning) {
   const Recorded recorded = recorded_with({.llama = "0.7.0", .ggml = "0.27.0"});
   EXPECT_EQ(recorded.load.warning, "");
   EXPECT_EQ(recorded.fact("library.tested"), "yes");
@@ -195,7 +195,7 @@ TEST(SelfCheck, ATestedLibraryIsTimedFastAndSaysNothing) {
   EXPECT_GE(std::ranges::count(recorded.timing, Timing::Fast), 4);
 }
 
-TEST(SelfCheck, AnUntestedOneThatBehavesIsTimedFastAndSaysSo) {
+TEST(SelfCheck, UntestedConformingLibraryIsTimedFastWithWarning) {
   const Recorded recorded = recorded_with({.llama = "0.9.0", .ggml = "0.31.0"});
   EXPECT_TRUE(recorded.load.warning.contains("llama 0.9.0 with ggml 0.31.0 is not a version"))
       << recorded.load.warning;
@@ -204,11 +204,12 @@ TEST(SelfCheck, AnUntestedOneThatBehavesIsTimedFastAndSaysSo) {
   EXPECT_GE(std::ranges::count(recorded.timing, Timing::Fast), 4);
 }
 
-TEST(SelfCheck, OneThatDoesNotBehaveIsTimedExactlyAndSaysSo) {
+TEST(SelfCheck, DeviatingLibraryIsTimedExactlyWithWarning) {
   const Recorded recorded = recorded_with({.tick_lost_in = 3});
   EXPECT_TRUE(recorded.load.warning.contains("Every session is timed exactly"))
       << recorded.load.warning;
-  EXPECT_TRUE(recorded.fact("trace.self_check").contains("calls back otherwise"))
+  EXPECT_TRUE(
+      recorded.fact("trace.self_check").contains("does not call back as tensor-trace expects"))
       << recorded.fact("trace.self_check");
   EXPECT_EQ(std::ranges::count(recorded.timing, Timing::Fast), 0);
   EXPECT_GE(std::ranges::count(recorded.timing, Timing::Exact), 4);

@@ -1,5 +1,4 @@
-// Our reader of GGUF headers: as llama.cpp's own sees them, and whatever the
-// bytes are.
+// The GGUF header reader: compared with llama.cpp's own, and on arbitrary bytes.
 #include "tracer/gguf/gguf_header.h"
 
 #include <ggml.h>
@@ -26,7 +25,7 @@ namespace {
 
 using test::TempFolder;
 
-// ---------------------------------------------------------------- llama.cpp's way
+// ---------------------------------------------------------------- llama.cpp's reader
 
 std::string scalar_text(const gguf_context* gguf, std::int64_t key) {
   switch (gguf_get_kv_type(gguf, key)) {
@@ -91,7 +90,7 @@ void expect_as_llama_reads_it(const std::filesystem::path& path) {
   }
 }
 
-TEST(GgufHeader, ReadsWhatLlamaReads) {
+TEST(GgufHeader, MatchesLlamaCpp) {
   expect_as_llama_reads_it(kPlaces.bundled_model);
   const TempFolder folder;
   int shapes = 0;
@@ -108,9 +107,9 @@ TEST(GgufHeader, ReadsWhatLlamaReads) {
   EXPECT_GE(shapes, 8);
 }
 
-// ---------------------------------------------------------------- any bytes
+// ---------------------------------------------------------------- arbitrary bytes
 
-// A GGUF file as a string, written by hand.
+// Builds a GGUF file as a string.
 class Bytes {
  public:
   template <class T>
@@ -137,7 +136,7 @@ class Bytes {
   std::string text;
 };
 
-// Every type of value, an array of each kind, three tensors and their data.
+// A value of each type, an array of each type, three tensors and their data.
 std::string small_file() {
   Bytes b;
   b.head(3, 15);
@@ -189,7 +188,7 @@ TEST(GgufHeader, ReadsEveryTypeOfValue) {
   EXPECT_EQ(header->data_offset % 64, 0U);
 }
 
-TEST(GgufHeader, RefusesWhatCannotBe) {
+TEST(GgufHeader, RejectsInvalidHeaders) {
   const auto one_tensor = [](const std::vector<std::int64_t>& ne, std::int32_t type,
                              std::uint64_t offset = 0) {
     return Bytes().head(1, 0).tensor("t", ne, type, offset).text + std::string(256, 0);
@@ -203,8 +202,8 @@ TEST(GgufHeader, RefusesWhatCannotBe) {
       {"version 1", Bytes().head(0, 0, 1).text, "version 1"},
       {"of the future", Bytes().head(0, 0, 4).text, "version 4"},
       {"of the other byte order", Bytes().head(0, 0, 0x03000000).text, "version"},
-      {"too many entries", Bytes().head(0, UINT64_MAX).text, "its counts"},
-      {"too many tensors", Bytes().head(1u << 20, 0).text, "its counts"},
+      {"too many entries", Bytes().head(0, UINT64_MAX).text, "invalid counts"},
+      {"too many tensors", Bytes().head(1u << 20, 0).text, "invalid counts"},
       {"a key without end", Bytes().head(0, 1).add(UINT64_MAX - 3).text, "metadata 1 of 1"},
       {"an unknown type", Bytes().head(0, 1).entry("a", 13).text, "metadata 1 of 1"},
       {"a negative type", Bytes().head(0, 1).entry("a", -1).text, "metadata 1 of 1"},
@@ -219,7 +218,7 @@ TEST(GgufHeader, RefusesWhatCannotBe) {
        "metadata 1 of 1"},
       {"a key twice",
        Bytes().head(0, 2).entry("a", 7).add('\1').entry("a", 7).add('\1').text + std::string(9, 0),
-       "appears twice"},
+       "duplicate name"},
       {"no alignment", Bytes().head(0, 1).entry("general.alignment", 4).add(0u).text, "alignment"},
       {"an odd alignment", Bytes().head(0, 1).entry("general.alignment", 4).add(3u).text,
        "alignment"},
@@ -251,23 +250,23 @@ TEST(GgufHeader, RefusesWhatCannotBe) {
   }
 }
 
-TEST(GgufHeader, TakesNoMoreThanItsBytesForAnyFile) {
+TEST(GgufHeader, UsesNoMoreMemoryThanFileSize) {
   const TempFolder folder;
-  // As large as a file can be, and nothing in it: no list is believed.
+  // A file of the maximum size without content: counts of elements are not trusted.
   const auto sparse = write(
       folder, Bytes().head(0, 1).entry("a", GGUF_TYPE_ARRAY).add(8).add(UINT64_MAX / 16).text);
   std::filesystem::resize_file(sparse, std::uintmax_t{1} << 40);
   EXPECT_FALSE(read_gguf_header(sparse).has_value());
-  // What has no end, or no bytes, is not opened.
+  // A pipe and an empty file are rejected.
   const auto pipe = folder.path() / "pipe.gguf";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_TRUE(read_gguf_header(pipe).error().contains("not a file"));
-  EXPECT_TRUE(read_gguf_header("/dev/zero").error().contains("not a file"));
-  EXPECT_TRUE(read_gguf_header(folder.path()).error().contains("not a file"));
+  EXPECT_TRUE(read_gguf_header(pipe).error().contains("not a regular file"));
+  EXPECT_TRUE(read_gguf_header("/dev/zero").error().contains("not a regular file"));
+  EXPECT_TRUE(read_gguf_header(folder.path()).error().contains("not a regular file"));
   EXPECT_TRUE(read_gguf_header(folder.path() / "none").error().contains("No such file"));
 }
 
-TEST(GgufHeader, AnyBytesGiveAValueOrAnError) {
+TEST(GgufHeader, ArbitraryBytesGiveValueOrError) {
   const TempFolder folder;
   const std::string whole = small_file();
   const std::size_t header = whole.size() - 1024 - 64;
@@ -283,7 +282,7 @@ TEST(GgufHeader, AnyBytesGiveAValueOrAnError) {
         case 0:
           bytes[at] = static_cast<char>(dice());
           break;
-        case 1:  // a length or a count becomes a large one
+        case 1:  // replaces a length or a count by a large one
           std::memset(bytes.data() + at, 0xFF, std::min<std::size_t>(8, bytes.size() - at));
           break;
         case 2:

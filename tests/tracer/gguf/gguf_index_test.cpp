@@ -33,7 +33,7 @@ std::filesystem::path rwkv() { return generated_model({.shape = "rwkv"}); }
 
 std::filesystem::path in_three_parts() { return generated_model({.shape = "small", .splits = 3}); }
 
-TEST(GgufIndex, KnowsEveryTensorAndItsPlace) {
+TEST(GgufIndex, ListsEveryTensorWithFileRange) {
   const auto path = rwkv();
   const auto index = GgufIndex::open(path);
   ASSERT_TRUE(index.has_value()) << index.error();
@@ -54,7 +54,7 @@ TEST(GgufIndex, KnowsEveryTensorAndItsPlace) {
   EXPECT_EQ(value_text(*found), "rwkv7");
 }
 
-TEST(GgufIndex, FindsThePartsOfASplitModel) {
+TEST(GgufIndex, FindsPartsOfSplitModel) {
   const auto first = in_three_parts();
   const auto index = GgufIndex::open(first);
   ASSERT_TRUE(index.has_value()) << index.error();
@@ -68,7 +68,7 @@ TEST(GgufIndex, FindsThePartsOfASplitModel) {
   EXPECT_EQ(used.size(), 3U);
 }
 
-TEST(GgufIndex, RefusesWhatItCannotReadWithAReason) {
+TEST(GgufIndex, RejectsUnreadableFilesWithReason) {
   const TempFolder folder;
   const std::string whole = bytes_of(rwkv());
   struct Case {
@@ -93,10 +93,10 @@ TEST(GgufIndex, RefusesWhatItCannotReadWithAReason) {
   const auto missing = GgufIndex::open(folder / "none.gguf");
   ASSERT_FALSE(missing.has_value());
   EXPECT_TRUE(missing.error().contains("No such file")) << missing.error();
-  EXPECT_FALSE(GgufIndex::open(folder.path()).has_value()) << "a folder is no model";
+  EXPECT_FALSE(GgufIndex::open(folder.path()).has_value()) << "a folder is not a model";
 }
 
-TEST(GgufIndex, NamesTheMissingPart) {
+TEST(GgufIndex, NamesMissingPart) {
   const TempFolder folder;
   const auto first = in_three_parts();
   const auto parts = GgufIndex::open(first)->files();
@@ -117,10 +117,10 @@ TEST(GgufIndex, NamesTheMissingPart) {
   std::filesystem::rename(folder.path() / first.filename(), folder / "renamed.gguf");
   const auto renamed = GgufIndex::open(folder / "renamed.gguf");
   ASSERT_FALSE(renamed.has_value());
-  EXPECT_TRUE(renamed.error().contains("Give the parts their names back")) << renamed.error();
+  EXPECT_TRUE(renamed.error().contains("Restore the original file names")) << renamed.error();
 }
 
-TEST(CheckPatience, IsForTheBytesOfEveryPart) {
+TEST(CheckPatience, CountsBytesOfEveryPart) {
   const TempFolder folder;
   const auto first = in_three_parts();
   std::uint64_t bytes = 0;
@@ -138,7 +138,7 @@ TEST(CheckPatience, IsForTheBytesOfEveryPart) {
   EXPECT_EQ(check_patience(folder / "none.gguf"), std::chrono::minutes(2));
 }
 
-// Header bytes at random: a value comes back, whatever they say.
+// Random header bytes must not crash the reader.
 TEST(GgufIndex, SurvivesDamagedHeaders) {
   const TempFolder folder;
   const std::string whole = bytes_of(rwkv());
@@ -163,10 +163,10 @@ TEST(GgufIndex, SurvivesDamagedHeaders) {
       ASSERT_LE(tensor.file.length, index->files()[0].size - tensor.file.offset);
     }
   }
-  std::printf("%d of 150 damaged headers refused\n", refused);
+  std::printf("%d of 150 damaged headers rejected\n", refused);
 }
 
-TEST(MappedFiles, FindsTheFileBehindAnAddress) {
+TEST(MappedFiles, FindsFileOfAddress) {
   const auto path = rwkv();
   const auto index = GgufIndex::open(path);
   const std::uint64_t size = index->files()[0].size;
@@ -189,9 +189,9 @@ TEST(MappedFiles, FindsTheFileBehindAnAddress) {
     EXPECT_EQ(range->length, 64U);
     EXPECT_EQ(std::string(base + at, 64), whole.substr(range->offset, 64));
   }
-  EXPECT_TRUE(mapped.locate(base + 8192, 16384).has_value()) << "across the pieces";
-  EXPECT_FALSE(mapped.locate(&size, sizeof size).has_value()) << "the stack is in no model";
-  EXPECT_FALSE(mapped.locate(base + size - kFrom, 1 << 20).has_value()) << "runs out of the file";
+  EXPECT_TRUE(mapped.locate(base + 8192, 16384).has_value()) << "across two lines of the map";
+  EXPECT_FALSE(mapped.locate(&size, sizeof size).has_value()) << "the stack is not in a model";
+  EXPECT_FALSE(mapped.locate(base + size - kFrom, 1 << 20).has_value()) << "exceeds the file";
   ::munmap(base, size - kFrom);
   EXPECT_FALSE(MappedFiles::of_this_process(index->files()).locate(base, 64).has_value());
 }

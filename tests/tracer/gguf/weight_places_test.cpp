@@ -1,5 +1,5 @@
-// Where weights come from depends on how the model was loaded; that a weight
-// finds its bytes in the file does not.
+// The source of weights depends on how the model was loaded. Their file ranges are found in
+// every case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 modelgen::ModelSpec spec_of(const char* shape) { return {.shape = shape}; }
 
 struct Places {
-  std::map<Source, int> sources;             // weights by where they are
-  std::set<std::uint32_t> files;             // that they come from
+  std::map<Source, int> sources;             // weights by their source
+  std::set<std::uint32_t> files;             // that contain them
   std::map<std::string, FileRange> by_name;  // whole tensors
   OffsetCoverage coverage;
   std::vector<Token> tokens;
 };
 
-// Runs a prompt and decodes, and looks at every weight of every graph.
+// Runs a prompt and decodes, and collects every weight of every graph.
 Places places_of(TracedModel& traced) {
   Places places;
   const auto run = traced.run(greedy_tokens(70, 4));
@@ -55,7 +55,7 @@ Places places_of(TracedModel& traced) {
   return places;
 }
 
-TEST(WeightPlaces, WithoutRepackingEveryWeightIsReadFromTheMappedFile) {
+TEST(WeightPlaces, WithoutRepackingAllAreInMappedFile) {
   TracedModel traced(generated_model(spec_of("small")), TracedModel::small_context(),
                      {.repack = false});
   const Places places = places_of(traced);
@@ -64,7 +64,7 @@ TEST(WeightPlaces, WithoutRepackingEveryWeightIsReadFromTheMappedFile) {
   EXPECT_EQ(places.coverage.by_address, places.coverage.weights);
 }
 
-TEST(WeightPlaces, RepackedOnesAreInMemoryAndStillKnowTheirPlace) {
+TEST(WeightPlaces, RepackedAreInMemoryWithFileRange) {
   TracedModel traced(generated_model(spec_of("small")));
   const Places places = places_of(traced);
   int known = 0;
@@ -76,20 +76,20 @@ TEST(WeightPlaces, RepackedOnesAreInMemoryAndStillKnowTheirPlace) {
   EXPECT_GT(places.sources.at(Source::Disk), 0);
 }
 
-TEST(WeightPlaces, WithoutMmapTheyAreInPlainMemory) {
+TEST(WeightPlaces, WithoutMmapAreInPlainMemory) {
   TracedModel traced(generated_model(spec_of("small")), TracedModel::small_context(),
                      {.mmap = false, .repack = false});
   const Places places = places_of(traced);
   EXPECT_EQ(places.sources.size(), 1U);
   EXPECT_TRUE(places.sources.contains(Source::Buffer));
   EXPECT_EQ(places.coverage.by_address, 0U);
-  // A fact of the session, so that nobody takes a memory read for one of the disk.
+  // Recorded as a fact of the session, so that a memory read is not mistaken for a disk read.
   TracedModel mapped(generated_model(spec_of("small")));
   EXPECT_EQ(places.tokens, places_of(mapped).tokens);
 }
 
-TEST(WeightPlaces, WithMlockTheKernelKeepsThemInMemory) {
-  const auto model = kPlaces.bundled_model;  // small: an ordinary user may lock so much
+TEST(WeightPlaces, WithMlockAreLockedInMemory) {
+  const auto model = kPlaces.bundled_model;  // within the usual RLIMIT_MEMLOCK
   for (const bool mmap : {true, false}) {
     SCOPED_TRACE(mmap ? "mapped" : "read");
     ASSERT_EQ(locked_bytes(), 0U);
@@ -107,19 +107,19 @@ TEST(WeightPlaces, WithMlockTheKernelKeepsThemInMemory) {
   }
 }
 
-TEST(WeightPlaces, SplitModelsNameTheFile) {
+TEST(WeightPlaces, OfSplitModelsHaveTheirFile) {
   modelgen::ModelSpec spec = spec_of("small");
   const auto whole = generated_model(spec);
   spec.splits = 3;
   TracedModel traced(generated_model(spec), TracedModel::small_context(), {.repack = false});
   const Places places = places_of(traced);
   EXPECT_EQ(places.files, (std::set<std::uint32_t>{0, 1, 2}));
-  EXPECT_EQ(places.coverage.by_address, places.coverage.weights) << "and by address, too";
+  EXPECT_EQ(places.coverage.by_address, places.coverage.weights) << "also found by address";
   TracedModel one(whole, TracedModel::small_context(), {.repack = false});
   EXPECT_EQ(places.tokens, places_of(one).tokens);
 }
 
-TEST(WeightPlaces, ATiedEmbeddingIsReadTwice) {
+TEST(WeightPlaces, TiedEmbeddingIsReadTwice) {
   modelgen::ModelSpec spec = spec_of("small");
   spec.tied = true;
   TracedModel traced(generated_model(spec));
@@ -142,7 +142,7 @@ TEST(WeightPlaces, ATiedEmbeddingIsReadTwice) {
 
 // ---------------------------------------------------------------- caches
 
-TEST(CachePlaces, FlashAttentionReadsTheCellsAttendedToElseTheWholeWindow) {
+TEST(CachePlaces, FlashAttentionReadsAttendedCellsOtherwiseWholeWindow) {
   const auto model = generated_model(spec_of("small"));
   std::map<FlashAttention, std::uint64_t> read;
   for (const FlashAttention attention : {FlashAttention::On, FlashAttention::Off}) {
@@ -161,12 +161,13 @@ TEST(CachePlaces, FlashAttentionReadsTheCellsAttendedToElseTheWholeWindow) {
       read[attention] += access.touched.v;
     });
   }
-  // 12 layers, K and V of 4 heads of 32 halves; 22 cells attended to, 256 in the padded window.
+  // 12 layers, K and V of 4 heads of 32 f16 values; 22 cells attended to, 256 in the padded
+  // window.
   EXPECT_EQ(read[FlashAttention::On], 12U * 2 * 4 * 32 * 2 * 22);
   EXPECT_EQ(read[FlashAttention::Off], 12U * 2 * 4 * 32 * 2 * 256);
 }
 
-TEST(CachePlaces, AQuantizedCacheIsTracedAsSuch) {
+TEST(CachePlaces, TracesQuantizedCache) {
   modelgen::ModelSpec spec = spec_of("small");
   ContextOptions context = TracedModel::small_context();
   context.cache_type_k = context.cache_type_v = "q8_0";

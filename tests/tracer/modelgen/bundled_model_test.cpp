@@ -1,4 +1,4 @@
-// The shipped model: small, and it answers in sentences of its corpus.
+// The bundled model: it is small and answers with sentences of its corpus.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace tt::modelgen {
 namespace {
 
-// Greedy answer to one question, up to the end of the turn or 80 tokens.
+// The greedy answer to a question, up to the end of the turn or 80 tokens.
 std::string answer(const LoadedModel& loaded, const std::string& question) {
   llama_memory_clear(llama_get_memory(loaded.context.get()), true);
   auto tokens = tokenize(loaded.vocab(), "<user>" + question + "<reply>", true);
@@ -30,11 +30,11 @@ std::string answer(const LoadedModel& loaded, const std::string& question) {
   return text.starts_with(' ') ? text.substr(1) : text;
 }
 
-TEST(BundledModel, TakesAtMostTwoMegabytes) {
+TEST(BundledModel, IsAtMostTwoMegabytes) {
   EXPECT_LE(std::filesystem::file_size(kPlaces.bundled_model), 2'000'000U);
 }
 
-TEST(BundledModel, AnswersLegibly) {
+TEST(BundledModel, AnswersInReadableText) {
   const LoadedModel loaded = load_model(kPlaces.bundled_model);
   ASSERT_TRUE(loaded.context);
   EXPECT_GE(llama_model_n_ctx_train(loaded.model.get()), 512);

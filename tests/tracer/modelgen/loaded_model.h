@@ -64,7 +64,7 @@ inline std::string detokenize(const llama_vocab* vocab, std::vector<llama_token>
   return text;
 }
 
-// The token of the highest logit of the last decode.
+// The most likely token after the last decode.
 inline llama_token greedy(const LoadedModel& loaded) {
   const float* logits = llama_get_logits_ith(loaded.context.get(), -1);
   llama_token best = 0;

@@ -19,11 +19,11 @@ std::set<std::string> names_of_type(const ModelPlan& plan, ggml_type type) {
   return names;
 }
 
-TEST(ModelPlan, LayersStandInTheOrderOfTheirNames) {
+TEST(ModelPlan, LayersAreSortedByName) {
   EXPECT_EQ(file_order(12), (std::vector<std::int64_t>{0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-// The 21 weights that a hook inside ggml's plain matmul saw on TinyLlama Q4_K_M.
+// The 21 weights that a hook inside ggml's plain matmul observed on TinyLlama Q4_K_M.
 TEST(ModelPlan, TinyLlamaPromotesExactlyTwentyOneTensorsToQ6K) {
   const auto plan = plan_model({.shape = "tinyllama-1.1b"});
   ASSERT_TRUE(plan) << plan.error().message;
@@ -60,7 +60,7 @@ TEST(ModelPlan, TiedModelHasNoHeadAndPromotesItsEmbedding) {
   EXPECT_TRUE(names_of_type(*plan, GGML_TYPE_Q6_K).contains("token_embd.weight"));
 }
 
-TEST(ModelPlan, ClassesOverruleTheMixAndNormsStayF32) {
+TEST(ModelPlan, ClassesOverrideMixAndNormsRemainF32) {
   ModelSpec spec{.shape = "moe", .quant = "f16"};
   for (const char* text : {"experts=q4_0", "Attention=Q8_0", "output=f32"}) {
     const auto chosen = parse_class_type(text);
@@ -78,7 +78,7 @@ TEST(ModelPlan, ClassesOverruleTheMixAndNormsStayF32) {
   }
 }
 
-TEST(ModelPlan, BadSpecsAreRefusedWithTheReason) {
+TEST(ModelPlan, RejectsInvalidSpecsWithReason) {
   using Kind = ModelError::Kind;
   struct Case {
     const char* what;
@@ -92,24 +92,30 @@ TEST(ModelPlan, BadSpecsAreRefusedWithTheReason) {
       {"width for q4_k",
        {.dims = {.embd = 192, .heads = 6, .kv_heads = 6}, .quant = "q4_k"},
        Kind::BadSpec,
-       "q4_k needs rows of a multiple of 256 values, these have 192"},
+       "q4_k needs rows of a multiple of 256 values, but this tensor has 192"},
       {"class type",
        {.dims = {.ff = 384}, .quant = "f16", .class_type = {{TensorClass::Ffn, GGML_TYPE_Q6_K}}},
        Kind::BadSpec,
        "blk.0.ffn_down.weight: q6_k needs rows"},
       {"heads", {.dims = {.heads = 7}}, Kind::BadSpec, "heads: 7 does not divide embd 256"},
       {"kv heads", {.dims = {.kv_heads = 3}}, Kind::BadSpec, "kv-heads: 3 does not divide heads 8"},
-      {"no layers", {.dims = {.layers = 0}}, Kind::BadSpec, "layers: 0 is not in 1 to"},
-      {"no experts", {.dims = {.experts = 4}}, Kind::BadSpec, "experts: the shape small has none"},
+      {"no layers", {.dims = {.layers = 0}}, Kind::BadSpec, "layers: 0 must be from 1 to"},
+      {"no experts",
+       {.dims = {.experts = 4}},
+       Kind::BadSpec,
+       "experts: the shape small does not have this size"},
       {"few experts",
        {.shape = "moe", .dims = {.experts = 1}},
        Kind::BadSpec,
        "experts-used: 2 of 1"},
       {"vocab", {.dims = {.vocab = 100}}, Kind::BadSpec, "vocab: 100 is too small"},
-      {"splits", {.splits = 0}, Kind::BadSpec, "splits: 0 is not in 1 to"},
+      {"splits", {.splits = 0}, Kind::BadSpec, "splits: 0 must be from 1 to"},
       {"more splits than tensors", {.splits = 100000}, Kind::BadSpec, "splits: 100000"},
       {"tied", {.shape = "rwkv", .tied = true}, Kind::BadSpec, "tied: the shape rwkv"},
-      {"pieces", {.shape = "bert", .pieces = {"a"}}, Kind::BadSpec, "takes no learned vocabulary"},
+      {"pieces",
+       {.shape = "bert", .pieces = {"a"}},
+       Kind::BadSpec,
+       "does not support a learned vocabulary"},
   };
   for (const Case& c : cases) {
     const auto plan = plan_model(c.spec);
@@ -119,7 +125,7 @@ TEST(ModelPlan, BadSpecsAreRefusedWithTheReason) {
   }
 }
 
-TEST(ModelPlan, ClassTypeNeedsAKnownClassAndType) {
+TEST(ModelPlan, ClassTypeRequiresKnownClassAndType) {
   for (const char* text : {"", "ffn", "norm=q8_0", "ffn=", "ffn=iq2_xxs", "=q8_0"}) {
     const auto chosen = parse_class_type(text);
     ASSERT_FALSE(chosen) << text;

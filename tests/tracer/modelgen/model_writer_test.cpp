@@ -53,7 +53,7 @@ bool all_finite(const float* values, int count) {
     }
     moved = moved || values[i] != values[0];
   }
-  return moved;  // all the same would mean a dead model
+  return moved;  // otherwise the weights have no effect
 }
 
 class EveryShape : public ModelWriter, public ::testing::WithParamInterface<NamedShape> {};
@@ -68,7 +68,7 @@ TEST_P(EveryShape, LoadsTokenizesAndRuns) {
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->files.size(), 1U);
   EXPECT_EQ(report->bytes, fs::file_size(report->files[0]));
-  EXPECT_EQ(files(), 1U);  // no partial file left
+  EXPECT_EQ(files(), 1U);  // no partial file remains
 
   const LoadedModel loaded = load_model(report->files[0], !shape.generates);
   ASSERT_TRUE(loaded.context);
@@ -78,7 +78,7 @@ TEST_P(EveryShape, LoadsTokenizesAndRuns) {
   ASSERT_LT(tokens.size(), text.size());
   std::string back = detokenize(loaded.vocab(), tokens);
   if (shape.architecture == "bert") {
-    std::erase(back, ' ');  // WordPiece does not keep where spaces stood
+    std::erase(back, ' ');  // WordPiece does not preserve spaces
     EXPECT_EQ(back, "hellothere,apagefaultat4096!");
   } else {
     EXPECT_EQ(back.substr(back.starts_with(' ') ? 1 : 0), text);
@@ -127,7 +127,7 @@ TEST_F(ModelWriter, BytesAndEmojiSurviveTheRoundTrip) {
   }
 }
 
-TEST_F(ModelWriter, GenerativeModelsCarryAChatTemplate) {
+TEST_F(ModelWriter, GenerativeModelsHaveChatTemplate) {
   ASSERT_TRUE(write_model({.shape = "small"}, folder_ / "model.gguf"));
   const LoadedModel loaded = load_model(folder_ / "model.gguf");
   ASSERT_TRUE(loaded.model);
@@ -139,7 +139,7 @@ TEST_F(ModelWriter, GenerativeModelsCarryAChatTemplate) {
   EXPECT_TRUE(llama_vocab_is_eog(loaded.vocab(), end[1]));
 }
 
-TEST_F(ModelWriter, SameSeedSameBytes) {
+TEST_F(ModelWriter, SameSeedGivesSameBytes) {
   const ModelSpec one{.shape = "moe", .dims = {.layers = 2}, .seed = 7};
   ModelSpec other = one;
   other.seed = 8;
@@ -201,9 +201,9 @@ TEST_F(ModelWriter, EveryTypeCanBeWrittenAndRead) {
   }
 }
 
-// llama.cpp's own quantizer as the judge. Under eleven layers, where both list the
+// Compared with llama.cpp's own quantizer, for fewer than eleven layers, where both list the
 // layers in the same order.
-TEST_F(ModelWriter, MixIsThatOfLlamaQuantize) {
+TEST_F(ModelWriter, MixMatchesLlamaQuantize) {
   const auto types = [](const fs::path& path) {
     std::map<std::string, std::string> result;
     const GgufContext gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
@@ -232,7 +232,7 @@ TEST_F(ModelWriter, MixIsThatOfLlamaQuantize) {
   }
 }
 
-TEST_F(ModelWriter, ProgressRisesToTheEnd) {
+TEST_F(ModelWriter, ProgressIncreasesToEnd) {
   std::uint64_t last = 0;
   std::uint64_t total = 0;
   ASSERT_TRUE(write_model({.shape = "small"}, folder_ / "model.gguf",
@@ -245,7 +245,7 @@ TEST_F(ModelWriter, ProgressRisesToTheEnd) {
   EXPECT_EQ(last, total);
 }
 
-TEST_F(ModelWriter, CancelLeavesNothing) {
+TEST_F(ModelWriter, CancelLeavesNoFile) {
   const auto report =
       write_model({.shape = "small", .splits = 2}, folder_ / "model.gguf",
                   [](std::uint64_t done, std::uint64_t total) { return done < total * 3 / 4; });
@@ -254,7 +254,7 @@ TEST_F(ModelWriter, CancelLeavesNothing) {
   EXPECT_EQ(files(), 0U);
 }
 
-TEST_F(ModelWriter, CancelKeepsTheOlderFile) {
+TEST_F(ModelWriter, CancelKeepsExistingFile) {
   ASSERT_TRUE(write_model({.shape = "mamba"}, folder_ / "model.gguf"));
   const std::string before = bytes_of(folder_ / "model.gguf");
   ASSERT_FALSE(write_model({.shape = "mamba", .seed = 2}, folder_ / "model.gguf",
@@ -268,7 +268,7 @@ TEST_F(ModelWriter, MissingFolderAndFullDiskAreErrors) {
   EXPECT_EQ(nowhere.error().kind, ModelError::Kind::Io);
   EXPECT_NE(nowhere.error().message.find("model.gguf"), std::string::npos);
 
-  // A partial file that cannot grow: /dev/full takes its place.
+  // A partial file that cannot grow: replaced by /dev/full.
   fs::create_symlink("/dev/full", folder_ / "model.gguf.partial");
   const auto full = write_model({.shape = "mamba"}, folder_ / "model.gguf");
   ASSERT_FALSE(full);

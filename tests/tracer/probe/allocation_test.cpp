@@ -1,6 +1,6 @@
-// What a session says about memory, against what llama.cpp was seen to do with it: the
-// address of every tensor, the bytes that lie at a weight's, and the cells that a batch
-// took, told by which bytes of the caches changed.
+// The memory information of a session, compared with what llama.cpp was observed to do: the
+// address of every tensor, the bytes at a weight's address, and the cells that a batch occupied
+// (detected by changed bytes of the caches).
 #include <gtest/gtest.h>
 #include <llama.h>
 
@@ -33,10 +33,10 @@ std::uint64_t address_of(const ggml_tensor* tensor) {
   return reinterpret_cast<std::uint64_t>(tensor->data);
 }
 
-// What a node was when llama.cpp listed it.
+// A node's addresses when llama.cpp listed it.
 struct Listed {
   std::uint64_t address = 0;
-  std::uint64_t viewed = 0;  // what it is a view of; 0: none
+  std::uint64_t viewed = 0;  // address of the viewed tensor; 0: not a view
   std::vector<std::uint64_t> sources;
 };
 
@@ -47,7 +47,7 @@ struct Placed {
   llama_seq_id sequence = 0;
 };
 
-// llama.cpp with the probe and a recorder, and someone who looks on.
+// llama.cpp with the probe, a recorder and an additional observer.
 class Watched {
  public:
   explicit Watched(const std::filesystem::path& file, bool sequences = false)
@@ -57,7 +57,7 @@ class Watched {
     llama_model_params of_model = llama_model_default_params();
     std::array<ggml_backend_dev_t, 1> no_devices = {nullptr};
     of_model.devices = no_devices.data();
-    of_model.use_extra_bufts = false;  // every weight where the file is mapped
+    of_model.use_extra_bufts = false;  // every weight is in the mapped file
     model_.reset(llama_model_load_from_file(file.c_str(), of_model));
     layout_ = std::make_unique<ModelLayout>(
         ModelLayout{index_, MappedFiles::of_this_process(index_.files())});
@@ -122,12 +122,12 @@ class Watched {
 
   llama_memory_t memory() { return llama_get_memory(context_.get()); }
   const std::vector<std::vector<Listed>>& listed() const { return listed_; }  // by step
-  // The caches that nodes were seen to write rows of.
+  // The caches whose rows nodes were observed to write.
   const std::set<const ggml_tensor*>& caches() const { return caches_; }
 
  private:
   void look_at(const ggml_tensor& node) {
-    if (listed_.empty()) return;  // llama.cpp tries graphs when it makes a context
+    if (listed_.empty()) return;  // llama.cpp builds trial graphs when it creates a context
     Listed& listed = listed_.back().emplace_back();
     listed.address = address_of(&node);
     if (node.view_src != nullptr) listed.viewed = address_of(node.view_src);
@@ -163,7 +163,7 @@ std::string bytes_of(const ModelFile& file, const FileRange& range) {
 
 class Allocations : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(Allocations, AreTheAddressesThatLlamaCppGave) {
+TEST_P(Allocations, MatchAddressesOfLlamaCpp) {
   Watched watched(generated_model({.shape = GetParam()}));
   watched.begin();
   std::vector<Placed> prompt;
@@ -250,9 +250,9 @@ Ids changed_cells(const ggml_tensor& cache, const std::string& before) {
   return cells;
 }
 
-// Two conversations share the cells, and one of them loses a part of its own: then a cell
-// is no position.
-TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
+// Two sequences share the cache, and one of them loses part of its tokens: cell numbers and
+// positions then differ.
+TEST(Cells, MatchChangedBytesAndAttendedSequence) {
   Watched watched(generated_model({.shape = "small"}), /*sequences=*/true);
   watched.begin();
   watched.decode({{.id = 9, .position = 0}});  // shows where the caches are
@@ -262,7 +262,7 @@ TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
   struct Batch {
     const char* name;
     std::vector<Placed> tokens;
-    std::vector<llama_pos> lost{};  // positions that sequence 0 loses before
+    std::vector<llama_pos> lost{};  // positions removed from sequence 0 before it
   };
   std::vector<Batch> batches;
   for (int i = 0; i < 5; ++i) batches.push_back({"one by one", {{.id = 10 + i, .position = i}}});
@@ -270,13 +270,13 @@ TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
   batches.push_back({"after a gap", {{30, 5}, {31, 6}, {32, 7}, {33, 8}}, {1, 2}});
   batches.push_back({"the other goes on", {{24, 4, 1}}});
   batches.push_back({"one goes on", {{34, 9}}});
-  // Whose cell is whose no longer matters: the last.
+  // The last batch: the owner of each cell is not needed any more.
   batches.push_back({"both", {{35, 10}, {25, 5, 1}}});
 
   std::vector<Ids> written;                               // by batch
-  std::map<std::int64_t, llama_seq_id> sequence_of_cell;  // as the bytes tell
+  std::map<std::int64_t, llama_seq_id> sequence_of_cell;  // derived from changed bytes
   std::vector<Ids> attended;
-  std::map<llama_pos, std::int64_t> cell_of_position;  // of sequence 0, where it is known
+  std::map<llama_pos, std::int64_t> cell_of_position;  // of sequence 0, if known
   for (const Batch& batch : batches) {
     SCOPED_TRACE(batch.name);
     for (const llama_pos position : batch.lost) {
@@ -294,7 +294,7 @@ TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
     std::set<llama_seq_id> sequences;
     for (const Placed& token : batch.tokens) sequences.insert(token.sequence);
     for (const std::int64_t cell : written.back()) {
-      EXPECT_FALSE(sequence_of_cell.contains(cell)) << "taken twice";
+      EXPECT_FALSE(sequence_of_cell.contains(cell)) << "cell used twice";
       sequence_of_cell[cell] = *sequences.begin();
     }
     if (batch.tokens.size() == 1 && batch.tokens[0].sequence == 0)
@@ -306,7 +306,7 @@ TEST(Cells, AreThoseWhoseBytesChangedAndThoseOfTheSameSequence) {
   }
   const SessionReader reader = watched.finish();
 
-  bool elsewhere = false;  // a cell that is not its token's position
+  bool elsewhere = false;  // some cell number differs from its token's position
   std::map<SlotKind, int> compared;
   for (std::uint32_t i = 0; i < batches.size(); ++i) {
     SCOPED_TRACE(std::format("{}: {}", i, batches[i].name));

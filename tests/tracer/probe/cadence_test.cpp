@@ -1,6 +1,5 @@
-// A library that does not tick as it did when a graph was learned: its times
-// would belong to other ops. The step says so, and the graph is timed exactly
-// from then on.
+// The library ticks differently than when the graph was learned, so times would be assigned to
+// the wrong ops. The step reports the mismatch, and the graph is timed exactly from then on.
 #include <gtest/gtest.h>
 #include <llama.h>
 
@@ -19,7 +18,7 @@
 namespace tt::test {
 namespace {
 
-// Stands between llama.cpp and the probe, and hands on each tick as often as it is told.
+// Interposed between llama.cpp and the probe: withholds or doubles ticks as configured.
 class Ticks {
  public:
   void attach(llama_context_params& params) {
@@ -28,7 +27,7 @@ class Ticks {
     params.abort_callback = [](void* self) { return static_cast<Ticks*>(self)->pass_on(); };
     params.abort_callback_data = this;
   }
-  int withheld = 0, doubled = 0;  // of the next ticks
+  int withheld = 0, doubled = 0;  // counts of next ticks
 
  private:
   bool pass_on() {
@@ -90,7 +89,7 @@ class Cadence : public ::testing::Test {
     return seen;
   }
 
-  // What the step says whose ticks differ, and every one of its graph after it.
+  // Checks the step whose ticks differ, and the later steps of its graph.
   void expect_exact_from_now_on() {
     const Seen differing = decode(1);
     EXPECT_TRUE(differing.mismatch);
@@ -105,7 +104,7 @@ class Cadence : public ::testing::Test {
     }
     ticks.withheld = 0;
     const Seen other = decode(5);
-    EXPECT_EQ(other.step.timing, Timing::Fast) << "another graph ticks as it did";
+    EXPECT_EQ(other.step.timing, Timing::Fast) << "another graph is not affected";
     EXPECT_FALSE(other.mismatch);
   }
 
@@ -119,17 +118,17 @@ class Cadence : public ::testing::Test {
   std::size_t ops = 0;
 };
 
-TEST_F(Cadence, ATickThatLacksIsSeen) {
+TEST_F(Cadence, DetectsMissingTick) {
   ticks.withheld = 1;
   expect_exact_from_now_on();
 }
 
-TEST_F(Cadence, ATickTooManyIsSeen) {
+TEST_F(Cadence, DetectsExtraTick) {
   ticks.doubled = 1;
   expect_exact_from_now_on();
 }
 
-TEST_F(Cadence, ALibraryThatNeverTicksIsTimedExactly) {
+TEST_F(Cadence, WithoutTicksIsTimedExactly) {
   ticks.withheld = 1 << 20;
   expect_exact_from_now_on();
 }

@@ -1,5 +1,5 @@
-// An independent list of every node: llama.cpp's own llama-eval-callback, run on
-// the same file, against the nodes of our templates, in order.
+// The nodes of our templates, in order, compared with an independent list: the output of
+// llama.cpp's own llama-eval-callback for the same file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ bool parse(std::string_view text, Line& line) {
   const auto first_end = sources.find("}, ");
   line.sources[0] = sources.substr(0, first_end + 1);
   sources.remove_prefix(first_end + 3);
-  line.sources[1] = sources.substr(0, sources.size() - 1);  // its own brace is doubled
+  line.sources[1] = sources.substr(0, sources.size() - 1);  // an extra closing brace is printed
   return true;
 }
 
@@ -89,7 +89,7 @@ Independent eval_callback(const std::filesystem::path& model, const std::string&
     if (parse(line, node)) result.nodes.push_back(node);
   }
   std::ifstream log(folder / "log");
-  bool listing = false;  // the ids follow "number of input tokens", one on each line
+  bool listing = false;  // the ids follow "number of input tokens", one per line
   for (std::string line; std::getline(log, line);) {
     if (line.contains("number of input tokens")) {
       listing = true;
@@ -108,12 +108,12 @@ std::vector<Line> nodes_of(const GraphTemplate& graph) {
   std::vector<Line> lines;
   for (const Node& node : graph.nodes) {
     const Tensor& output = graph.tensor(node.output);
-    Line line{.name = std::string(trimmed(output.name)),  // it pads names with spaces
+    Line line{.name = std::string(trimmed(output.name)),  // names are padded with spaces
               .type = output.type,
               .op = node.op,
               .shape = sizes_text(output),
               .sources = {}};
-    // It prints what a UNARY or GLU node does, not that it is one.
+    // It prints the kind of a UNARY or GLU node instead of its op.
     if (const auto at = node.op.find('('); at != std::string::npos) {
       line.op = node.op.substr(at + 1, node.op.size() - at - 2);
     }
@@ -136,7 +136,7 @@ void expect_same(std::span<const Line> ours, std::span<const Line> theirs) {
 
 class EvalCallback : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
+TEST_P(EvalCallback, ListsSameNodesAsTemplates) {
   const auto model = generated_model({.shape = GetParam()});
   TracedModel traced(model);
 
@@ -154,8 +154,8 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
   ASSERT_EQ(steps.size(), 2U) << run.result.error;
   expect_same(nodes_of(*graph_of(run.reader(), steps[0])), prompt.nodes);
 
-  // It evaluates the prompt only. With ubatches of all its tokens but one the last is
-  // evaluated alone, after what the others left in the cache or state: a decode.
+  // The program evaluates only the prompt. With a ubatch of all tokens but one, the last token
+  // is evaluated alone, after what the others left in the cache or state: like a decode.
   ContextOptions cut = TracedModel::small_context();
   cut.ubatch = static_cast<std::uint32_t>(ids->size() - 1);
   const Independent both = eval_callback(model, text, cut);
@@ -164,7 +164,7 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
   const auto cut_steps = cut_run.steps();
   ASSERT_EQ(cut_steps.size(), 3U) << cut_run.result.error;
   ASSERT_EQ(cut_steps[2].phase, Phase::Generate);
-  EXPECT_EQ(cut_steps[2].graph, cut_steps[1].graph) << "a generated token is no other decode";
+  EXPECT_EQ(cut_steps[2].graph, cut_steps[1].graph) << "a generated token uses the same graph";
   const auto first_graph = graph_of(cut_run.reader(), cut_steps[0]);
   const auto decode_graph = graph_of(cut_run.reader(), cut_steps[2]);
   ASSERT_GT(both.nodes.size(), first_graph->nodes.size());
@@ -174,11 +174,11 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
   expect_same(nodes_of(*decode_graph), decode);
   expect_same(nodes_of(*graph_of(run.reader(), steps[1])), decode);
 
-  // The same list again, in exact mode: fused pairs are one op there, too.
+  // The same list in exact mode: fused pairs are one op there as well.
   request.exact_timing = true;
   const auto exact = traced.run(request);
   for (std::size_t i = 0; i < 2; ++i) {
-    // Recurrent models lay a graph out anew; learning it is exact, too.
+    // Recurrent models reallocate a graph; learning it is exact as well.
     EXPECT_NE(exact.steps()[i].timing, Timing::Fast);
     EXPECT_EQ(*graph_of(exact.reader(), exact.steps()[i]), *graph_of(run.reader(), steps[i]));
     EXPECT_EQ(exact.steps()[i].op_ends.size(), graph_of(run.reader(), steps[i])->ops.size());
@@ -189,7 +189,7 @@ TEST_P(EvalCallback, ListsTheNodesOfOurTemplates) {
               pairs);
 }
 
-// Of llama, qwen3moe, gpt-oss, deepseek2, mamba and rwkv7: six architectures.
+// Six architectures: llama, qwen3moe, gpt-oss, deepseek2, mamba and rwkv7.
 INSTANTIATE_TEST_SUITE_P(Shapes, EvalCallback,
                          ::testing::Values("small", "moe", "qwen3-moe-like", "gpt-oss-like",
                                            "deepseek-like", "mamba", "rwkv"),

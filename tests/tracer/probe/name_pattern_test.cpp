@@ -1,4 +1,4 @@
-// Patterns that a client sends: the tensors that they name, and what may not hold us up.
+// Patterns from clients: the tensors that they match, and bounds on their cost.
 #include "tracer/probe/name_pattern.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string times(int n, const std::string& text) {
   return all;
 }
 
-TEST(NamePattern, NamesWhatTheLibraryFinds) {
+TEST(NamePattern, MatchesStdRegex) {
   const char* patterns[] = {"",
                             "ffn_out",
                             "^(ffn_out|ffn_norm|l_out|norm|result_output)(-[0-9]+)?$",
@@ -52,22 +52,22 @@ TEST(NamePattern, NamesWhatTheLibraryFinds) {
   }
 }
 
-TEST(NamePattern, SaysWhatItDoesNotTake) {
+TEST(NamePattern, ReportsUnsupportedSyntax) {
   struct Case {
     std::string pattern;
     const char* says;
   };
   const Case cases[] = {
       {"(unclosed", "is not a regular expression"},
-      {std::string(1001, 'a'), "has 1001 bytes; 1000 are allowed"},
-      {"(a)\\1", "refers back"},
-      {"(?=.*(?=.*(?=.*!)))", "looks ahead"},
-      {"(?!x)", "looks ahead"},
-      {"a{1001}", "repeats too much"},
-      {"((a{10}){10}){10}", "repeats too much"},
-      {"a{5,}" + std::string(300, 'b'), "repeats too much"},
-      {"a{99999999999999999999999}", "repeats too much"},
-      {"a{2,99999999999}{", "repeats too much"},
+      {std::string(1001, 'a'), "has 1001 bytes; the maximum is 1000"},
+      {"(a)\\1", "contains a back reference"},
+      {"(?=.*(?=.*(?=.*!)))", "contains a lookahead"},
+      {"(?!x)", "contains a lookahead"},
+      {"a{1001}", "the maximum is 1000 bytes with all {n} expanded"},
+      {"((a{10}){10}){10}", "the maximum is 1000 bytes with all {n} expanded"},
+      {"a{5,}" + std::string(300, 'b'), "the maximum is 1000 bytes with all {n} expanded"},
+      {"a{99999999999999999999999}", "the maximum is 1000 bytes with all {n} expanded"},
+      {"a{2,99999999999}{", "the maximum is 1000 bytes with all {n} expanded"},
       {"a{", "is not a regular expression"},
       {"a{3", "is not a regular expression"},
   };
@@ -78,9 +78,9 @@ TEST(NamePattern, SaysWhatItDoesNotTake) {
   }
 }
 
-// What takes an executor that goes back longer than anyone lives.
-TEST(NamePattern, EndsSoonWhateverThePattern) {
-  const std::string name(63, 'a');  // as long as a name can be
+// Patterns with exponential run time in a backtracking implementation.
+TEST(NamePattern, EveryPatternTerminatesQuickly) {
+  const std::string name(63, 'a');  // the maximum length of a name
   const std::string patterns[] = {
       "(.*)*!",
       "(a|a)*!",
@@ -106,8 +106,8 @@ TEST(NamePattern, EndsSoonWhateverThePattern) {
   }
 }
 
-// On the inference thread, in graphs that are learned and in ones that are known.
-TEST(NamePattern, HoldsNoRequestUp) {
+// On the inference thread, for graphs that are learned and for known ones.
+TEST(NamePattern, DoesNotDelayRequests) {
   TracedModel traced(generated_model({.shape = "gpt-oss-like"}));
   GenerationRequest request = greedy_tokens(20, 3);
   request.level = Level::Verbose;

@@ -15,7 +15,7 @@ std::int64_t steady_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// How far outside of two readings of steady_clock around it a reading was, at most.
+// The largest deviation of a reading from the two readings of steady_clock around it.
 std::int64_t furthest_off(OpClock& clock, std::chrono::nanoseconds during) {
   std::int64_t furthest = 0;
   std::int64_t last = 0;
@@ -24,20 +24,20 @@ std::int64_t furthest_off(OpClock& clock, std::chrono::nanoseconds during) {
     const std::int64_t before = steady_ns();
     const std::int64_t told = clock.ns();
     after = steady_ns();
-    EXPECT_GE(told, last) << "it went back";
+    EXPECT_GE(told, last) << "the clock went back";
     last = told;
     furthest = std::max({furthest, before - told, told - after});
   }
   return furthest;
 }
 
-// New, while its pace is measured, and long after that.
-TEST(OpClock, TellsTheSteadyClocksTime) {
+// When new, during its calibration, and long after it.
+TEST(OpClock, MatchesSteadyClock) {
   OpClock clock;
   EXPECT_LE(furthest_off(clock, 300ms), 1'000);
 }
 
-TEST(OpClock, AlsoWhenItWasNotAskedForAWhile) {
+TEST(OpClock, MatchesSteadyClockAfterPause) {
   OpClock clock;
   furthest_off(clock, 30ms);
   for (const auto pause : {1ms, 20ms, 200ms}) {

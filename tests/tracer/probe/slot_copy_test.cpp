@@ -1,4 +1,4 @@
-// The cells that a mask lets queries attend to, of any length and pattern.
+// The cells that a mask lets queries attend to, for any length and pattern.
 #include "tracer/probe/slot_copy.h"
 
 #include <ggml.h>
@@ -40,7 +40,7 @@ class Mask {
   ggml_tensor* tensor_;
 };
 
-TEST(SlotCopy, NumbersTheCellsThatAnyQueryAttendsTo) {
+TEST(SlotCopy, ListsCellsThatAnyQueryAttendsTo) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);

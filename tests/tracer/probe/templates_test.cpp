@@ -1,5 +1,5 @@
-// A decode is almost always the graph of the one before: over 2,000 tokens a
-// handful of templates, and a file of a few bytes per access.
+// A decode almost always uses the graph of the previous one: over 2,000 tokens there are only a
+// few templates, and the file has few bytes per access.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ struct TemplateCase {
   std::filesystem::path model;
 };
 
-TEST(Templates, AreFewOverTwoThousandTokens) {
+TEST(Templates, AreFewForTwoThousandTokens) {
   const TemplateCase cases[] = {
       {"dense", tiny("small", 3)},
       {"sliding window", arch_model("gemma3-dense")},
@@ -40,7 +40,7 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
     ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
     ASSERT_EQ(run.result.generated, 2000U);
     LossCounters lost = run.recording.losses;
-    lost.steps_without_times = 0;  // a slow disk may cost times, and says so
+    lost.steps_without_times = 0;  // a slow disk may cost times; this is counted
     EXPECT_EQ(lost, LossCounters{});
     const auto reader = run.reader();
     const auto templates = reader.template_ids();
@@ -63,7 +63,7 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
     });
     ASSERT_TRUE(read.has_value()) << read.error().message;
     EXPECT_EQ(timing[Timing::Exact], 0);
-    EXPECT_LE(timing[Timing::Learned], 16) << "graphs are recognised, not learned again";
+    EXPECT_LE(timing[Timing::Learned], 16) << "graphs are recognized, not learned again";
     const auto size = std::filesystem::file_size(run.file);
     std::printf(
         "%s: %zu templates, %d fast, %d learned, %d without times, %.1fM accesses, "
@@ -74,9 +74,8 @@ TEST(Templates, AreFewOverTwoThousandTokens) {
   }
 }
 
-// Of the size that models have and not less: what a step costs beside its accesses weighs
-// more in tiny ones.
-TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
+// With a realistic model size: in tiny models the cost of a step besides its accesses dominates.
+TEST(Templates, SessionOf512TokensUsesAtMostTwoBytesPerAccess) {
   for (const char* shape : {"small", "moe", "gpt-oss-like"}) {
     SCOPED_TRACE(shape);
     ContextOptions context = TracedModel::small_context();
@@ -90,7 +89,7 @@ TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
     for (const Step& step : run.steps()) {
       const auto graph = graph_of(reader, step);
       ASSERT_EQ(step.op_ends.size(), graph->ops.size());
-      // Each told one by one, not summed.
+      // Counts each access individually.
       for_each_access(*graph, accesses_of(*graph), step, [&](const StepAccess&) { ++accesses; });
     }
     const double each =
@@ -101,8 +100,8 @@ TEST(Templates, ASessionOf512TokensTakesAtMostTwoBytesPerAccess) {
   }
 }
 
-TEST(Templates, TheFingerprintIsThatOfTheGraphNotOfTheProcess) {
-  // Two engines lay the same model out at different addresses.
+TEST(Templates, FingerprintDependsOnGraphNotProcess) {
+  // Two engines allocate the same model at different addresses.
   const auto model = tiny("moe", 2);
   std::vector<std::vector<std::uint64_t>> fingerprints;
   std::vector<std::vector<GraphTemplate>> graphs;
@@ -121,7 +120,7 @@ TEST(Templates, TheFingerprintIsThatOfTheGraphNotOfTheProcess) {
   EXPECT_EQ(graphs[0], graphs[1]);
 }
 
-TEST(Templates, DifferWhereGraphsDo) {
+TEST(Templates, DifferIfGraphsDiffer) {
   const auto model = tiny("small", 3);
   TracedModel plain(model);
   ContextOptions context = TracedModel::small_context();

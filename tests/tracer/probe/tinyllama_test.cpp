@@ -1,6 +1,6 @@
-// The mystery that this program exists for: a hook inside ggml's matrix
-// multiplication saw 21 of TinyLlama's 155 matrices. Here one decode shows all
-// of them, the norms and the row of the embedding, and what those 21 have in common.
+// The question that started this project: a hook inside ggml's matrix multiplication saw only
+// 21 of TinyLlama's 155 matrices. One decode must contain all of them, the norms and one row of
+// the embedding. The test also checks what the 21 matrices have in common.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
+TEST(TinyLlama, DecodeTouchesEveryWeightAndOneEmbeddingRow) {
   TracedModel traced(generated_model({.shape = "tinyllama-1.1b"}));
   const auto run = traced.run(greedy_tokens(5, 2));
   ASSERT_EQ(run.result.reason, StopReason::Length) << run.result.error;
@@ -43,7 +43,7 @@ TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
       ASSERT_EQ(op, "GET_ROWS");
       ASSERT_EQ(tensor.name, "token_embd.weight");
       ++rows;
-      // The row of the token that the prompt made most likely.
+      // The row of the token that was most likely after the prompt.
       const Access& row = accesses[access.access];
       ASSERT_EQ(graph->slot(row.slot).kind, SlotKind::TokenIds);
       const auto& ids = decode.slots[row.slot.v].ints;
@@ -65,7 +65,7 @@ TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
   EXPECT_EQ(norms.size(), 45U);
   EXPECT_EQ(rows, 1U);
 
-  // Every byte of the file's weights once, and of the embedding one row.
+  // Every byte of the file's weights once; of the embedding, one row.
   std::uint64_t expected = 0;
   for (const GgufTensor& tensor : traced.engine().gguf().tensors()) {
     expected += tensor.name == "token_embd.weight" ? tensor.file.length / 32000  //
@@ -73,7 +73,7 @@ TEST(TinyLlama, OneDecodeTouchesEveryWeightAndOneRowOfTheEmbedding) {
   }
   EXPECT_EQ(footprint, expected);
 
-  // What the hook saw: the promoted tensors, whose type no faster kernel takes.
+  // The matrices that the hook saw: the promoted tensors, whose type has no faster kernel.
   std::set<std::string> hook = {"output.weight"};
   for (const int layer : {0, 1, 4, 7, 8, 9, 12, 15, 18, 20}) {
     hook.insert("blk." + std::to_string(layer) + ".attn_v.weight");

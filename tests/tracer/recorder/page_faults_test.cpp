@@ -1,5 +1,5 @@
-// Page faults of a model whose pages are gone from memory, against what the kernel
-// counts and against the bytes that the steps read.
+// Page faults of a model whose pages are not in memory, compared with the kernel's count and
+// with the bytes that the steps read.
 #include "tracer/recorder/page_faults.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kPage = 4096;
 
-// A file on a disk: below the build tree, as the folder for temporary files may lie in memory.
+// A file on a disk: in the build folder, as the folder for temporary files may be in memory.
 struct OnDisk {
   fs::path path = fs::current_path() / ("page_faults_" + std::to_string(getpid()));
   ~OnDisk() { fs::remove(path); }
@@ -44,8 +44,7 @@ struct OnDisk {
   }
 };
 
-// Takes the pages of a file from this process and from the page cache; from then on the
-// kernel reads no page before it is asked for.
+// Drops the pages of a file from this process and from the page cache, and disables readahead.
 void forget(const fs::path& file) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -65,10 +64,10 @@ void forget(const fs::path& file) {
 struct Recorded {
   std::unique_ptr<TracedModel> model;
   TracedModel::Run run;
-  std::uint64_t counted = 0;  // by the kernel, from when the pages were gone
+  std::uint64_t counted = 0;  // by the kernel, since the pages were dropped
 };
 
-// The pages go before the third generated token's step.
+// The pages are dropped before the step of the third generated token.
 Recorded record_without_pages(const fs::path& file) {
   Recorded out;
   ModelOptions options;
@@ -89,7 +88,7 @@ void copy_model(const OnDisk& to) {
   to.sync();
 }
 
-// Every page of the file that a step reads a byte of.
+// The pages of the file of which a step reads any byte.
 std::set<std::uint64_t> pages_read(const SessionReader& reader, const Step& step) {
   std::set<std::uint64_t> pages;
   const auto graph = graph_of(reader, step);
@@ -102,7 +101,7 @@ std::set<std::uint64_t> pages_read(const SessionReader& reader, const Step& step
   return pages;
 }
 
-// Each page that is read is waited for once, by an op that reads it.
+// Each page that is read faults once, in an op that reads it.
 void expect_every_page(const Recorded& recorded) {
   const SessionReader reader = recorded.run.reader();
   const std::vector<Step> steps = recorded.run.steps();
@@ -120,13 +119,13 @@ void expect_every_page(const Recorded& recorded) {
     waited_for.insert(of.file.offset / kPage);
     EXPECT_TRUE(of.op.has_value());
     ASSERT_TRUE(of.access.has_value());
-    EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not of the op that ran";
+    EXPECT_EQ(of.of_access.op.v, of.op.value_or(kNone)) << "not by the op that ran";
     EXPECT_GE(of.fault.at, of.step.begin);
     EXPECT_LE(of.fault.at, of.step.end);
   }
   const std::set<std::uint64_t> read = pages_read(reader, steps[first.v]);
   EXPECT_EQ(waited_for, read);
-  EXPECT_EQ(in_step, read.size()) << "a page was waited for twice";
+  EXPECT_EQ(in_step, read.size()) << "a page faulted twice";
   // The other counts: the kernel's, of the whole process; the breakdown's, by tensor.
   EXPECT_GE(recorded.counted, told);
   EXPECT_LE(recorded.counted, told + 20);
@@ -135,12 +134,12 @@ void expect_every_page(const Recorded& recorded) {
   const auto by_tensor = breakdown(*index, {.by = Axis::Tensor});
   ASSERT_TRUE(by_tensor.has_value());
   EXPECT_EQ(by_tensor->total.all.faults, static_cast<double>(faults.size()));
-  std::printf("%zu page faults told, %llu counted by the kernel, %zu pages read by step %u\n",
+  std::printf("%zu page faults recorded, %llu counted by the kernel, %zu pages read by step %u\n",
               static_cast<std::size_t>(told), static_cast<unsigned long long>(recorded.counted),
               read.size(), first.v);
 }
 
-// Their number alone, of the step that had them.
+// Only the count of faults is recorded, for the step that had them.
 void expect_counted(const Recorded& recorded) {
   std::vector<StepFaults> faults;
   const SessionReader reader = recorded.run.reader();
@@ -158,21 +157,21 @@ void expect_counted(const Recorded& recorded) {
   EXPECT_GE(all + 20, recorded.counted);
 }
 
-TEST(PageFaults, AreThePagesThatAStepReads) {
+TEST(PageFaults, MatchPagesThatStepReads) {
   const OnDisk model;
   copy_model(model);
   const Recorded recorded = record_without_pages(model.path);
   EXPECT_EQ(recorded.run.recording.losses, LossCounters{});
-  if (recorded.model->faults().told()) {
+  if (recorded.model->faults().records_addresses()) {
     EXPECT_EQ(recorded.model->faults().source(), "perf");
     expect_every_page(recorded);
-  } else {  // this machine's kernel does not tell
+  } else {  // this kernel does not allow perf events
     EXPECT_TRUE(recorded.model->faults().source().starts_with("getrusage: perf_event_open: "));
     expect_counted(recorded);
   }
 }
 
-// As the rules of a container do.
+// Like the seccomp rules of a container.
 void forbid_perf_events() {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -185,14 +184,14 @@ void forbid_perf_events() {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-// Alone in its process: what is forbidden once stays so.
-TEST(PageFaults, AreCountedWhereTheKernelDoesNotTell) {
+// In a thread of its own, as the filter is permanent.
+TEST(PageFaults, AreCountedWithoutPerfEvents) {
   const OnDisk model;
   copy_model(model);
-  std::thread([&] {  // the rule is this thread's, and of those that it starts
+  std::thread([&] {  // the filter applies to this thread and those that it starts
     forbid_perf_events();
     const Recorded recorded = record_without_pages(model.path);
-    EXPECT_FALSE(recorded.model->faults().told());
+    EXPECT_FALSE(recorded.model->faults().records_addresses());
     EXPECT_EQ(recorded.model->faults().source(),
               "getrusage: perf_event_open: Operation not permitted");
     expect_counted(recorded);
@@ -200,7 +199,7 @@ TEST(PageFaults, AreCountedWhereTheKernelDoesNotTell) {
       .join();
 }
 
-// Pages of a file that are not in memory: each is waited for once.
+// Pages of a file that are not in memory: each faults once.
 class ColdPages {
  public:
   explicit ColdPages(std::size_t count) : bytes_(count * kPage) {
@@ -228,15 +227,15 @@ class ColdPages {
   const volatile char* at_;
 };
 
-// More at once than there is room for: what is not told is counted.
-TEST(PageFaults, WhatIsLostIsCounted) {
+// More faults than the buffer holds: lost ones are counted.
+TEST(PageFaults, LostFaultsAreCounted) {
   constexpr std::size_t kPages = 3 * PageFaults::kRoom;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
   std::vector<PageFault> told;
   std::size_t at_first = 0;
   std::thread([&] {
-    // A processor tells what it lost with its next fault.
+    // A CPU reports its lost events with its next event.
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
@@ -252,7 +251,7 @@ TEST(PageFaults, WhatIsLostIsCounted) {
     faults->stop();
     EXPECT_GE(PageFaults::count() - before, kPages);
   }).join();
-  if (!faults->told()) {
+  if (!faults->records_addresses()) {
     EXPECT_TRUE(told.empty());
     return;
   }
@@ -262,8 +261,8 @@ TEST(PageFaults, WhatIsLostIsCounted) {
   EXPECT_TRUE(std::ranges::is_sorted(told, {}, [](const PageFault& f) { return f.at.v; }));
 }
 
-// A recorder's thread is started from a watched one, and waits for pages of its own.
-TEST(PageFaults, OfTheThreadThatTakesThemAreNoOnesElse) {
+// The recorder's thread is started by a watched thread and has page faults of its own.
+TEST(PageFaults, ExcludeThoseOfConsumerThread) {
   constexpr std::size_t kPages = 40;
   const ColdPages pages(kPages);
   const auto faults = PageFaults::watch();
@@ -275,7 +274,7 @@ TEST(PageFaults, OfTheThreadThatTakesThemAreNoOnesElse) {
     faults->take(told);
   }).join();
   faults->stop();
-  if (!faults->told()) {
+  if (!faults->records_addresses()) {
     EXPECT_TRUE(told.empty());
     return;
   }

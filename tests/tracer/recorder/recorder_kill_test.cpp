@@ -1,4 +1,4 @@
-// The recorder of a process that is killed: what its batching may cost.
+// The recorder of a killed process: what its batching may lose.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 namespace tt::test {
 namespace {
 
-// What a child tells, readable after its death.
+// Progress that a child reports, readable after its death.
 struct Told {
-  std::atomic<bool> begun{false};             // the file is there
+  std::atomic<bool> begun{false};             // the file exists
   std::atomic<std::uint32_t> evaluated{0};    // graphs that ran
-  std::atomic<std::uint32_t> steps{0};        // that they became in the recorder's hands
-  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder said it had committed
+  std::atomic<std::uint32_t> steps{0};        // steps made from them by the recorder
+  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder reported as committed
 };
 
 struct CountSteps final : GenerationListener {
   CountSteps(const Recorder& from, Told& shared) : recorder(from), told(shared) {}
-  // One token a step: the prompt fits one ubatch.
+  // One token per step: the prompt fits one ubatch.
   void on_token(const Token& token, std::string_view) override {
     told.evaluated += token.generated;
     told.steps = recorder.next_step().v;
@@ -35,7 +35,7 @@ struct CountSteps final : GenerationListener {
   Told& told;
 };
 
-// A disk that takes `stall` for each step of a batch.
+// Simulates a disk that takes `stall` microseconds for each step of a batch.
 int record_until_killed(Engine& engine, Level level, useconds_t stall,
                         const std::filesystem::path& file, Told& told) {
   const RecorderSize size = engine.recorder_size();
@@ -51,16 +51,16 @@ int record_until_killed(Engine& engine, Level level, useconds_t stall,
   told.begun = true;
   CountSteps count(recorder, told);
   engine.generate(request, &recorder, count);
-  return 0;  // too late: not killed
+  return 0;  // not killed in time
 }
 
-// How many of the tokens that the child had evaluated no step of the file names.
+// The number of tokens that the child evaluated and that no step in the file covers.
 int evaluated_tokens_missing(const std::filesystem::path& file, std::uint32_t evaluated) {
   const auto reader = SessionReader::open(file);
   if (!reader) return 0;
   std::uint32_t found = 0;
   const auto read = reader->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
-    EXPECT_EQ(step.first_token, found) << "a step stands for every token before the kill";
+    EXPECT_EQ(step.first_token, found) << "every token before the kill is in a step";
     found += step.n_tokens;
     return true;
   });
@@ -68,13 +68,13 @@ int evaluated_tokens_missing(const std::filesystem::path& file, std::uint32_t ev
   return std::max(0, static_cast<int>(8 + evaluated) - static_cast<int>(found));
 }
 
-TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
+TEST(KilledRecorder, LosesAtMostStepInFlightAndQueuedSteps) {
   struct Case {
     const char* what;
     Level level;
     useconds_t stall;
     int kills;
-    int steps;  // any moment of the first so many
+    int steps;  // killed during the first `steps` ones
   };
   const Case cases[] = {
       {"a writer that keeps up", Level::Detailed, 0, 200, 150},
@@ -85,7 +85,7 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
   ModelOptions options;
   options.path = kPlaces.bundled_model;
   ContextOptions context = TracedModel::small_context();
-  context.threads = 1;  // a child that is forked from several threads would have only one
+  context.threads = 1;  // after fork() the child has only one thread
   auto engine = Engine::load(options, context, {});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
 
@@ -101,7 +101,7 @@ TEST(KilledRecorder, LosesAtMostTheStepInFlightAndTheQueuedOnes) {
       Shared<Told> told;
       ChildProcess child(
           [&] { return record_until_killed(**engine, c.level, c.stall, file, *told); });
-      // In no relation to commits: 7,919 is a prime.
+      // Not aligned with commits: 7,919 is prime.
       const auto moment = static_cast<std::uint32_t>(kill * 7'919 % c.steps);
       while (!told->begun || told->evaluated < moment) usleep(50);
       usleep(static_cast<useconds_t>(kill * 7'919 % 1'000));

@@ -1,5 +1,5 @@
-// A recording that is killed at any moment of its life: while its file is being made, in the
-// middle of steps, and in its end.
+// A recording that is killed at any moment: while its file is created, during steps, and during
+// finish().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,17 +24,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// The change of a file that a child does not survive, counted from the begin of its end; 0: none.
+// The file change before which the child is killed, counted from the start of finish(); 0: none.
 struct Death {
   std::uint64_t change = 0;
   Torn torn = Torn::No;
 };
 
-// What a child tells, readable after its death.
+// Progress that a child reports, readable after its death.
 struct ToldOfALife {
   std::atomic<bool> started{false}, begun{false}, finishing{false}, finished{false};
-  std::atomic<Clock::duration> made{}, generated{}, all{};  // since it started
-  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder said it had committed
+  std::atomic<Clock::duration> made{}, generated{}, all{};  // durations since the start
+  std::atomic<std::uint32_t> in_the_file{0};  // steps that the recorder reported as committed
 };
 
 int record(Engine& engine, const std::filesystem::path& file, Death death, ToldOfALife& told) {
@@ -68,7 +68,7 @@ class KilledRecording : public ::testing::Test {
     ModelOptions options;
     options.path = kPlaces.bundled_model;
     ContextOptions context = TracedModel::small_context();
-    context.threads = 1;  // a child that is forked from several threads would have only one
+    context.threads = 1;  // after fork() the child has only one thread
     engine_ = Engine::load(options, context, {}).value();
     const TempFolder folder;
     Shared<ToldOfALife> told;
@@ -85,7 +85,7 @@ class KilledRecording : public ::testing::Test {
     std::uint32_t tokens = 0;
     const auto read =
         SessionReader::open(file)->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
-          EXPECT_EQ(step.first_token, tokens) << "a step stands for every token before the kill";
+          EXPECT_EQ(step.first_token, tokens) << "every token before the kill is in a step";
           tokens += step.n_tokens;
           return true;
         });
@@ -93,7 +93,7 @@ class KilledRecording : public ::testing::Test {
     return tokens;
   }
 
-  // As the next start finds it.
+  // Recovers as the next start does.
   void expect_recovered(const std::filesystem::path& folder, const ToldOfALife& told) {
     const auto file = folder / "s.ttrace";
     const auto recovered = recover_sessions(folder);
@@ -121,11 +121,11 @@ class KilledRecording : public ::testing::Test {
   }
 
   std::unique_ptr<Engine> engine_;
-  Clock::duration made_{}, generated_{}, all_{};  // how long one takes that is left alone
-  std::uint32_t tokens_ = 0;                      // that its steps evaluate
+  Clock::duration made_{}, generated_{}, all_{};  // durations of a run that is not killed
+  std::uint32_t tokens_ = 0;                      // evaluated by its steps
 };
 
-TEST_F(KilledRecording, AtRandomMomentsOfItsWholeLifeIsRecovered) {
+TEST_F(KilledRecording, IsRecoveredAfterKillAtRandomMoments) {
   constexpr int kKills = 200;
   enum Moment { Making, InSteps, InTheEnd, After };
   std::array<int, 4> kills{};
@@ -139,7 +139,7 @@ TEST_F(KilledRecording, AtRandomMomentsOfItsWholeLifeIsRecovered) {
     const TempFolder folder;
     Shared<ToldOfALife> told;
     ChildProcess child([&] { return record(*engine_, folder / "s.ttrace", {}, *told); });
-    // The short parts of its life as often as the long one.
+    // The short phases are as likely as the long one.
     const bool in_the_end = kill % 4 == 0;
     while (!(in_the_end ? told->finishing : told->started)) usleep(20);
     usleep(some(in_the_end ? all_ - generated_ : kill % 4 == 1 ? made_ : all_));
@@ -152,7 +152,7 @@ TEST_F(KilledRecording, AtRandomMomentsOfItsWholeLifeIsRecovered) {
               kKills, kills[Making], kills[InSteps], kills[InTheEnd], kills[After]);
 }
 
-TEST_F(KilledRecording, BeforeEachChangeOfItsEndIsRecovered) {
+TEST_F(KilledRecording, IsRecoveredAfterKillBeforeEachChangeOfFinish) {
   int kills = 0;
   for (const Torn torn : {Torn::No, Torn::Half}) {
     for (std::uint64_t change = 1;; ++change) {

@@ -1,5 +1,5 @@
-// The recorder under a disk that is full or slow: generation goes on, what was
-// committed stays, and everybody is told.
+// The recorder on a full or slow disk: generation continues, committed steps remain, and the
+// failure is reported.
 #include "tracer/recorder/recorder.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tt::test {
 namespace {
 
-TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
+TEST(Recorder, FullDiskEndsRecordingButNotGeneration) {
   need_backends();
   const SmallDisk disk(1);
   ASSERT_EQ(disk.problem(), "");
@@ -41,9 +41,9 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
 
   EXPECT_EQ(result.reason, StopReason::Length) << result.error;
   EXPECT_EQ(result.generated, 500U);
-  // A busy machine may have joined some of the 500.
+  // On a busy machine some of the 500 may have been joined.
   const std::uint32_t handed = recorder.next_step().v;
-  EXPECT_EQ(seen, handed) << "live listeners are told of every step, written or not";
+  EXPECT_EQ(seen, handed) << "live listeners get every step, written or not";
   EXPECT_NE(recording.error.find("full"), std::string::npos) << recording.error;
   EXPECT_GT(recording.losses.steps_not_written, 0U);
 
@@ -58,7 +58,7 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   EXPECT_NE(ended->error.find("full"), std::string::npos) << ended->error;
   std::printf("%u of %u steps fit 1 MiB; \"%s\"\n", *steps, handed, recording.error.c_str());
 
-  // The same recorder goes on with the next session.
+  // The same recorder works for the next session.
   const TempFolder roomy;
   recorder.begin(info, roomy.path() / "next.ttrace");
   const GenerationResult next = (*engine)->generate(greedy_tokens(8, 4), &recorder, heard);
@@ -66,9 +66,9 @@ TEST(Recorder, AFullDiskEndsTheRecordingNotTheGeneration) {
   EXPECT_TRUE(recorder.finish(info).error.empty());
 }
 
-// Without flash attention a list of cells has one number for each element of V, which may be
-// wider than the model's embeddings; with a window there are two such lists.
-TEST(Recorder, HasRoomForTheCellsOfAFullUbatch) {
+// Without flash attention, a list of cells has one number per element of V, which may be wider
+// than the model's embeddings; with a window there are two such lists.
+TEST(Recorder, HasCapacityForCellsOfFullUbatch) {
   ContextOptions context = TracedModel::small_context();
   context.batch = context.ubatch = 512;
   context.flash_attention = FlashAttention::Off;
@@ -87,8 +87,8 @@ TEST(Recorder, HasRoomForTheCellsOfAFullUbatch) {
   EXPECT_EQ(most, 510U * 16 * 64) << "cells times elements";
 }
 
-// The writer stands still from the first commit until 900 of 1,000 tokens are there.
-TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
+// The writer stalls from the first commit until 900 of 1,000 tokens are generated.
+TEST(Recorder, StalledWriterDropsTimesButNoTokens) {
   constexpr std::uint32_t kTokens = 1000;
   need_backends();
   ModelOptions options;
@@ -125,7 +125,7 @@ TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
     const RecordingResult recording = recorder.finish(info);
     ASSERT_EQ(result.reason, StopReason::Length) << result.error;
     EXPECT_EQ(result.steps, kTokens) << "graphs that ran: the last token is not evaluated";
-    // The first batch is in the file; it was 8 steps or what came in 4 ms.
+    // The first batch is in the file; it had 8 steps or those of 4 ms.
     EXPECT_LE(handed_in_the_stall, 2 * Recorder::kMostWaiting);
 
     ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
@@ -136,7 +136,7 @@ TEST(Recorder, AStalledWriterCostsTimesAndNoTokens) {
     std::uint32_t next_token = 0, dropped_tokens = 0, joined = 0;
     Ns last_end{};
     const auto read = reader->for_each_step(StepId{0}, 1'000'000, [&](const Step& step) {
-      EXPECT_EQ(step.first_token, next_token) << "no token is without a step";
+      EXPECT_EQ(step.first_token, next_token) << "every token is in a step";
       EXPECT_GE(step.begin, last_end);
       EXPECT_GT(step.end, step.begin);
       next_token += step.n_tokens;

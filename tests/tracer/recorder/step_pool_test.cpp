@@ -13,7 +13,7 @@
 namespace tt::test {
 namespace {
 
-// Against a naive model: a count of free buffers.
+// Against a reference model: a count of free buffers.
 TEST(StepPool, MatchesACounter) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -26,7 +26,7 @@ TEST(StepPool, MatchesACounter) {
         StepBuffer* buffer = pool.try_acquire();
         ASSERT_EQ(buffer == nullptr, out.size() == capacity);
         if (buffer != nullptr) {
-          EXPECT_TRUE(std::ranges::find(out, buffer) == out.end()) << "one buffer given out twice";
+          EXPECT_TRUE(std::ranges::find(out, buffer) == out.end()) << "a buffer was returned twice";
           out.push_back(buffer);
         }
       } else if (!out.empty()) {
@@ -38,7 +38,7 @@ TEST(StepPool, MatchesACounter) {
   }
 }
 
-TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
+TEST(StepPool, ReturnsResetBuffer) {
   StepPool pool(1, 16, 64);
   StepBuffer* buffer = pool.try_acquire();
   const std::uint64_t generation = buffer->generation.load();
@@ -54,9 +54,9 @@ TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
 
   StepBuffer* again = pool.try_acquire();
   ASSERT_EQ(again, buffer);
-  EXPECT_GT(again->generation.load(), generation) << "a live view cannot tell the steps apart";
+  EXPECT_GT(again->generation.load(), generation) << "a live view could not distinguish the steps";
   EXPECT_EQ(again->ops_done.load(), 0U);
-  EXPECT_EQ(again->first_op_ns.load(), 0) << "of a step that fails before its graph is listed";
+  EXPECT_EQ(again->first_op_ns.load(), 0) << "for a step that fails before its graph is known";
   EXPECT_EQ(again->arena_used, 0U);
   EXPECT_TRUE(again->captured.empty());
   EXPECT_TRUE(again->stats.empty());
@@ -67,7 +67,7 @@ TEST(StepPool, GivesABufferWithoutTracesOfItsLastStep) {
   EXPECT_EQ(again->addresses, nullptr);
 }
 
-TEST(StepPool, TakesBuffersBackFromAnotherThread) {
+TEST(StepPool, AcceptsReleaseFromAnotherThread) {
   constexpr std::size_t kBuffers = 4;
   StepPool pool(kBuffers, 16, 64);
   std::mutex mutex;

@@ -1,6 +1,6 @@
-// Conversations as the templates of common model families write them. What is expected
-// is what Jinja2 makes of the same template and messages (trim_blocks, lstrip_blocks),
-// but where it refuses a system message: there the text goes to the first of the user.
+// Conversations in the chat templates of common model families. The expected text is the output
+// of Jinja2 for the same template and messages (trim_blocks, lstrip_blocks). Exception: where
+// the template rejects a system message, its text is prepended to the first user message.
 #include "tracer/text/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ const Messages kTurns = {{"user", " Hello "}, {"assistant", "Hi."}, {"user", "By
 const Messages kSystem = {{"system", "Be brief."}, {"user", "Hello"}};
 const Messages kTwice = {{"user", "a"}, {"user", "b"}};
 
-TEST(ChatTemplate, WritesWhatCommonFamiliesWereTrainedOn) {
+TEST(ChatTemplate, FormatsConversationsOfCommonFamilies) {
   struct Case {
     const char* name;
     const char* source;
@@ -117,7 +117,7 @@ TEST(ChatTemplate, WritesWhatCommonFamiliesWereTrainedOn) {
   }
 }
 
-TEST(ChatTemplate, BeginsAsTheTokenizerDoesNot) {
+TEST(ChatTemplate, WritesBosOnlyIfTokenizerDoesNot) {
   constexpr const char* kLiteral = "<s>{% for m in messages %}[{{ m['content'] }}]{% endfor %}";
   constexpr const char* kVariable = "{{ bos_token }}{{ messages[0]['content'] }}{{ bos_token }}";
   struct Case {
@@ -135,7 +135,7 @@ TEST(ChatTemplate, BeginsAsTheTokenizerDoesNot) {
   }
 }
 
-TEST(ChatTemplate, SaysWhatTheTemplateObjectsTo) {
+TEST(ChatTemplate, ReportsErrorsOfTemplate) {
   struct Case {
     const char* name;
     const char* source;
@@ -173,7 +173,7 @@ std::filesystem::path with_template(const std::filesystem::path& model, const ch
   });
 }
 
-TEST(ChatTemplate, ATextBeginsOnceWhoeverMarksIt) {
+TEST(ChatTemplate, PromptHasExactlyOneBos) {
   const TempFolder folder;
   for (const bool adds : {true, false}) {
     SCOPED_TRACE(adds);
@@ -188,7 +188,7 @@ TEST(ChatTemplate, ATextBeginsOnceWhoeverMarksIt) {
   }
 }
 
-TEST(ChatTemplate, ARefusalCostsNothingButTheRequest) {
+TEST(ChatTemplate, TemplateErrorFailsOnlyTheRequest) {
   const TempFolder folder;
   TracedModel traced(
       with_template(generated_model({.shape = "small"}), kMistral, folder / "mistral.gguf"));
@@ -211,14 +211,14 @@ TEST(ChatTemplate, ARefusalCostsNothingButTheRequest) {
   EXPECT_EQ(failed.result.steps, 0U);
   EXPECT_TRUE(check_session(failed.file).value().empty());
 
-  // What was recorded before stands, and what the context held is still of use.
+  // The earlier recording is intact, and the context is still reusable.
   EXPECT_TRUE(check_session(before.file).value().empty());
   EXPECT_EQ(before.steps().size(), before.result.steps);
   const auto after = traced.run(request);
   EXPECT_EQ(after.result.text, before.result.text);
   EXPECT_EQ(after.result.reused_tokens, after.result.prompt_tokens - 1);
 
-  // The text's beginning is the tokenizer's to mark, once.
+  // The tokenizer adds BOS, once.
   const auto ids = traced.engine().tokens_of(kTurns);
   ASSERT_TRUE(ids.has_value());
   EXPECT_EQ(std::ranges::count(*ids, ids->front()), 1);

@@ -1,4 +1,4 @@
-// What a client heard while it was generated can be told again from the file.
+// The text that a client received during generation can be reconstructed from the file.
 #include "tracer/text/recorded_answer.h"
 
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ void expect_told_again(const TracedModel::Run& run) {
   EXPECT_EQ(answer.rest(), run.heard.rest);
 }
 
-TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
+TEST(RecordedAnswer, MatchesStreamedTextPerToken) {
   TracedModel traced(kPlaces.bundled_model);
   GenerationRequest request = greedy_tokens(3, 80);
-  request.sampling.temperature = 100;  // any token is as likely as any other
+  request.sampling.temperature = 100;  // all tokens are about equally likely
   request.sampling.top_k = 0;
   request.sampling.top_p = 1;
   request.sampling.min_p = 0;
@@ -41,7 +41,7 @@ TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
       const Token& token = free.heard.tokens[i];
       control_tokens += token.generated && free.heard.pieces[i].empty() && token.text.size() > 3;
     }
-    // Stop strings: one that comes, and one that only might have come.
+    // One stop string that occurs, and one that only begins.
     const std::string& text = free.result.text;
     if (text.size() < 8) continue;
     request.stop = {text.substr(text.size() / 2, 3), "never said"};
@@ -56,7 +56,7 @@ TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
   EXPECT_GT(control_tokens, 0);
   EXPECT_GT(stops, 0);
   EXPECT_GT(rests, 0);
-  // One that ends by itself: the grammar is complete after a word.
+  // A generation that ends by itself: the grammar is complete after one word.
   request.sampling.grammar = "root ::= \"yes\"";
   const auto ended = traced.run(request);
   EXPECT_EQ(ended.result.reason, StopReason::Eos);
@@ -64,7 +64,7 @@ TEST(RecordedAnswer, IsTokenByTokenWhatWasHeard) {
   expect_told_again(ended);
 }
 
-TEST(RecordedAnswer, OfACancelledRequestIsWhatWasHeardUntilThen) {
+TEST(RecordedAnswer, MatchesStreamedTextOfCancelledRequest) {
   TracedModel traced(kPlaces.bundled_model);
   const auto cancelled = traced.run(greedy_tokens(3, 100), [&](std::uint32_t generated) {
     if (generated == 7) traced.engine().cancel();
@@ -73,7 +73,7 @@ TEST(RecordedAnswer, OfACancelledRequestIsWhatWasHeardUntilThen) {
   expect_told_again(cancelled);
 }
 
-TEST(RecordedAnswer, OlderFilesSayNothingAboutStopsAndControlTokens) {
+TEST(RecordedAnswer, ReadsFilesWithoutStopsAndControlTokens) {
   RecordedAnswer answer(SessionInfo{});
   const auto token = [](const char* text, bool generated) {
     return Token{.index = 0, .id = 2, .position = 0, .generated = generated, .text = text};
@@ -85,12 +85,12 @@ TEST(RecordedAnswer, OlderFilesSayNothingAboutStopsAndControlTokens) {
   EXPECT_EQ(answer.rest(), "\uFFFD");
 }
 
-TEST(Ranges, GoThereAndBack) {
+TEST(Ranges, RoundTrip) {
   EXPECT_EQ(to_ranges({}), "");
   EXPECT_EQ(to_ranges({0, 1, 2, 7, 9, 10}), "0-2 7 9-10");
   using Pairs = std::vector<std::pair<std::int32_t, std::int32_t>>;
   EXPECT_EQ(ranges_from("0-2 7 9-10"), (Pairs{{0, 2}, {7, 7}, {9, 10}}));
-  // A file may say anything.
+  // A file may contain anything.
   EXPECT_EQ(ranges_from("x, -3 5- 9-7 99999999999 4"), (Pairs{{5, 5}, {4, 4}}));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";
 
-// Pushes piece by piece, then flushes; every answer has to be valid UTF-8 of its own.
+// Pushes the pieces one by one, then flushes; each output must be valid UTF-8.
 std::string streamed(const std::vector<std::string>& pieces, std::vector<std::string> stops = {}) {
   TextStream stream(std::move(stops));
   std::string text;
@@ -26,7 +26,7 @@ std::string streamed(const std::vector<std::string>& pieces, std::vector<std::st
   return text + stream.flush();
 }
 
-TEST(TextStream, GivesWholeCharactersOnly) {
+TEST(TextStream, OutputsWholeCharactersOnly) {
   TextStream stream({});
   EXPECT_EQ(stream.push("a\xE2"), "a");  // the euro sign is E2 82 AC
   EXPECT_EQ(stream.push("\x82"), "");
@@ -36,7 +36,7 @@ TEST(TextStream, GivesWholeCharactersOnly) {
   EXPECT_EQ(stream.flush(), "");
 }
 
-TEST(TextStream, ReplacesWhatIsNotUtf8) {
+TEST(TextStream, ReplacesInvalidUtf8) {
   struct Case {
     const char* name;
     std::string bytes, text;
@@ -63,7 +63,7 @@ TEST(TextStream, ReplacesWhatIsNotUtf8) {
   }
 }
 
-TEST(TextStream, EndsBeforeAStopString) {
+TEST(TextStream, EndsBeforeStopString) {
   struct Case {
     const char* name;
     std::vector<std::string> pieces, stops;
@@ -86,7 +86,7 @@ TEST(TextStream, EndsBeforeAStopString) {
   }
 }
 
-TEST(TextStream, SaysNothingAfterAStop) {
+TEST(TextStream, OutputsNothingAfterStopString) {
   TextStream stream({"."});
   EXPECT_EQ(stream.push("end. more"), "end");
   EXPECT_TRUE(stream.stopped());
@@ -94,8 +94,8 @@ TEST(TextStream, SaysNothingAfterAStop) {
   EXPECT_EQ(stream.flush(), "");
 }
 
-// However bytes are cut into pieces, the text is that of the whole.
-TEST(TextStream, PiecesDoNotMatter) {
+// The text does not depend on how the bytes are split into pieces.
+TEST(TextStream, DoesNotDependOnPieces) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);

@@ -42,7 +42,7 @@ Step step_of(const GraphTemplate& graph) {
   return step;
 }
 
-TEST(Accesses, AFusedPairReadsBothSourcesAndWritesOnlyTheLastOutput) {
+TEST(Accesses, FusedPairReadsBothSourcesAndWritesOnlyLastOutput) {
   GraphMaker m;
   const TensorId x = m.input("x", {6, 4}, kF32);
   const TensorId w = m.weight("weight", {6});
@@ -68,7 +68,7 @@ TEST(Accesses, ReadsComeInSourceOrderBeforeTheWrite) {
             "op 1 writes 24 of scaled\n");
 }
 
-TEST(Accesses, ATensorNamedTwiceIsReadOnce) {
+TEST(Accesses, TensorUsedTwiceIsReadOnce) {
   GraphMaker m;
   const TensorId x = m.input("x", {6, 4}, kF32);
   const TensorId row = m.view(x, "row", {6}, 24);
@@ -164,9 +164,9 @@ TEST(Accesses, MulMatIdIsOneAccessPerExpertWithItsBestRankAndSliceOfTheFile) {
             "op 0 writes 128 of ffn_moe_up-3\n");
 }
 
-TEST(Accesses, AnExpertCarriesTheRoutingWeightOfItsBestRankInItsLayer) {
+TEST(Accesses, ExpertHasRoutingWeightOfItsBestRankInItsLayer) {
   Moe moe;
-  moe.m.slot(SlotKind::ExpertScores, moe.scores, LayerId{2});  // another layer's: not used
+  moe.m.slot(SlotKind::ExpertScores, moe.scores, LayerId{2});  // another layer's: ignored
   moe.m.slot(SlotKind::ExpertScores, moe.scores, LayerId{3});
   Step step = step_of(moe.m.graph);
   step.slots[0].ints = {2, 0, 3, 2};
@@ -178,7 +178,7 @@ TEST(Accesses, AnExpertCarriesTheRoutingWeightOfItsBestRankInItsLayer) {
   EXPECT_NE(rows.find("expert 3 rank 0 score 0.625\n"), std::string::npos) << rows;
 }
 
-TEST(Accesses, ExpertsThatTheWeightDoesNotHaveAreLeftOut) {
+TEST(Accesses, IgnoresExpertsOutsideTheWeight) {
   Moe moe;
   Step step = step_of(moe.m.graph);
   step.slots[0].ints = {-1, 4, 4, -1};
@@ -188,7 +188,7 @@ TEST(Accesses, ExpertsThatTheWeightDoesNotHaveAreLeftOut) {
             "op 0 writes 128 of ffn_moe_up-3\n");
 }
 
-// Two heads side by side in a cell of the cache, seen head by head.
+// Two heads interleaved in each cell of the cache, viewed head by head.
 struct Attention {
   GraphMaker m;
   TensorId mask;
@@ -208,7 +208,7 @@ struct Attention {
   }
 };
 
-TEST(Accesses, AttentionReadsTheCellsThatSomeQueryAttendsTo) {
+TEST(Accesses, AttentionReadsCellsThatAnyQueryAttendsTo) {
   Attention a(/*with_slot=*/true);
   Step step = step_of(a.m.graph);
   step.slots[0].ints = {0, 1, 2, 9};
@@ -220,7 +220,7 @@ TEST(Accesses, AttentionReadsTheCellsThatSomeQueryAttendsTo) {
             "op 0 writes 512 of kqv_out-0\n");
 }
 
-TEST(Accesses, WithoutASlotTheWholeViewOrTheLongestPossibleListIsRead) {
+TEST(Accesses, WithoutSlotReadsWholeViewOrLongestPossibleList) {
   Attention a(/*with_slot=*/false);
   EXPECT_NE(rows_of(a.m.graph, step_of(a.m.graph)).find("reads 16384 of k\n"), std::string::npos);
 
@@ -231,7 +231,7 @@ TEST(Accesses, WithoutASlotTheWholeViewOrTheLongestPossibleListIsRead) {
   EXPECT_NE(rows_of(m.graph, step_of(m.graph)).find("reads 96 of table\n"), std::string::npos);
 }
 
-TEST(Accesses, OfAnOpThatDidNotRunThereIsNone) {
+TEST(Accesses, OpThatDidNotRunHasNone) {
   GraphMaker m;
   const TensorId x = m.input("x", {6}, kF32);
   m.node("SILU", "a", {6}, {x});
@@ -242,11 +242,11 @@ TEST(Accesses, OfAnOpThatDidNotRunThereIsNone) {
   EXPECT_EQ(rows_of(m.graph, step), "op 0 reads 24 of x\nop 0 writes 24 of a\n");
   step.op_ends.clear();
   EXPECT_EQ(rows_of(m.graph, step), "");
-  step.aborted = false;  // ran whole, only its times were not kept
+  step.aborted = false;  // ran completely, only its times were dropped
   EXPECT_EQ(totals_of(m.graph, accesses_of(m.graph), step).accesses, 4u);
 }
 
-TEST(Accesses, WithoutASlotsValuesWhatDependsOnThemIsLeftOut) {
+TEST(Accesses, WithoutSlotValuesOmitsDependentAccesses) {
   Moe moe;
   Step step = step_of(moe.m.graph);
   EXPECT_EQ(rows_of(moe.m.graph, step).find("ffn_up_exps"), std::string::npos);
@@ -257,7 +257,7 @@ TEST(Accesses, WithoutASlotsValuesWhatDependsOnThemIsLeftOut) {
             "op 0 writes 128 of ffn_moe_up-3\n");
 }
 
-TEST(Accesses, AViewOfAWeightLiesWithinItsPlaceInTheFile) {
+TEST(Accesses, ViewOfWeightIsWithinItsFileRange) {
   GraphMaker m;
   const TensorId w = m.weight("attn_qkv.weight", {8, 12});
   m.graph.tensors[w.v].file = {.file = 2, .offset = 1000, .length = 384};
@@ -335,7 +335,7 @@ Tensor head_weight(const char* name, Role role, test::Shape shape, test::Type ty
   return t;
 }
 
-TEST(HeadGeometry, SaysWhichBytesAHeadOwns) {
+TEST(HeadGeometry, GivesByteRangesOfHeads) {
   // 32 query heads and 4 KV heads of 64.
   const auto geometry = [](const Tensor& t) { return head_geometry(t, {}, {32, 4}); };
   EXPECT_EQ(geometry(head_weight("blk.0.attn_q.weight", Role::Q, {2048, 2048}, kQ4K)),
@@ -349,7 +349,7 @@ TEST(HeadGeometry, SaysWhichBytesAHeadOwns) {
             (HeadGeometry{.count = 32, .bytes = Bytes{131072}}));
 }
 
-TEST(HeadGeometry, IsNoneWhereNoByteBelongsToOneHead) {
+TEST(HeadGeometry, IsEmptyIfBytesAreSharedByHeads) {
   const auto count = [](const Tensor& t) { return head_geometry(t, {}, {32, 4}).count; };
   EXPECT_EQ(count(head_weight("blk.0.attn_output.weight", Role::O, {2048, 2048}, kQ4K)), 0u)
       << "a block of 256 spans four heads of 64";
@@ -360,8 +360,8 @@ TEST(HeadGeometry, IsNoneWhereNoByteBelongsToOneHead) {
       head_geometry(head_weight("blk.0.attn_q.weight", Role::Q, {64, 64}, kF32), {}, {}).count, 0u);
 }
 
-// A hybrid whose first layer has no attention, then layers of 8 and of 4 KV heads.
-TEST(HeadGeometry, IsThatOfTheLayersAttention) {
+// A hybrid model: the first layer has no attention, the others have 8 or 4 KV heads.
+TEST(HeadGeometry, DependsOnLayersAttention) {
   GraphMaker m;
   const auto attention = [&](std::int32_t layer, std::int64_t kv_heads, bool fused) {
     const TensorId q = m.input("q", {64, 5, 16}, test::kF32);
@@ -382,13 +382,13 @@ TEST(HeadGeometry, IsThatOfTheLayersAttention) {
     weight.layer = LayerId{layer};
     return head_geometry(weight, layers, {16, 8}).count;
   };
-  EXPECT_EQ(count(0, Role::O), 0u) << "a convolution's, say";
+  EXPECT_EQ(count(0, Role::O), 0u) << "e.g. of a convolution";
   EXPECT_EQ(count(1, Role::K), 8u);
   EXPECT_EQ(count(2, Role::V), 4u);
   EXPECT_EQ(count(2, Role::Q), 16u);
 }
 
-TEST(Category, FollowsKindLayerAndPlaceInTheGraph) {
+TEST(Category, FollowsKindLayerAndPositionInGraph) {
   GraphMaker m;
   const auto named = [&](TensorId id, Component component, LayerId layer) {
     m.graph.tensors[id.v].component = component;
@@ -421,7 +421,7 @@ TEST(Category, FollowsKindLayerAndPlaceInTheGraph) {
   EXPECT_EQ(categories[last.v], Category::Output) << "after the last layer";
 }
 
-TEST(Category, WhatIsMadeFromInputsAloneIsInfrastructure) {
+TEST(Category, TensorsComputedFromInputsOnlyAreInfrastructure) {
   GraphMaker m;
   const TensorId mask = m.input("mask", {8}, kF32);
   const TensorId given = m.input("inp_embd", {8}, kF32);
@@ -440,7 +440,7 @@ TEST(Category, WhatIsMadeFromInputsAloneIsInfrastructure) {
   EXPECT_EQ(categories_of(m.graph)[scaled.v], Category::Infrastructure);
   EXPECT_EQ(categories_of(m.graph)[embd.v], Category::Embedding);
   EXPECT_EQ(categories_of(m.graph)[between.v], Category::Layer);
-  EXPECT_EQ(categories_of(m.graph)[view.v], Category::Layer) << "like what it shows";
+  EXPECT_EQ(categories_of(m.graph)[view.v], Category::Layer) << "like the tensor it views";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Footprints of views, and the parts that lists select. What each op touches is
-// checked against the real kernels in tests/tracer/format/access/byte_truth_test.cpp.
+// Footprints of views, and rows selected by lists. The bytes that each op touches are verified
+// against the real kernels in tests/tracer/format/access/byte_truth_test.cpp.
 #include "tracer/format/access/byte_rules.h"
 
 #include <gtest/gtest.h>
@@ -77,12 +77,12 @@ TEST(Footprint, MatchesListingEveryByteOfRandomViews) {
   }
 }
 
-TEST(Footprint, OfAnImpossibleShapeFromADamagedFileEnds) {
+TEST(Footprint, TerminatesOnInvalidShapeFromDamagedFile) {
   const Tensor huge = strided({1'000'000, 1'000'000, 1'000'000, 1}, {8, 12, 20, 0});
   EXPECT_GT(footprint(huge), 0u);
 }
 
-TEST(DistinctParts, CountsRowsPerBatchAsTheOpsSelectThem) {
+TEST(DistinctParts, CountsSelectedRowsPerBatch) {
   struct Case {
     const char* name;
     test::Shape view, index;
@@ -114,7 +114,7 @@ TEST(TouchesOf, ViewsAndNodesThatAreNotComputedTouchNothing) {
   EXPECT_TRUE(touches_of(m.graph, m.graph.nodes[0]).empty());
 }
 
-TEST(TouchesOf, AbsentSourcesAndEmptyTensorsAreNoTouch) {
+TEST(TouchesOf, AbsentSourcesAndEmptyTensorsTouchNothing) {
   GraphMaker m;
   const TensorId x = m.input("x", {6, 4}, test::kF32);
   const TensorId none = m.input("none", {6, 0}, test::kF32);

@@ -1,5 +1,5 @@
-// The byte rules against the kernels: for every op, what the derived accesses of
-// a small graph add up to must be what the real CPU backend reads and writes.
+// The byte rules against the kernels: for every op, the derived accesses of a small graph must
+// sum to exactly what the real CPU backend reads and writes.
 #include <ggml-backend.h>
 #include <ggml.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ void PrintTo(const TouchedBytes& bytes, std::ostream* out) {
 
 namespace {
 
-// The facts of the step that the probe would have recorded.
+// The slot values that the probe would have recorded.
 SlotValues slot_values(const Slot& slot, const ggml_tensor& tensor) {
   SlotValues values;
   if (slot.kind != SlotKind::AttendedCells) {
@@ -44,7 +44,7 @@ SlotValues slot_values(const Slot& slot, const ggml_tensor& tensor) {
   return values;
 }
 
-// What our rules say about the scene: bytes per root tensor.
+// The bytes per root tensor according to the byte rules.
 TouchedBytes derived(const OpScene& scene) {
   const BuiltGraph built = built_from(scene);
   Step step;
@@ -63,18 +63,18 @@ TouchedBytes derived(const OpScene& scene) {
 
 class ByteTruth : public ::testing::TestWithParam<OpCase> {};
 
-TEST_P(ByteTruth, DerivedBytesAreWhatTheKernelTouches) {
+TEST_P(ByteTruth, DerivedBytesMatchKernel) {
   OpScene scene(cpu_backend());
   scene.finish(GetParam().build(scene));
-  const TouchedBytes really = scene.touched();  // runs the op, so indices lie in memory
+  const TouchedBytes really = scene.touched();  // runs the op, so indices are in memory
   EXPECT_EQ(derived(scene), really);
 }
 
-// With 64 queries or more the CPU kernel works in tiles of 64 cells and loads a
-// tile whole when any query attends to one of its cells. Which cells matter is
-// the model's fact, how many more a kernel loads is the kernel's: the rule
-// counts attended cells, and this states how far that can be from the loads.
-TEST(ByteTruthOfLongPrompts, AttentionReadsAtMostTheTilesOfAttendedCells) {
+// With 64 queries or more the CPU kernel works in tiles of 64 cells and loads a whole tile if
+// any query attends to one of its cells. The attended cells are a property of the model, the
+// extra loads one of the kernel. The rule counts attended cells; this test bounds the
+// difference.
+TEST(ByteTruthOfLongPrompts, AttentionReadsAtMostTilesOfAttendedCells) {
   OpScene scene(cpu_backend());
   constexpr std::int64_t kCells = 192, kAttended = 70, kTile = 64, kCellBytes = 16;
   scene.finish(ggml_flash_attn_ext(

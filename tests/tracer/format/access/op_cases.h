@@ -1,5 +1,5 @@
-// One op (or fused pair) on small tensors per case: what the byte rules are held against
-// (byte_truth_test.cpp). Every op that occurs in a graph of some model has one (op_coverage.h).
+// Test cases of one op (or fused pair) on small tensors, for verifying the byte rules
+// (byte_truth_test.cpp). Every op in the graph of any model must have one (op_coverage.h).
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace tt::test {
 
 struct OpCase {
   const char* name;
-  std::function<ggml_tensor*(OpScene&)> build;  // gives the last node
+  std::function<ggml_tensor*(OpScene&)> build;  // returns the last node
 };
 inline void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 

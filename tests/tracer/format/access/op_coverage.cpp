@@ -23,14 +23,14 @@ BuiltGraph built_from(const OpScene& scene) {
   std::vector<OpSpan> spans;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (!does_work(*nodes[i])) continue;
-    // The only pair that the CPU backend fuses.
+    // RMS_NORM and MUL are the only ops that the CPU backend fuses.
     if (!spans.empty() && nodes[i]->op == GGML_OP_MUL && nodes[i - 1]->op == GGML_OP_RMS_NORM) {
       spans.back().nodes = 2;
     } else {
       spans.push_back({.first = i, .nodes = 1});
     }
   }
-  EXPECT_EQ(spans.size(), 1u) << "a scene holds one op";
+  EXPECT_EQ(spans.size(), 1u) << "a scene has exactly one op";
   const GgufIndex no_file;
   return build_template(nodes, spans, {.index = no_file, .mapped = {}});
 }

@@ -1,5 +1,5 @@
-// Which ops the cases of op_cases.h show, by the names that templates give them: "MUL_MAT",
-// "UNARY(SILU)", and "RMS_NORM+MUL" of a fused pair.
+// The ops that the cases of op_cases.h cover, by their names in templates: "MUL_MAT",
+// "UNARY(SILU)", and "RMS_NORM+MUL" for a fused pair.
 #pragma once
 
 #include <ggml-backend.h>
@@ -15,11 +15,11 @@ namespace tt::test {
 
 ggml_backend_t cpu_backend();
 
-// The template of the one op of a finished scene.
+// The template of a finished scene; it has one op.
 BuiltGraph built_from(const OpScene& scene);
 
 const std::set<std::string>& ops_with_a_case();
-// Those of the graph whose rule nothing holds against the kernels.
+// The ops of the graph whose byte rule is not verified by any case.
 std::set<std::string> ops_without_a_case(const GraphTemplate& graph);
 
 }  // namespace tt::test

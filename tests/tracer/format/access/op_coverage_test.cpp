@@ -1,5 +1,5 @@
-// No op of a model goes without a case that holds its byte rule against the kernel. (Of the
-// architectures that the library knows: architectures_test.cpp.)
+// Every op of every model must have a case that verifies its byte rule. (This file: our
+// generated shapes. All architectures of the library: architectures_test.cpp.)
 #include "tests/tracer/format/access/op_coverage.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 namespace tt::test {
 namespace {
 
-TEST(OpCoverage, EveryOpOfOurShapesHasACase) {
+TEST(OpCoverage, EveryOpOfGeneratedShapesHasCase) {
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
     modelgen::ModelSpec spec;
     spec.shape = shape.name;
-    spec.dims.layers = 4;  // the layers of all kinds that a shape has
+    spec.dims.layers = 4;  // enough to include all kinds of layers of a shape
     if (shape.name == "tinyllama-1.1b") spec.dims.embd = 256;
     for (const auto attention : {FlashAttention::On, FlashAttention::Off}) {
       SCOPED_TRACE(std::string(shape.name) + (attention == FlashAttention::On ? ", fused" : ""));
@@ -31,7 +31,7 @@ TEST(OpCoverage, EveryOpOfOurShapesHasACase) {
   }
 }
 
-TEST(OpCoverage, AnOpWithoutACaseIsNamed) {
+TEST(OpCoverage, ReportsOpWithoutCase) {
   GraphTemplate graph;
   graph.tensors.resize(3);
   for (const char* op : {"MUL_MAT", "UNARY(NOT_YET)", "VIEW"})

@@ -57,8 +57,8 @@ std::vector<std::uint8_t> from_integers(const std::vector<std::int64_t>& values)
   return out;
 }
 
-// Other contents for one block. NaN spreads through arithmetic, but comparisons
-// and ReLU swallow it; infinity and plain numbers find those.
+// Replacement values for one block. NaN propagates through arithmetic, but comparisons and ReLU
+// absorb it; infinity and finite numbers detect those.
 constexpr int kPoisons = 4;
 
 float poisoned(float v, int variant) {
@@ -78,7 +78,7 @@ void poison(ggml_type type, std::uint8_t* block, int variant) {
   switch (type) {
     case GGML_TYPE_I32:
     case GGML_TYPE_I64:
-      block[0] ^= 1;  // the neighbour: an index stays one
+      block[0] ^= 1;  // the neighbour: an index remains valid
       return;
     case GGML_TYPE_F32: {
       float v;
@@ -220,7 +220,7 @@ TouchedBytes OpScene::touched(const std::vector<std::string>& only) {
         std::vector<Bytes> changed = before;
         poison(roots_[r].tensor->type, changed[r].data() + at, variant);
         std::vector<Bytes> result = run_from(changed);
-        // The poison itself is no effect when it just stayed where it was put.
+        // The replacement value does not count as an effect if it is unchanged.
         if (std::memcmp(result[r].data() + at, changed[r].data() + at, block) == 0) {
           std::memcpy(result[r].data() + at, after[r].data() + at, block);
         }
@@ -229,7 +229,7 @@ TouchedBytes OpScene::touched(const std::vector<std::string>& only) {
       if (read) out.read[name] += block;
     }
 
-    // Written: what was there before, this or something else, is gone.
+    // Written: the result does not depend on the previous content.
     std::vector<Bytes> other = before;
     other[r] = roots_[r].make(static_cast<std::uint32_t>(r + 1000));
     const std::vector<Bytes> other_after = run_from(other);

@@ -1,11 +1,10 @@
-// What a ggml op really reads and writes, found out the hard way: change one
-// block of memory at a time, run the op on the real CPU backend, and see whether
-// anything else changes. Knows nothing of our byte rules.
+// Measures by experiment what a ggml op reads and writes: changes one block of memory at a
+// time, runs the op on the real CPU backend, and checks whether anything else changes.
+// Independent of the byte rules.
 //
-// "Reads" means the kernel's result depends on the block for some content: each
-// block is replaced by NaN, infinity and other numbers (integers: by their
-// neighbour, so that indices stay valid). "Writes" means the block's content afterwards
-// does not survive from before.
+// "Reads" means that the kernel's result depends on the block for some content: each block is
+// replaced by NaN, infinity and other numbers (integers: by their neighbour, so that indices
+// stay valid). "Writes" means that the block's previous content does not survive.
 #pragma once
 
 #include <ggml-backend.h>
@@ -23,15 +22,14 @@
 
 namespace tt::test {
 
-// Bytes per tensor that owns memory (views count as their root).
+// Bytes per tensor that owns memory (a view counts as its root).
 struct TouchedBytes {
   std::map<std::string, std::uint64_t> read, written;
   friend bool operator==(const TouchedBytes&, const TouchedBytes&) = default;
 };
 
-// Tensors, their content, and one op (or a pair that ggml fuses) on them.
-// Make the leaves, then the op's nodes with ggml's functions on ctx(), then
-// finish() with the last node.
+// Tensors with content, and one op (or a pair that ggml fuses) on them. Make the leaves, then
+// the op's nodes with ggml's functions on ctx(), then call finish() with the last node.
 class OpScene {
  public:
   using Shape = std::initializer_list<std::int64_t>;
@@ -48,14 +46,14 @@ class OpScene {
   ggml_tensor* mask(const char* name, ggml_type type, Shape ne,
                     const std::function<bool(std::int64_t cell, std::int64_t query)>& attends);
 
-  // Builds the graph, allocates and fills. The scene is fixed from here.
+  // Builds the graph, allocates and fills it. The scene is immutable from here on.
   void finish(ggml_tensor* last);
 
   std::vector<const ggml_tensor*> nodes() const;
-  // Integers of a tensor of this scene, innermost first (views too).
+  // The integers of a tensor of this scene (also of a view), innermost dimension first.
   static std::vector<std::int64_t> integers(const ggml_tensor& tensor);
 
-  // By brute force. `only`: names of tensors to try; empty: all.
+  // Measured by brute force. `only`: names of tensors to test; empty: all.
   TouchedBytes touched(const std::vector<std::string>& only = {});
 
  private:

@@ -1,4 +1,4 @@
-// Ops of models with a state, and of those that see and hear.
+// Ops of recurrent models, and of vision and audio models.
 #include "tests/tracer/format/access/op_cases.h"
 
 namespace tt::test {
@@ -22,7 +22,7 @@ const OpCase kRecurrent[] = {
                             s.f32("dt", {3, 3, 1}), s.f32("A", {1, 3}), s.f32("B", {8, 1, 3, 1}),
                             s.f32("C", {8, 1, 3, 1}), s.i32("ids", {1}, {2}), 1);
      }},
-    // Heads of 64: the kernels' vector loops take no less.
+    // Heads of 64: the minimum of the kernels' vector loops.
     {"RwkvWkv6",
      [](S& s) {
        return ggml_rwkv_wkv6(s.ctx(), s.f32("k", {64, 1, 2}), s.f32("v", {64, 1, 2}),
@@ -82,7 +82,7 @@ const OpCase kRecurrent[] = {
        return ggml_solve_tri(s.ctx(), s.f32("a", {4, 4, 2}), s.f32("b", {3, 4, 2}), true, true,
                              false);
      }},
-    {"Im2Col",  // the kernel is there for its shape
+    {"Im2Col",  // only the kernel's shape is used
      [](S& s) {
        return ggml_im2col(s.ctx(), s.f16("kernel", {3, 2, 4}), s.f32("x", {8, 2, 1}), 1, 0, 1, 0, 1,
                           0, false, GGML_TYPE_F16);

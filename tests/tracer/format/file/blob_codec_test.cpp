@@ -25,13 +25,13 @@ Blob bytes(std::initializer_list<int> values) {
   return out;
 }
 
-TEST(Crc32, IsThatOfZlib) {
+TEST(Crc32, MatchesZlib) {
   Crc32 crc;
   crc.add(std::as_bytes(std::span("123456789", 9)));
   EXPECT_EQ(crc.value(), 0xCBF43926u);
 }
 
-// Bit by bit, as the polynomial says.
+// Bit by bit, from the polynomial.
 std::uint32_t slow_crc(std::span<const std::byte> data) {
   std::uint32_t c = 0xFFFFFFFFu;
   for (const std::byte b : data) {
@@ -41,7 +41,7 @@ std::uint32_t slow_crc(std::span<const std::byte> data) {
   return ~c;
 }
 
-TEST(Crc32, DoesNotDependOnThePiecesItIsFedIn) {
+TEST(Crc32, DoesNotDependOnChunkSizes) {
   Dice dice(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::byte> data(dice.size(dice.one_in(2) ? 100 : 1000));
@@ -80,7 +80,7 @@ TEST(ByteCodec, WritesVarintsAsLeb128) {
   }
 }
 
-TEST(ByteCodec, WritesSmallSignedNumbersShort) {
+TEST(ByteCodec, EncodesSmallSignedNumbersInFewBytes) {
   const std::pair<std::int64_t, Blob> cases[] = {
       {0, bytes({0})}, {-1, bytes({1})}, {1, bytes({2})}, {-64, bytes({127})}};
   for (const auto& [value, expected] : cases) {
@@ -96,7 +96,7 @@ TEST(ByteCodec, WritesSmallSignedNumbersShort) {
   }
 }
 
-TEST(ByteCodec, RefusesNumbersOfMoreThan64Bits) {
+TEST(ByteCodec, RejectsNumbersOfMoreThan64Bits) {
   for (const int last : {0x02, 0x7f, 0x80}) {
     const Blob blob = bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, last, 0, 0, 0});
     ByteReader in(blob);
@@ -105,8 +105,8 @@ TEST(ByteCodec, RefusesNumbersOfMoreThan64Bits) {
   }
 }
 
-// The layout of docs/trace-format.md, byte by byte.
-TEST(StepBlob, LiesAsDocumented) {
+// The layout in docs/trace-format.md, byte by byte.
+TEST(StepBlob, HasDocumentedLayout) {
   Step step;
   step.first_op = Ns{1000};
   step.op_ends = {Ns{1005}, Ns{1305}};
@@ -124,7 +124,7 @@ TEST(StepBlob, LiesAsDocumented) {
   EXPECT_EQ(pack_step(step).value(), expected);
 }
 
-TEST(FaultsBlob, LiesAsDocumented) {
+TEST(FaultsBlob, HasDocumentedLayout) {
   const StepFaults of{.step = StepId{3},
                       .count = 2,
                       .faults = {{.at = Ns{1005}, .address = 0x1000}, {Ns{1305}, 0xfff}}};
@@ -132,7 +132,7 @@ TEST(FaultsBlob, LiesAsDocumented) {
   EXPECT_EQ(pack_faults(of, Ns{1000}).value(), expected);
 }
 
-TEST(FaultsBlob, KeepsAnyFaultsAndRefusesWhatIsNone) {
+TEST(FaultsBlob, RoundTripsAnyFaultsAndRejectsInvalidBytes) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
@@ -150,7 +150,7 @@ TEST(FaultsBlob, KeepsAnyFaultsAndRefusesWhatIsNone) {
   EXPECT_FALSE(pack_faults(many, Ns{}).has_value());
 }
 
-TEST(StepBlob, KeepsAnyStepExactly) {
+TEST(StepBlob, RoundTripsAnyStep) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
@@ -165,7 +165,7 @@ TEST(StepBlob, KeepsAnyStepExactly) {
   }
 }
 
-TEST(StepBlob, KeepsTheBitsOfNanAndTheExtremes) {
+TEST(StepBlob, RoundTripsNanBitsAndExtremes) {
   Step step;
   step.first_op = Ns{INT64_MIN};
   step.op_ends = {Ns{INT64_MAX}, Ns{INT64_MIN}, Ns{0}};
@@ -180,7 +180,7 @@ TEST(StepBlob, KeepsTheBitsOfNanAndTheExtremes) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(back.slots[0].floats[1]), 0x80000000u);
 }
 
-TEST(StepBlob, TakesFewBytesForPositionsThatCountUp) {
+TEST(StepBlob, EncodesConsecutivePositionsInFewBytes) {
   Step step;
   step.slots.resize(1);
   step.slots[0].ints.resize(100'000);
@@ -188,7 +188,7 @@ TEST(StepBlob, TakesFewBytesForPositionsThatCountUp) {
   EXPECT_LT(pack_step(step)->size(), 16u);
 }
 
-TEST(StepBlob, RefusesToPackWhatItWouldNotUnpack) {
+TEST(StepBlob, RejectsPackingWhatUnpackRejects) {
   Step step;
   step.slots.resize(1);
   step.slots[0].ints.resize(kMaxStepValues);
@@ -197,20 +197,20 @@ TEST(StepBlob, RefusesToPackWhatItWouldNotUnpack) {
   EXPECT_FALSE(pack_step(step).has_value());
 }
 
-TEST(TemplateBlob, KeepsAnyTemplateExactly) {
+TEST(TemplateBlob, RoundTripsAnyTemplate) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     const GraphTemplate graph = random_template(dice, {});
     auto back = unpack_template(pack_template(graph).value());
     ASSERT_TRUE(back.has_value());
-    EXPECT_EQ(back->fingerprint, 0u);  // a plain column
+    EXPECT_EQ(back->fingerprint, 0u);  // stored in a separate column
     back->fingerprint = graph.fingerprint;
     ASSERT_EQ(*back, graph);
   }
 }
 
-TEST(TemplateBlob, RefusesIndicesThatPointNowhere) {
+TEST(TemplateBlob, RejectsIndicesOutOfRange) {
   Dice dice(1);
   GraphTemplate good;
   while (good.slots.empty()) good = random_template(dice, {});
@@ -233,7 +233,7 @@ TEST(TemplateBlob, RefusesIndicesThatPointNowhere) {
   }
 }
 
-TEST(AllocationBlob, KeepsAnyAddressesExactly) {
+TEST(AllocationBlob, RoundTripsAnyAddresses) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
     std::vector<std::uint64_t> addresses(dice.size(50));
@@ -243,7 +243,7 @@ TEST(AllocationBlob, KeepsAnyAddressesExactly) {
 }
 
 // ---------------------------------------------------------------------------
-// Bytes from anywhere: no crash (asan), and no more memory than the limits say.
+// Arbitrary bytes: no crash (asan), and no more memory than the limits allow.
 
 void damage(Dice& dice, Blob& blob) {
   if (blob.empty()) return;
@@ -283,7 +283,7 @@ Blob zip(const Blob& raw) {
 
 constexpr std::size_t kMi = std::size_t{1} << 20;
 
-TEST(Blobs, SurviveTenThousandDamages) {
+TEST(Blobs, SurviveRandomDamage) {
   std::size_t still_valid = 0, worst_step = 0, worst_template = 0;
   for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
     SCOPED_TRACE(seed);
@@ -297,7 +297,7 @@ TEST(Blobs, SurviveTenThousandDamages) {
     worst_step = std::max(worst_step, test::allocation_peak());
     ASSERT_LE(test::allocation_peak(), 8 * kMaxStepValues + 64 * step_blob.size() + kMi);
 
-    // Inside the zstd frame, where its own checks do not help.
+    // Damage inside the zstd frame, after decompression, where its checksum does not help.
     Blob raw = unzip(pack_template(graph).value());
     damage(dice, raw);
     const Blob frame = zip(raw);
@@ -306,7 +306,7 @@ TEST(Blobs, SurviveTenThousandDamages) {
     worst_template = std::max(worst_template, test::allocation_peak());
     ASSERT_LE(test::allocation_peak(), 32 * raw.size() + 64 * 1024);
 
-    // The frame itself.
+    // Damage to the frame itself.
     Blob addresses = pack_addresses(std::vector<std::uint64_t>(dice.size(300), seed)).value();
     damage(dice, addresses);
     test::reset_allocation_peak();
@@ -318,7 +318,7 @@ TEST(Blobs, SurviveTenThousandDamages) {
       still_valid, worst_step / 1024, worst_template / 1024);
 }
 
-TEST(Blobs, AreNeverValidWhenCutShort) {
+TEST(Blobs, AreInvalidWhenTruncated) {
   Dice dice(7);
   const GraphTemplate graph = random_template(dice, {});
   const Step original = random_step(dice, graph);
@@ -329,8 +329,8 @@ TEST(Blobs, AreNeverValidWhenCutShort) {
   }
 }
 
-// 216 bytes could else stand for an op whose accesses take minutes to tell.
-TEST(Blobs, AnOpHasItsBounds) {
+// Otherwise 216 bytes could encode an op whose accesses take minutes to enumerate.
+TEST(Blobs, LimitPartsOfOneOp) {
   GraphTemplate graph;
   graph.tensors.resize(1);
   graph.nodes.resize(1);
@@ -346,8 +346,8 @@ TEST(Blobs, AnOpHasItsBounds) {
   EXPECT_FALSE(pack_template(graph).has_value());
 }
 
-// A few kilobytes could else stand for a graph whose accesses take minutes to tell.
-TEST(Blobs, AllOpsTogetherHaveTheirBounds) {
+// Otherwise a few kilobytes could encode a graph whose accesses take minutes to enumerate.
+TEST(Blobs, LimitPartsOfAllOps) {
   constexpr std::size_t kMost = kMaxOpPairs / (kMaxOpParts * kMaxOpParts);
   GraphTemplate graph;
   graph.tensors.resize(1);
@@ -363,7 +363,7 @@ TEST(Blobs, AllOpsTogetherHaveTheirBounds) {
   EXPECT_FALSE(pack_template(graph).has_value());
 }
 
-TEST(Blobs, RefuseMoreThanTheFormatAllows) {
+TEST(Blobs, RejectSizesAboveFormatLimits) {
   const Blob bomb = zip(Blob(kMaxUnpackedBytes + 1));
   EXPECT_FALSE(unpack_addresses(bomb).has_value());
   EXPECT_FALSE(unpack_template(bomb).has_value());
@@ -380,7 +380,7 @@ TEST(Blobs, RefuseMoreThanTheFormatAllows) {
   EXPECT_LT(test::allocation_peak(), kMi);
 }
 
-TEST(ByteReader, PassesOverAsManyNumbersAsItIsTold) {
+TEST(ByteReader, SkipsGivenNumberOfVarints) {
   Dice dice(12);
   for (std::size_t n = 0; n < 300; ++n) {
     ByteWriter out;
@@ -397,9 +397,9 @@ TEST(ByteReader, PassesOverAsManyNumbersAsItIsTold) {
   }
 }
 
-TEST(StepOutline, SaysWhatTheWholeStepSays) {
+TEST(StepOutline, MatchesFullyDecodedStep) {
   Dice dice(11);
-  StepOutline outline;  // refilled
+  StepOutline outline;  // reused
   for (int round = 0; round < 300; ++round) {
     const GraphTemplate graph = test::random_template(dice, {});
     const Step step = test::random_step(dice, graph);
@@ -433,21 +433,21 @@ TEST(StepOutline, SaysWhatTheWholeStepSays) {
   }
 }
 
-// Lists as sets: of the numbers below a limit, each once.
-TEST(StepOutline, KnowsListsAsSets) {
+// Lists as sets: each distinct number below a limit.
+TEST(StepOutline, ReadsListsAsSets) {
   Dice dice(13);
-  StepOutline outline;  // refilled
+  StepOutline outline;  // reused
   std::uint64_t kept = 0;
   for (int round = 0; round < 300; ++round) {
     const GraphTemplate graph = test::random_template(dice, {});
     Step step = test::random_step(dice, graph);
-    for (SlotValues& slot : step.slots) {  // what a list of experts looks like
+    for (SlotValues& slot : step.slots) {  // like a list of experts
       if (dice.one_in(3)) continue;
       slot.ints.clear();
       for (std::size_t n = dice.size(30); n > 0; --n)
         slot.ints.push_back(static_cast<std::int64_t>(dice.below(300)) - 10);
     }
-    std::vector<std::uint32_t> limits;  // of some, perhaps of fewer than there are
+    std::vector<std::uint32_t> limits;  // of some lists, perhaps fewer than there are
     for (std::size_t n = dice.size(step.slots.size()); n > 0; --n)
       limits.push_back(dice.one_in(3) ? 0 : 1 + static_cast<std::uint32_t>(dice.below(512)));
     const Blob blob = pack_step(step).value();
@@ -474,8 +474,8 @@ TEST(StepOutline, KnowsListsAsSets) {
   EXPECT_GT(kept, 500U);
 }
 
-// What the whole step's decoder refuses before it comes to the statistics, this refuses.
-TEST(StepOutline, RefusesDamage) {
+// Rejects everything that the full decoder rejects before it reaches the statistics.
+TEST(StepOutline, RejectsDamagedSteps) {
   Dice dice(12);
   StepOutline outline;
   for (int round = 0; round < 2000; ++round) {

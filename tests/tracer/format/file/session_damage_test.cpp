@@ -1,4 +1,4 @@
-// Damaged files: what is whole is read, what is not is said, nothing is invented.
+// Damaged files: intact rows are read, damaged rows are reported, and no wrong row is returned.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -33,7 +33,7 @@ void store(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Runs SQL on a file as anybody could.
+// Runs SQL on a file, as another program could.
 void run_sql(const fs::path& file, const std::string& sql) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &db), SQLITE_OK);
@@ -46,7 +46,7 @@ struct Tally {
   std::size_t opened = 0, rows = 0, errors = 0, told = 0;
 };
 
-// Every row of a damaged copy of `original` is either what it was or an error.
+// Each row of a damaged copy of `original` is either unchanged or an error.
 void expect_nothing_invented(const fs::path& file, const RandomSession& original, Tally& tally) {
   const auto reader = SessionReader::open(file);
   if (!reader) return;
@@ -79,7 +79,7 @@ void expect_nothing_invented(const fs::path& file, const RandomSession& original
   }
 }
 
-TEST(DamagedSession, NeverGivesWrongRows) {
+TEST(DamagedSession, NeverReturnsWrongRows) {
   TempFolder folder;
   const RandomSession original = random_session(11, {3, 30, 20, 4, 120, 100});
   ASSERT_TRUE(write_session(folder / "whole.ttrace", original).has_value());
@@ -101,13 +101,13 @@ TEST(DamagedSession, NeverGivesWrongRows) {
     tally.told += !problems || !problems->empty();
   }
   std::printf(
-      "300 files with flipped bits: %zu opened, %zu rows right, %zu rows refused, %zu told\n",
+      "300 files with flipped bits: %zu opened, %zu rows right, %zu rows rejected, %zu reported\n",
       tally.opened, tally.rows, tally.errors, tally.told);
   EXPECT_GT(tally.opened, 250u);
   EXPECT_GT(tally.rows, 5 * tally.errors);
 }
 
-TEST(DamagedSession, OpensATruncatedFileUpToItsEnd) {
+TEST(DamagedSession, ReadsTruncatedFileUpToItsEnd) {
   TempFolder folder;
   const RandomSession original = random_session(12, {2, 30, 20, 4, 300, 300});
   ASSERT_TRUE(write_session(folder / "whole.ttrace", original).has_value());
@@ -118,7 +118,7 @@ TEST(DamagedSession, OpensATruncatedFileUpToItsEnd) {
     store(file, whole.substr(0, whole.size() * tenths / 10));
     const auto reader = SessionReader::open(file);
     ASSERT_TRUE(reader.has_value()) << reader.error().message;
-    EXPECT_EQ(reader->step_count().value(), 300u);  // the end of the session had said so
+    EXPECT_EQ(reader->step_count().value(), 300u);  // stored at the end of the session
     std::vector<Step> steps;
     const auto done = reader->for_each_step(StepId{0}, 300, [&](const Step& step) {
       steps.push_back(step);
@@ -139,7 +139,7 @@ TEST(DamagedSession, OpensATruncatedFileUpToItsEnd) {
   }
 }
 
-// What can be read before the first damaged row is a session of its own.
+// The rows before the first damaged one form a valid session.
 void expect_ends_at_damage(const fs::path& file, const RandomSession& original, Tally& tally) {
   auto reader = SessionReader::open(file);
   if (!reader) return;
@@ -150,7 +150,7 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   const auto all_faults = reader->for_each_faults(
       StepId{0}, UINT32_MAX, [&](const StepFaults&) { return ++readable > 0; });
   const auto ended = reader->end_at_damage();
-  if (!ended) {  // nothing is whole
+  if (!ended) {  // no part is intact
     EXPECT_EQ(ended.error().kind, Kind::Damaged);
     EXPECT_EQ(reader->end_at_damage().error().kind, Kind::Damaged);
     ++tally.errors;
@@ -205,7 +205,7 @@ void expect_ends_at_damage(const fs::path& file, const RandomSession& original, 
   tally.rows += steps;
 }
 
-TEST(DamagedSession, EndsBeforeItsDamage) {
+TEST(DamagedSession, EndsBeforeFirstDamagedRow) {
   TempFolder folder;
   const RandomSession original = random_session(12, {3, 30, 20, 4, 300, 300});
   ASSERT_TRUE(write_session(folder / "whole.ttrace", original).has_value());
@@ -227,15 +227,15 @@ TEST(DamagedSession, EndsBeforeItsDamage) {
     expect_ends_at_damage(file, original, tally);
   }
   std::printf(
-      "300 damaged files: %zu end before it, after %zu steps in all; of %zu nothing is whole\n",
+      "300 damaged files: %zu end before it, after %zu steps in total; %zu have no intact part\n",
       tally.told, tally.rows, tally.errors);
   EXPECT_LT(tally.errors, 100u);
   EXPECT_GT(tally.told, 150u);
   EXPECT_GT(tally.rows, 50 * tally.told);
 }
 
-// Such a page is refused when it comes into SQLite's cache, and read when it is there.
-TEST(DamagedSession, EndsBeforeACellThatPointsOutOfItsPage) {
+// SQLite rejects such a page when it loads it into its cache, but reads it if already cached.
+TEST(DamagedSession, EndsBeforeCellThatPointsOutOfPage) {
   constexpr std::size_t kPage = 4096, kFirstCell = 8;
   constexpr char kLeaf = 0x0D;
   TempFolder folder;
@@ -254,8 +254,8 @@ TEST(DamagedSession, EndsBeforeACellThatPointsOutOfItsPage) {
   EXPECT_GT(tally.told, 10U);
 }
 
-// In SQLite's own check as between the steps.
-TEST(DamagedSession, ACheckCanBeWithdrawn) {
+// Both in SQLite's own check and between the steps.
+TEST(DamagedSession, CheckCanBeCancelled) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   ASSERT_TRUE(write_session(file, random_session(13, {2, 30, 20, 4, 300, 300})).has_value());
@@ -267,13 +267,13 @@ TEST(DamagedSession, ACheckCanBeWithdrawn) {
     const auto problems = check_session(file, [&] { return ++asked != last; });
     ASSERT_FALSE(problems.has_value()) << last;
     EXPECT_EQ(problems.error().kind, Kind::Cancelled);
-    EXPECT_EQ(asked, last) << "it asked on";
+    EXPECT_EQ(asked, last) << "continued after the cancel";
   }
 }
 
-// Rows that somebody else's program changed or removed.
-// As the end of a session writes it, with a right checksum.
-TEST(DamagedSession, ATotalOfMoreThanThereIsEndsTheCheck) {
+// Totals as written at the end of a session, with a valid checksum, but larger than the number
+// of rows.
+TEST(DamagedSession, CheckEndsOnTooLargeTotal) {
   const TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   RandomSession session;
@@ -299,7 +299,7 @@ TEST(DamagedSession, ATotalOfMoreThanThereIsEndsTheCheck) {
   }
 }
 
-TEST(DamagedSession, NoticesRowsThatChanged) {
+TEST(DamagedSession, DetectsChangedRows) {
   const std::pair<const char*, const char*> cases[] = {
       {"UPDATE tt_step SET begin_ns = begin_ns + 1 WHERE id = 3", "step 3"},
       {"UPDATE tt_step SET phase = 'later' WHERE id = 3", "step 3"},
@@ -338,8 +338,8 @@ TEST(DamagedSession, NoticesRowsThatChanged) {
   }
 }
 
-// A template that is whole, but not the one that the steps were written for.
-TEST(DamagedSession, RefusesStepsThatDoNotFitTheirTemplate) {
+// An intact template, but not the one that the steps were written for.
+TEST(DamagedSession, RejectsStepsThatDoNotMatchTheirTemplate) {
   TempFolder folder;
   const RandomSession big = random_session(14, {1, 30, 40, 6, 20, 5});
   const RandomSession small = random_session(15, {1, 1, 1, 1, 1, 5});

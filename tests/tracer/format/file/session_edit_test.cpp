@@ -33,7 +33,7 @@ void expect_sound(const fs::path& file) {
   EXPECT_TRUE(problems->empty()) << problems->front();
 }
 
-// Runs SQL on a file, as somebody with another program could have done.
+// Runs SQL on a file, as another program could.
 void run_sql(const fs::path& file, const char* sql) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &db), SQLITE_OK);
@@ -42,7 +42,7 @@ void run_sql(const fs::path& file, const char* sql) {
   sqlite3_close(db);
 }
 
-// A session that is being recorded by this process.
+// A session that this process is recording.
 struct Recording {
   Recording() {
     auto made = SessionWriter::create(path, test::SmallSession::small_info());
@@ -75,7 +75,7 @@ struct Recording {
   std::uint32_t steps = 0;
 };
 
-TEST(SessionEdit, ATitleIsWrittenIntoTheFileAndNothingElse) {
+TEST(SessionEdit, RenameChangesOnlyTitle) {
   const test::SmallSession session({test::small_step(0)});
   SessionInfo before = session.reader().info().value();
   for (const std::string title : {"Ein Titel: ü \U0001F600", "", "x"}) {
@@ -87,25 +87,25 @@ TEST(SessionEdit, ATitleIsWrittenIntoTheFileAndNothingElse) {
   }
 }
 
-TEST(SessionEdit, WhatIsBeingRecordedIsNotChanged) {
+TEST(SessionEdit, RejectsChangesToRunningSession) {
   Recording recording;
   for (const auto& done :
        {rename_session(recording.path, "other"), settle_session(recording.path)}) {
     ASSERT_FALSE(done.has_value());
     EXPECT_EQ(done.error().kind, Kind::Running) << done.error().message;
   }
-  recording.add_step();  // and the writer was not disturbed
+  recording.add_step();  // the writer was not disturbed
   recording.finish();
   EXPECT_TRUE(rename_session(recording.path, "other").has_value());
   EXPECT_EQ(SessionReader::open(recording.path)->info()->title, "other");
 }
 
-TEST(SessionEdit, ACopyOfARunningSessionIsWholeAndNobodyWaits) {
+TEST(SessionEdit, CopyOfRunningSessionIsCompleteAndBlocksNoWriter) {
   Recording recording;
   const fs::path copy = recording.folder / "copy.ttrace";
   std::uint32_t in_between = 0;
   ASSERT_TRUE(copy_session(recording.path, copy, [&](std::uint64_t) {
-                recording.add_step();  // would wait for ever if it had to
+                recording.add_step();  // would wait forever if the copy blocked it
                 ++in_between;
                 return std::expected<void, TraceError>();
               }).has_value());
@@ -123,7 +123,7 @@ TEST(SessionEdit, ACopyOfARunningSessionIsWholeAndNobodyWaits) {
   EXPECT_EQ(SessionReader::open(recording.path)->step_count(), recording.steps);
 }
 
-TEST(SessionEdit, CopiesOfALongRunningSessionAreEachOneMoment) {
+TEST(SessionEdit, CopiesOfLongRunningSessionAreConsistentSnapshots) {
   Recording recording;
   for (int i = 0; i < 300; ++i) recording.add_step();
   std::jthread writing([&](const std::stop_token& stop) {
@@ -141,7 +141,7 @@ TEST(SessionEdit, CopiesOfALongRunningSessionAreEachOneMoment) {
   }
 }
 
-TEST(SessionEdit, ACopyThatIsStoppedLeavesNothing) {
+TEST(SessionEdit, CancelledCopyLeavesNoFile) {
   Recording recording;
   const fs::path copy = recording.folder / "copy.ttrace";
   // Large enough to be copied in several parts.
@@ -168,7 +168,7 @@ TEST(SessionEdit, ACopyThatIsStoppedLeavesNothing) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("copy")) << entry.path();
 }
 
-TEST(SessionEdit, AFileOfAReaderThatStayedBecomesOneAgain) {
+TEST(SessionEdit, SettleMergesWalLeftByReader) {
   Recording recording;
   {
     const auto reader = SessionReader::open(recording.path);
@@ -184,11 +184,11 @@ TEST(SessionEdit, AFileOfAReaderThatStayedBecomesOneAgain) {
   expect_sound(recording.path);
 }
 
-TEST(SessionEdit, AFileFromElsewhereGetsTheIdOfHere) {
+TEST(SessionEdit, AdoptSetsIdOfImportedFile) {
   const test::SmallSession session({test::small_step(0)});
   const std::string before = bytes_of(session.path);
   ASSERT_TRUE(adopt_session(session.path, "small").has_value());
-  EXPECT_EQ(bytes_of(session.path), before);  // it was as it should be
+  EXPECT_EQ(bytes_of(session.path), before);  // unchanged: the id was already right
 
   ASSERT_TRUE(adopt_session(session.path, "small-2").has_value());
   EXPECT_EQ(session.reader().info()->id, "small-2");
@@ -204,18 +204,18 @@ TEST(SessionEdit, AFileFromElsewhereGetsTheIdOfHere) {
   expect_sound(copy);
 }
 
-TEST(SessionEdit, WhatOthersPutIntoAFileIsNotRun) {
+TEST(SessionEdit, ForeignTriggersDoNotRun) {
   const test::SmallSession session({test::small_step(0)});
   run_sql(session.path,
           "CREATE TABLE mine(x); CREATE INDEX my_index ON tt_token(id);"
           "CREATE TRIGGER t AFTER INSERT ON tt_meta BEGIN DELETE FROM tt_step; END");
-  expect_sound(session.path);  // a table and an index of somebody's do no harm
+  expect_sound(session.path);  // a foreign table and index are harmless
   ASSERT_TRUE(rename_session(session.path, "new").has_value());
   EXPECT_EQ(session.reader().info()->title, "new");
   EXPECT_TRUE(session.reader().step(StepId{0}).has_value());
 }
 
-TEST(SessionEdit, ATableThatIsNotOursIsFound) {
+TEST(SessionEdit, CheckDetectsReplacedTables) {
   struct Case {
     const char* name;
     const char* sql;

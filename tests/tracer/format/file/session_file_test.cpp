@@ -1,4 +1,4 @@
-// The session file as writer, reader and plain SQLite see it.
+// The session file as seen by writer, reader and plain SQLite.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ using test::TempFolder;
 using test::write_session;
 using Kind = TraceError::Kind;
 
-// What the sqlite3 program says: a second opinion that shares no code with ours.
+// The output of the sqlite3 program, which shares no code with ours.
 std::string ask_sqlite(const fs::path& file, const std::string& sql) {
   const std::string command = "sqlite3 -readonly '" + file.string() + "' \"" + sql + "\" 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
@@ -45,7 +45,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-TEST(SessionFile, GivesBackAnySessionExactly) {
+TEST(SessionFile, RoundTripsAnySession) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     TempFolder folder;
@@ -59,7 +59,7 @@ TEST(SessionFile, GivesBackAnySessionExactly) {
   }
 }
 
-TEST(SessionFile, GivesBackAnEmptySession) {
+TEST(SessionFile, RoundTripsEmptySession) {
   TempFolder folder;
   RandomSession session = random_session(0, {0, 0, 0, 0, 0, 0});
   session.info.facts.clear();
@@ -69,7 +69,7 @@ TEST(SessionFile, GivesBackAnEmptySession) {
   EXPECT_EQ(check_session(folder / "s.ttrace").value(), std::vector<std::string>{});
 }
 
-TEST(SessionFile, IsOneFileWhenFinished) {
+TEST(SessionFile, IsSingleFileWhenFinished) {
   TempFolder folder;
   ASSERT_TRUE(write_session(folder / "s.ttrace", random_session(1)).has_value());
   EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"s.ttrace"});
@@ -112,9 +112,9 @@ TEST(SessionFile, AnswersPlainSql) {
             std::format("{:016x}\n", s.templates[0].fingerprint));
 }
 
-TEST(SessionFile, TakesAtMostTwoBytesPerAccess) {
-  // The tinyllama shape: a decode of 380 ops and 1,250 accesses; the graph
-  // changes when the KV window grows by 256.
+TEST(SessionFile, UsesAtMostTwoBytesPerAccess) {
+  // The tinyllama shape: a decode has 380 ops and 1,250 accesses; the graph changes each time
+  // the KV window grows by 256.
   constexpr std::size_t kOps = 380, kAccesses = 1250, kSteps = 512;
   Dice dice(1);
   GraphTemplate graph;
@@ -188,7 +188,7 @@ TEST(SessionFile, TakesAtMostTwoBytesPerAccess) {
   EXPECT_LE(each, 2.0);
 }
 
-TEST(SessionFile, TakesAnyFileName) {
+TEST(SessionFile, AcceptsAnyFileName) {
   TempFolder folder;
   const RandomSession session = random_session(4);
   for (const char* name : {"a b.ttrace", "50%41?x=1#y.ttrace", "\xC3\xA4'\".ttrace"}) {
@@ -207,14 +207,14 @@ TEST(SessionWriter, NeverReplacesAFile) {
   EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"s.ttrace"});
 }
 
-TEST(SessionWriter, SaysThatTheFolderIsMissing) {
+TEST(SessionWriter, ReportsMissingFolder) {
   TempFolder folder;
   const auto writer = SessionWriter::create(folder / "no/s.ttrace", random_session(1).info);
   ASSERT_FALSE(writer.has_value());
   EXPECT_EQ(writer.error().kind, Kind::NotFound) << writer.error().message;
 }
 
-TEST(SessionReader, TellsTheEndFromAHole) {
+TEST(SessionReader, DistinguishesEndFromMissingStep) {
   TempFolder folder;
   const RandomSession session = random_session(6);
   ASSERT_TRUE(write_session(folder / "s.ttrace", session).has_value());
@@ -236,7 +236,7 @@ TEST(SessionReader, TellsTheEndFromAHole) {
   EXPECT_EQ(seen, (std::vector{n - 3, n - 2}));
 }
 
-TEST(SessionReader, TakesNoStepThatIsBeingWrittenForAHole) {
+TEST(SessionReader, IsNotConfusedByConcurrentWrites) {
   TempFolder folder;
   constexpr std::uint32_t kSteps = 4000;
   const RandomSession session = random_session(6);
@@ -251,7 +251,7 @@ TEST(SessionReader, TakesNoStepThatIsBeingWrittenForAHole) {
   });
   const auto reader = SessionReader::open(folder / "s.ttrace");
   ASSERT_TRUE(reader.has_value());
-  // The end is reached again and again while it moves.
+  // Reaches the end repeatedly while the writer moves it.
   std::uint32_t at = 0;
   while (at < kSteps) {
     const auto steps = reader->for_each_step(StepId{at}, UINT32_MAX, [&](const Step& step) {
@@ -262,7 +262,7 @@ TEST(SessionReader, TakesNoStepThatIsBeingWrittenForAHole) {
   }
 }
 
-// A finished session whose header says `version` or another application.
+// A finished session with another `version` or application id in its header.
 std::string session_bytes(std::size_t at, std::uint32_t value) {
   TempFolder folder;
   EXPECT_TRUE(write_session(folder / "s.ttrace", random_session(2)).has_value());
@@ -272,7 +272,7 @@ std::string session_bytes(std::size_t at, std::uint32_t value) {
   return bytes;
 }
 
-TEST(SessionReader, OpensOnlySessionsItUnderstands) {
+TEST(SessionReader, OpensOnlySupportedVersions) {
   constexpr std::size_t kVersion = 60, kApplication = 68;
   const struct {
     const char* name;
@@ -303,8 +303,8 @@ TEST(SessionReader, OpensOnlySessionsItUnderstands) {
             std::string::npos);
 }
 
-// A recording was killed, and its file removed without the -wal beside it.
-TEST(SessionFile, IsNotMixedWithWhatAnOldOneOfItsNameLeft) {
+// A recording was killed, and its file was removed without its -wal.
+TEST(SessionFile, IgnoresWalOfRemovedFileWithSameName) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace", wal = folder / "s.ttrace-wal", kept = folder / "kept";
   const RandomSession old = random_session(5), fresh = random_session(6);

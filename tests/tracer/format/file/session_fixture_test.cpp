@@ -1,5 +1,5 @@
-// One small session of every released format version stays in tests/data and is
-// opened for ever. UPDATE_GOLDEN=1 rewrites the text beside it, never the file.
+// tests/data has one small session of every released format version, which must remain
+// readable. UPDATE_GOLDEN=1 rewrites the text files beside them, never the sessions.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const fs::path kData = in_tree("tests/data");
 
-// Bytes that are no plain ASCII as \xNN.
+// Escapes bytes other than printable ASCII as \xNN.
 std::string quoted(const std::string& s) {
   std::string out = "\"";
   for (const char c : s) {
@@ -123,13 +123,9 @@ void expect_golden(const char* session, const char* text) {
   EXPECT_EQ(check_session(kData / session).value(), std::vector<std::string>{});
 }
 
-TEST(ReleasedFormat, Version1IsReadForEver) {
-  expect_golden("session-v1.ttrace", "session-v1.txt");
-}
+TEST(ReleasedFormat, ReadsVersion1) { expect_golden("session-v1.ttrace", "session-v1.txt"); }
 
-TEST(ReleasedFormat, Version2IsReadForEver) {
-  expect_golden("session-v2.ttrace", "session-v2.txt");
-}
+TEST(ReleasedFormat, ReadsVersion2) { expect_golden("session-v2.ttrace", "session-v2.txt"); }
 
 }  // namespace
 }  // namespace tt

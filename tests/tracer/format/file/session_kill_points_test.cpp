@@ -1,5 +1,4 @@
-// A recording, its end and its recovery, killed before each change that they make to a file:
-// no moment is left out.
+// A recording, its end and its recovery, killed before each single change of a file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a child tells, readable after its death.
+// Progress that a child reports, readable after its death.
 struct Told {
   std::atomic<bool> created{false};
   std::atomic<std::uint32_t> committed{0};  // steps
@@ -30,7 +29,7 @@ struct Told {
   std::atomic<bool> finishing{false}, finished{false};
 };
 
-// Changes of a child: how many there are, and how many before the end of its session began.
+// The number of file changes of a child: in total, and before finishing began.
 struct Moments {
   std::uint64_t all = 0, before_end = 0;
 };
@@ -78,7 +77,7 @@ Moments moments_of(const RandomSession& session) {
   return {.all = *all, .before_end = told->changes};
 }
 
-// Records until the nth change.
+// Records a session and is killed at the nth change.
 void die_at(std::uint64_t nth, Torn torn, const fs::path& file, const RandomSession& session,
             Told& told) {
   ChildProcess child([&] {
@@ -95,7 +94,7 @@ std::set<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// The file is one whole session, of which at most the step in flight is missing.
+// The file is a complete session that lacks at most the step in flight.
 void expect_whole(const fs::path& file, const RandomSession& session, const Told& told) {
   ASSERT_EQ(check_session(file).value(), std::vector<std::string>{});
   const auto read = read_session(file);
@@ -116,8 +115,8 @@ void expect_whole(const fs::path& file, const RandomSession& session, const Told
   }
 }
 
-// As the next start does. What a recording that was not yet there left goes later: it could be
-// one that is just being made.
+// Recovers as the next start does. Files of a recording that had no final name yet are removed
+// only when they are old, as another process might be creating them.
 void expect_recovered(const fs::path& folder, const RandomSession& session, const Told& told) {
   const fs::path file = folder / "s.ttrace";
   ASSERT_TRUE(recover_sessions(folder).has_value());
@@ -133,7 +132,7 @@ void expect_recovered(const fs::path& folder, const RandomSession& session, cons
   EXPECT_EQ(names_in(folder), std::set<std::string>{});
 }
 
-TEST(KillPoints, BeforeEachChangeOfARecordingAndItsEnd) {
+TEST(KillPoints, BeforeEachChangeOfRecordingAndFinish) {
   const RandomSession session = some_session();
   ASSERT_GE(session.steps.size(), 4U);
   const Moments moments = moments_of(session);
@@ -160,11 +159,11 @@ TEST(KillPoints, BeforeEachChangeOfARecordingAndItsEnd) {
   EXPECT_GT(unborn, 4);
 }
 
-TEST(KillPoints, BeforeEachChangeOfARecovery) {
+TEST(KillPoints, BeforeEachChangeOfRecovery) {
   const RandomSession session = some_session();
   const Moments moments = moments_of(session);
   int kills = 0;
-  // In the middle of the steps, and all over the end.
+  // In the middle of the steps, and throughout finish().
   std::vector<std::uint64_t> firsts = {moments.before_end / 2};
   for (std::uint64_t nth = moments.before_end + 1; nth <= moments.all; nth += 3)
     firsts.push_back(nth);

@@ -1,4 +1,4 @@
-// A writer that is killed at any moment, and a disk that becomes full.
+// A writer that is killed at any moment, and a full disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -27,17 +27,17 @@ using test::SmallDisk;
 using test::TempFolder;
 using Kind = TraceError::Kind;
 
-// What a child tells, readable after its death.
+// Progress that a child reports, readable after its death.
 struct Told {
   std::atomic<std::uint32_t> handed_over{0};  // add_step() was called
-  std::atomic<std::uint32_t> committed{0};    // commit() came back
+  std::atomic<std::uint32_t> committed{0};    // commit() returned
   std::atomic<bool> created{false};
   char message[400] = "";
 };
 
 using SharedTold = test::Shared<Told>;
 
-// Writes the steps of `session` over and over until something ends it.
+// Writes the steps of `session` repeatedly until an error ends it.
 TraceError write_for_ever(const fs::path& file, const RandomSession& session,
                           std::uint32_t steps_per_commit, Told& told,
                           std::unique_ptr<SessionWriter>& writer) {
@@ -61,7 +61,7 @@ TraceError write_for_ever(const fs::path& file, const RandomSession& session,
   }
 }
 
-// The steps of `file`, each of which must be right. -1: it does not read.
+// Returns the number of steps in `file`; -1 if it is unreadable or any step differs.
 int count_right_steps(const fs::path& file, const RandomSession& session) {
   const auto reader = SessionReader::open(file);
   if (!reader) return -1;
@@ -76,7 +76,7 @@ int count_right_steps(const fs::path& file, const RandomSession& session) {
   return done ? n : -1;
 }
 
-TEST(KilledWriter, LosesAtMostWhatWasNotCommitted) {
+TEST(KilledWriter, LosesAtMostUncommittedSteps) {
   constexpr int kKills = 200;
   const RandomSession session = random_session(41, {2, 60, 300, 4, 40, 50});
   int worst[] = {0, 0}, unborn = 0;
@@ -94,7 +94,7 @@ TEST(KilledWriter, LosesAtMostWhatWasNotCommitted) {
       write_for_ever(file, session, steps_per_commit, *told.operator->(), writer);
       return 1;
     });
-    // Every tenth dies while the file is being made, the others at any moment after.
+    // Every tenth is killed while the file is created, the others at any later moment.
     if (kill % 10 != 0)
       while (!told->created) usleep(100);
     usleep(static_cast<useconds_t>(dice.below(kill % 10 == 0 ? 8'000 : 30'000)));
@@ -105,7 +105,7 @@ TEST(KilledWriter, LosesAtMostWhatWasNotCommitted) {
       EXPECT_FALSE(told->created);
       continue;
     }
-    // As the next start does: look (a browser may be quicker), recover, check.
+    // Like the next start: read (a browser may come first), recover, check.
     ASSERT_GE(count_right_steps(file, session), static_cast<int>(told->committed));
     const auto recovered = recover_sessions(folder.path());
     ASSERT_TRUE(recovered.has_value());
@@ -130,7 +130,7 @@ TEST(KilledWriter, LosesAtMostWhatWasNotCommitted) {
 // ---------------------------------------------------------------------------
 // Full disk
 
-// The other way to be out of room, which needs no power: no file over 1 MiB.
+// Another way to run out of space, which needs no privileges: a file size limit of 1 MiB.
 void limit_file_size() {
   const rlimit limit{1 << 20, 1 << 20};
   setrlimit(RLIMIT_FSIZE, &limit);
@@ -139,8 +139,8 @@ void limit_file_size() {
 
 enum class FullBy { Disk, FileSizeLimit };
 
-// Records until there is no room, ends the session, and looks. 0: all is well;
-// what is not stands in told.message.
+// Records until there is no space, ends the session, and checks it. Returns 0 on success; a
+// failure is described in `message`.
 int record_until_full(const fs::path& folder, FullBy by, Told& told) {
   const auto fail = [&](const char* what, const std::string& detail = "") {
     snprintf(told.message, sizeof told.message, "%s: %s", what, detail.c_str());
@@ -193,14 +193,14 @@ void expect_to_end_well(const fs::path& folder, FullBy by) {
   std::printf("%s\n", told->message);
 }
 
-TEST(FullDisk, EndsTheRecordingAndLosesNothingCommitted) {
+TEST(FullDisk, EndsRecordingAndKeepsCommittedSteps) {
   const SmallDisk disk(1);
   ASSERT_EQ(disk.problem(), "");
   expect_to_end_well(disk.path(), FullBy::Disk);
 }
 
-// What was kept for the end of a recording serves the recovery of one that had no end.
-TEST(FullDisk, HasRoomForTheRecoveryOfAKilledRecording) {
+// The space reserved for the end of a recording is used to recover a killed recording.
+TEST(FullDisk, RecoversKilledRecordingFromReservedSpace) {
   const SmallDisk disk(1);
   ASSERT_EQ(disk.problem(), "");
   const fs::path file = disk / "s.ttrace";
@@ -233,12 +233,12 @@ TEST(FullDisk, HasRoomForTheRecoveryOfAKilledRecording) {
     EXPECT_FALSE(fs::exists(file.string() + suffix)) << suffix;
 }
 
-TEST(FileSizeLimit, EndsTheRecordingAndLosesNothingCommitted) {
+TEST(FileSizeLimit, EndsRecordingAndKeepsCommittedSteps) {
   const TempFolder folder;
   expect_to_end_well(folder.path(), FullBy::FileSizeLimit);
 }
 
-TEST(FullDisk, RefusesANewSessionAndLeavesNothing) {
+TEST(FullDisk, RejectsNewSessionAndLeavesNoFile) {
   TempFolder folder;
   ChildProcess child([&] {
     const rlimit limit{8192, 8192};

@@ -1,4 +1,4 @@
-// A session that is being written: who may read it, and who may take it over.
+// A session that is being written: concurrent readers, and recovery by other processes.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ std::unique_ptr<SessionWriter> begin(const fs::path& file, const RandomSession& 
   return std::move(*writer);
 }
 
-// Reads while `file` grows until it is finished. Empty: every row was right.
+// Reads while `file` grows until it is finished. Returns an empty string if every row was right.
 std::string watch(const fs::path& file, const RandomSession& expected, std::uint32_t& looks) {
   std::uint32_t last = 0;
   auto reader = SessionReader::open(file);
@@ -58,7 +58,7 @@ std::string watch(const fs::path& file, const RandomSession& expected, std::uint
   }
 }
 
-TEST(RunningSession, IsReadWhileItIsWritten) {
+TEST(RunningSession, IsReadableDuringWrite) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(21, {3, 30, 20, 4, 800, 10});
@@ -90,9 +90,8 @@ TEST(RunningSession, IsReadWhileItIsWritten) {
   EXPECT_EQ(check_session(file).value(), std::vector<std::string>{});
 }
 
-// Rows come from a snapshot of the file; what a writer has added when it ends is
-// no hole.
-TEST(RunningSession, GrowsWhileItsRowsAreRead) {
+// Rows come from a snapshot of the file. Rows that a writer added later do not count as missing.
+TEST(RunningSession, GrowsWhileRowsAreRead) {
   TempFolder folder;
   const RandomSession session = random_session(23);
   auto writer = begin(folder / "s.ttrace", session);
@@ -120,8 +119,8 @@ TEST(RunningSession, GrowsWhileItsRowsAreRead) {
   EXPECT_EQ(seen.size(), session.steps.size());
 }
 
-// Steps and their faults come between any two of its questions.
-TEST(RunningSession, IsSoundWhileItGrows) {
+// Steps and their faults are added between any two queries of the check.
+TEST(RunningSession, PassesCheckWhileItGrows) {
   TempFolder folder;
   const RandomSession session = random_session(12, {3, 30, 20, 4, 300, 300});
   auto writer = begin(folder / "s.ttrace", session);
@@ -154,7 +153,7 @@ TEST(RunningSession, IsSoundWhileItGrows) {
   EXPECT_GT(checks, 1U);
 }
 
-TEST(RunningSession, ShowsOnlyWhatWasCommitted) {
+TEST(RunningSession, ShowsOnlyCommittedRows) {
   TempFolder folder;
   const RandomSession session = random_session(22);
   auto writer = begin(folder / "s.ttrace", session);
@@ -171,7 +170,7 @@ TEST(RunningSession, ShowsOnlyWhatWasCommitted) {
   EXPECT_GT(writer->bytes_written(), 4096u);
 }
 
-TEST(RunningSession, FinishesBesideAReaderAndIsTidiedLater) {
+TEST(RunningSession, FinishesBesideReaderAndMergesWalLater) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(23);
@@ -195,7 +194,7 @@ TEST(RunningSession, FinishesBesideAReaderAndIsTidiedLater) {
 // ---------------------------------------------------------------------------
 // Recovery
 
-TEST(Recovery, LeavesALiveWriterAlone) {
+TEST(Recovery, IgnoresSessionsOfLiveWriters) {
   TempFolder folder;
   const RandomSession session = random_session(24);
   auto writer = begin(folder / "here.ttrace", session);
@@ -233,8 +232,8 @@ TEST(Recovery, LeavesALiveWriterAlone) {
   EXPECT_TRUE(recover_sessions(folder.path())->empty());
 }
 
-// A session whose rows could not be counted is none that is done with 0 of them.
-TEST(Recovery, WritesTheTotalsThatTheEndCouldNot) {
+// A session whose rows cannot be counted must not be marked as done with 0 of them.
+TEST(Recovery, WritesTotalsMissingFromFailedFinish) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(33);
@@ -258,7 +257,7 @@ TEST(Recovery, WritesTheTotalsThatTheEndCouldNot) {
   EXPECT_EQ(reader->token_count().value(), session.tokens.size());
 }
 
-TEST(Recovery, TakesAWriterThatGaveUpForDead) {
+TEST(Recovery, RecoversSessionOfDestroyedWriter) {
   TempFolder folder;
   const RandomSession session = random_session(25);
   {
@@ -270,8 +269,8 @@ TEST(Recovery, TakesAWriterThatGaveUpForDead) {
   EXPECT_EQ(SessionReader::open(folder / "s.ttrace")->info()->state, SessionState::Recovered);
 }
 
-// As seen from another container, where the owner's process id means nothing.
-TEST(Recovery, TrustsLocksMoreThanProcessIds) {
+// As seen from another container, where the owner's process id is meaningless.
+TEST(Recovery, TrustsLocksOverProcessIds) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(26);
@@ -285,11 +284,11 @@ TEST(Recovery, TrustsLocksMoreThanProcessIds) {
   ChildProcess other([&] { return recover_sessions(folder.path())->empty() ? 0 : 1; });
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(SessionReader::open(file)->info()->state, SessionState::Running);
-  EXPECT_TRUE(fs::exists(folder / "s.ttrace-reserve")) << "the room that its end may need";
+  EXPECT_TRUE(fs::exists(folder / "s.ttrace-reserve")) << "space that finish() may need";
   ASSERT_TRUE(add_all(*writer, session).has_value());
 }
 
-TEST(Recovery, LeavesWhatIsNoSessionAsItIs) {
+TEST(Recovery, IgnoresOtherFiles) {
   TempFolder folder;
   std::ofstream(folder / "text.ttrace") << "not a session";
   std::ofstream(folder / "notes.txt") << "mine";
@@ -306,9 +305,9 @@ TEST(Recovery, LeavesWhatIsNoSessionAsItIs) {
 }
 
 // ---------------------------------------------------------------------------
-// Folders that cannot be written
+// Read-only folders
 
-// Runs `body` where `folder` and its files cannot be written.
+// Runs `body` with `folder` and its files read-only.
 template <class Body>
 int run_read_only(const fs::path& folder, Body body) {
   for (const auto& entry : fs::directory_iterator(folder))
@@ -323,7 +322,7 @@ int run_read_only(const fs::path& folder, Body body) {
   return status;
 }
 
-TEST(ReadOnlyFolder, LetsAFinishedSessionBeRead) {
+TEST(ReadOnlyFolder, FinishedSessionIsReadable) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(27);
@@ -333,8 +332,8 @@ TEST(ReadOnlyFolder, LetsAFinishedSessionBeRead) {
             0);
 }
 
-// In WAL mode still, because a reader had it open at the end.
-TEST(ReadOnlyFolder, LetsAWalFileWithoutAWalBeRead) {
+// Still in WAL mode, because a reader had it open when it was finished.
+TEST(ReadOnlyFolder, WalModeFileWithoutWalIsReadable) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(28);
@@ -352,7 +351,7 @@ TEST(ReadOnlyFolder, LetsAWalFileWithoutAWalBeRead) {
   EXPECT_EQ(run_read_only(folder.path(), readable), 0);
 }
 
-TEST(ReadOnlyFolder, LetsARunningSessionBeRead) {
+TEST(ReadOnlyFolder, RunningSessionIsReadable) {
   TempFolder folder;
   const fs::path file = folder / "s.ttrace";
   const RandomSession session = random_session(29);
@@ -369,8 +368,8 @@ TEST(ReadOnlyFolder, LetsARunningSessionBeRead) {
             0);
 }
 
-// A copy of what a killed writer left, without the -shm.
-TEST(ReadOnlyFolder, SaysWhatToDoAboutAnUnfinishedSession) {
+// A copy of a killed writer's files, without the -shm.
+TEST(ReadOnlyFolder, UnfinishedSessionErrorSaysWhatToDo) {
   TempFolder folder, copy;
   const RandomSession session = random_session(30);
   auto writer = begin(folder / "s.ttrace", session);
@@ -385,11 +384,11 @@ TEST(ReadOnlyFolder, SaysWhatToDoAboutAnUnfinishedSession) {
                             return reader.error().kind == Kind::ReadOnly ? 0 : 3;
                           }),
             0);
-  // Where it can be written, everything is there.
+  // In a writable folder everything is readable.
   EXPECT_EQ(SessionReader::open(copy / "s.ttrace")->step_count().value(), session.steps.size());
 }
 
-TEST(ReadOnlyFolder, CannotHoldANewSession) {
+TEST(ReadOnlyFolder, RejectsNewSession) {
   TempFolder folder;
   EXPECT_EQ(run_read_only(folder.path(),
                           [&] {
@@ -401,7 +400,7 @@ TEST(ReadOnlyFolder, CannotHoldANewSession) {
 }
 
 // ---------------------------------------------------------------------------
-// File systems on which WAL cannot work, played by a layer over the real one.
+// File systems that do not support WAL, simulated by a VFS shim.
 
 sqlite3_vfs* real_vfs = nullptr;
 sqlite3_io_methods poor_methods;
@@ -421,7 +420,7 @@ int poor_open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags
   return code;
 }
 
-TEST(FileSystemWithoutSharedMemory, IsRefusedWithWhatToDo) {
+TEST(FileSystemWithoutSharedMemory, ErrorSaysWhatToDo) {
   real_vfs = sqlite3_vfs_find(nullptr);
   sqlite3_vfs poor = *real_vfs;
   poor.zName = "poor";

@@ -1,7 +1,7 @@
-// Writes the small session that tests/data keeps one copy of per released
-// format version: write_session_fixture tests/data/session-v2.ttrace
+// Writes the small session of which tests/data has one copy per released format version:
+// write_session_fixture tests/data/session-v2.ttrace
 //
-// Run once, when a version is settled; a file that is there is never replaced.
+// Run once, when a version is final. Never replaces an existing file.
 #include <array>
 #include <cstdio>
 #include <limits>
@@ -68,7 +68,7 @@ Tensor plain(const char* name, const char* type, std::array<std::int64_t, 4> ne,
   return t;
 }
 
-// Token embedding, router, one expert matrix, and a view: one of everything.
+// Token embedding, router, one expert matrix, and a view: one of each kind.
 GraphTemplate small_graph(std::int64_t n_tokens) {
   GraphTemplate graph;
   graph.fingerprint = 0xFEEDFACE00000000u + static_cast<std::uint64_t>(n_tokens);
@@ -171,7 +171,7 @@ std::expected<void, TraceError> write_fixture(const char* path) {
   if (done) done = writer.add_tokens(tokens);
   for (const Step& s : steps)
     if (done) done = writer.add_step(s);
-  // In the experts, in the embedding, on the stack; then some that were only counted.
+  // In the experts, in the embedding, on the stack; the last step's faults are only counted.
   if (done)
     done = writer.add_faults(
         {.step = StepId{0},

@@ -1,5 +1,5 @@
-// What the inputs of recorded steps mean, told a second way: by the names that the library
-// gives most of them, and by the values that they had.
+// The meaning of inputs in recorded steps, verified by a second method: the names that the
+// library gives to most of them, and their values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tt::test {
 namespace {
 
-// Empty: the name does not tell.
+// The label that the name implies; null if it does not imply one.
 std::optional<InputLabel> named(std::string_view name) {
   if (name.ends_with("_tokens")) return InputLabel::TokenIds;
   if (name == "inp_pos") return InputLabel::RopePositions;
@@ -27,7 +27,7 @@ std::optional<InputLabel> named(std::string_view name) {
   return std::nullopt;
 }
 
-// `tokens`: those that the step evaluates.
+// `tokens`: the tokens that the step evaluates.
 int expect_list(std::string_view name, const std::vector<std::int64_t>& list,
                 const std::vector<Token>& tokens) {
   const auto of_tokens = [&](auto member) {
@@ -37,14 +37,14 @@ int expect_list(std::string_view name, const std::vector<std::int64_t>& list,
   };
   if (name == "inp_tokens") {
     EXPECT_EQ(list, of_tokens(&Token::id));
-  } else if (name == "inp_pos") {  // several sections: of text the first says it
+  } else if (name == "inp_pos") {  // several sections: for text, the first one is the position
     EXPECT_GE(list.size(), tokens.size());
     const auto end =
         list.begin() + static_cast<std::ptrdiff_t>(std::min(list.size(), tokens.size()));
     EXPECT_EQ(std::vector(list.begin(), end), of_tokens(&Token::position));
   } else if (name.ends_with("k_idxs")) {
     EXPECT_EQ(list.size(), tokens.size());
-    EXPECT_EQ(std::set(list.begin(), list.end()).size(), list.size()) << "two tokens in a cell";
+    EXPECT_EQ(std::set(list.begin(), list.end()).size(), list.size()) << "two tokens in one cell";
   } else if (name.ends_with("out_ids")) {
     EXPECT_FALSE(list.empty());
     for (const std::int64_t row : list) EXPECT_LT(row, static_cast<std::int64_t>(tokens.size()));
@@ -54,8 +54,8 @@ int expect_list(std::string_view name, const std::vector<std::int64_t>& list,
   return 1;
 }
 
-// Expects the labels of the inputs to be what their names say, and the lists of the steps to be
-// the session's tokens, positions, cells and rows. Gives how many it held against something.
+// The labels of inputs must match their names; the lists of steps must match the session's
+// tokens, positions, cells and rows. Returns the number of comparisons made.
 int expect_inputs_understood(const SessionReader& reader) {
   int checked = 0;
   for (const TemplateId id : reader.template_ids().value()) {
@@ -91,12 +91,12 @@ void expect_understood(const std::filesystem::path& model) {
   EXPECT_GT(expect_inputs_understood(run.reader()), 2);
 }
 
-TEST(InputLabels, AreWhatNamesAndValuesSay) {
+TEST(InputLabels, MatchNamesAndValues) {
   for (const modelgen::NamedShape& shape : modelgen::named_shapes()) {
-    if (shape.name == "tinyllama-1.1b") continue;  // `small`, but large
+    if (shape.name == "tinyllama-1.1b") continue;  // same kinds as `small`, but large
     expect_understood(generated_model({.shape = std::string(shape.name)}));
   }
-  // Sliding windows, hybrids, positions of several sections, several caches.
+  // Sliding windows, hybrid models, positions of several sections, several caches.
   for (const char* model : {"gemma3-dense", "jamba-dense", "qwen2vl-dense", "deepseek4-moe"})
     expect_understood(arch_model(model));
 }

@@ -17,7 +17,7 @@ using test::kF16;
 using test::kF32;
 using test::kI64;
 
-TEST(LayerOf, ReadsTheLayerWhereLlamaCppWritesIt) {
+TEST(LayerOf, ParsesLayerFromLlamaCppNames) {
   const std::pair<const char*, std::int32_t> cases[] = {
       {"blk.0.attn_q.weight", 0},
       {"blk.21.ffn_down_exps.weight", 21},
@@ -39,7 +39,7 @@ TEST(LayerOf, ReadsTheLayerWhereLlamaCppWritesIt) {
       {"CPU#ffn_moe_topk-6#0", 6},
       {"blk.2.attn_q.weight (transposed)", 2},
       {"blk.4.hc_attn_scale.weight (view)", 4},
-      // A number at the end that is no layer.
+      // A trailing number that is not a layer.
       {"leaf_7", -1},
       {"node_312", -1},
       {"node_312 (view)", -1},
@@ -58,10 +58,10 @@ TEST(LayerOf, ReadsTheLayerWhereLlamaCppWritesIt) {
   for (const auto& [name, layer] : cases) EXPECT_EQ(layer_of(name).v, layer) << name;
 }
 
-// tests/data/weight_names.tsv: every weight name of the architectures that
-// llama.cpp's own test-llama-archs writes (layer 0 stands for all), and of the
-// T5, BERT, RWKV, gemma3n and next-token-prediction families.
-TEST(Names, OfWeightsGiveLayerComponentAndRole) {
+// tests/data/weight_names.tsv: every weight name of the architectures that llama.cpp's own
+// test-llama-archs writes (layer 0 represents all layers), and of the T5, BERT, RWKV, gemma3n
+// and next-token-prediction families.
+TEST(Names, OfWeightsDetermineLayerComponentAndRole) {
   std::ifstream file(in_tree("tests/data/weight_names.tsv"));
   ASSERT_TRUE(file.is_open());
   int names = 0;
@@ -76,7 +76,7 @@ TEST(Names, OfWeightsGiveLayerComponentAndRole) {
   EXPECT_GT(names, 200);
 }
 
-TEST(Names, OfIntermediatesGiveComponentAndRole) {
+TEST(Names, OfIntermediatesDetermineComponentAndRole) {
   const std::tuple<const char*, Component, Role> cases[] = {
       {"inp_embd", Component::Embedding, Role::None},
       {"embd", Component::Embedding, Role::None},
@@ -129,8 +129,8 @@ TEST(Names, OfCachesAndInputsFollowTheKind) {
   EXPECT_EQ(role_of("attn_inp_kq_mask", TensorKind::Input), Role::None);
 }
 
-// Inputs as an older library names them: only their use tells them apart.
-TEST(LabelInputs, TellsInputsByWhatConsumesThem) {
+// Inputs as older library versions name them: only their consumers distinguish them.
+TEST(LabelInputs, LabelsInputsByTheirConsumers) {
   GraphMaker m;
   const TensorId tokens = m.input("leaf_1", {2});
   const TensorId positions = m.input("leaf_2", {2});
@@ -174,7 +174,7 @@ TEST(LabelInputs, TellsInputsByWhatConsumesThem) {
   EXPECT_EQ(label(table), "") << "not an input";
 }
 
-TEST(AssignOpLayers, FromTheOutputElseAWeightElseTheNeighbours) {
+TEST(AssignOpLayers, UsesOutputThenWeightThenNeighbours) {
   GraphMaker m;
   const auto layer = [&](TensorId id, int n) {
     m.graph.tensors[id.v].layer = LayerId{n};
@@ -199,7 +199,7 @@ TEST(AssignOpLayers, FromTheOutputElseAWeightElseTheNeighbours) {
   EXPECT_EQ(layers, (std::vector<std::int32_t>{-1, 0, 0, 0, -1, 1, -1}));
 }
 
-// Layers of the ops of what `build` makes; names say the layer of a tensor.
+// The layers of the ops that `build` makes; a tensor's name determines its layer.
 template <class Build>
 std::vector<std::int32_t> op_layers(Build build) {
   GraphMaker m;
@@ -211,9 +211,9 @@ std::vector<std::int32_t> op_layers(Build build) {
   return layers;
 }
 
-TEST(AssignOpLayers, DataDecidesBetweenTwoLayers) {
+TEST(AssignOpLayers, DataFlowDecidesBetweenTwoLayers) {
   using Layers = std::vector<std::int32_t>;
-  // A norm that opens layer 1: what it reads has another reader.
+  // A norm that begins layer 1: its source has another reader.
   EXPECT_EQ(op_layers([](GraphMaker& m) {
               const TensorId x = m.input("x", {8}, kF32);
               const TensorId out = m.node("ADD", "l_out-0", {8}, {x, x});
@@ -221,7 +221,7 @@ TEST(AssignOpLayers, DataDecidesBetweenTwoLayers) {
               m.node("ADD", "l_out-1", {8}, {norm, out});
             }),
             (Layers{0, 1, 1}));
-  // A sum that closes layer 0: nobody else reads what it sums, be it through a view.
+  // A sum that ends layer 0: its sources, also through a view, have no other reader.
   EXPECT_EQ(op_layers([](GraphMaker& m) {
               const TensorId x = m.input("x", {8}, kF32);
               const TensorId ffn = m.node("MUL", "ffn_out-0", {8}, {x, x});
@@ -231,7 +231,7 @@ TEST(AssignOpLayers, DataDecidesBetweenTwoLayers) {
               m.node("ADD", "l_out-1", {8}, {norm, sum});
             }),
             (Layers{0, 0, 1, 1}));
-  // An op of layer 0 that runs behind the first ones of layer 1.
+  // An op of layer 0 that runs after the first ops of layer 1.
   EXPECT_EQ(op_layers([](GraphMaker& m) {
               const TensorId x = m.input("x", {8}, kF32);
               const TensorId q = m.node("MUL", "Qcur-0", {8}, {x, x});
@@ -254,7 +254,7 @@ TEST(AssignOpLayers, LayersMayShareWeights) {
             (std::vector<std::int32_t>{1, 1, 1}));
 }
 
-TEST(AssignOpLayers, WhatAllLayersReadBelongsToNone) {
+TEST(AssignOpLayers, TensorsReadByAllLayersBelongToNone) {
   EXPECT_EQ(op_layers([](GraphMaker& m) {
               const TensorId x = m.input("x", {8}, kF32);
               const TensorId mask = m.input("mask", {8}, kF32);
