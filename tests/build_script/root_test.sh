@@ -94,7 +94,7 @@ test_removes_nothing_outside_the_cache() {
     "$cache/sub/root-$id" "$cache/root-mine" "$cache/root-$id" "$cache/root-link" \
     "$cache/root-x/../../../precious" "$cache/root-link/root-$id"; do
     [[ ! -e $dir ]] || refused "$root_sh" remove "$dir"
-    contains "$said" 'refusing to remove'
+    contains "$said" 'cannot remove'
   done
   "$root_sh" remove-all
   [[ -d $work/precious/root-$id && -d $cache/other && -d $cache/sub/root-$id && -d $cache/root-mine &&

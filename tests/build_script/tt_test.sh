@@ -125,7 +125,7 @@ BODY
 
 test_unknown_verb_goes_to_the_program() {
   inside
-  mkdir "$tree/cli"
+  mkdir -p "$tree/cli/commands"
   : >"$tree/cli/commands/record_command.cpp"
   equals "$("$tree/tt" record --model 'a b.gguf' 2>/dev/null)" 'tt: record --model a b.gguf'
 }
